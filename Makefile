@@ -1,0 +1,67 @@
+# Every verb does its own set-up: a fresh machine needs Python 3.11 or later and make, nothing else.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+# Options for the verb, for example: make serve ARGS="--port 9000 --https"
+ARGS ?=
+# Markers of the client's own tests that `make conformance` runs.
+MARKERS ?= cosmosLong or cosmosQuery or cosmosSplit
+# Options of its runner, for example: RUNNER="--workers 0 --server-args=--no-throttle"
+RUNNER ?=
+TEST_WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help serve test lint unit bench conformance format clean
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+serve: $(STAMPS)/run ## Start the server (options: ARGS="--port 9000 --https")
+	@exec $(BIN)/asterism serve $(ARGS)
+
+test: lint unit ## Check style and types, then run every test
+
+lint: $(STAMPS)/test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict
+
+# The second run is for tests that need the machine to themselves; pytest answers 5 when there is none.
+unit: $(STAMPS)/test
+	$(BIN)/pytest -q -n $(TEST_WORKERS) -m "not serial" $(ARGS)
+	$(BIN)/pytest -q -m serial $(ARGS) || test $$? -eq 5
+
+bench: $(STAMPS)/run ## Measure against bare building blocks and a peer (ARGS="--only point_read,create")
+	$(BIN)/python -m benchmarks $(ARGS)
+
+conformance: $(STAMPS)/conformance ## Run the official client's own tests, write docs/conformance.md (MARKERS=..., ARGS=...)
+	$(BIN)/python -m conformance.run --markers "$(MARKERS)" $(RUNNER) -- $(ARGS)
+
+format: $(STAMPS)/test ## Put the code into the project's format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## Remove everything that the other verbs made
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find asterism tests benchmarks conformance -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- set-up: a stamp per set of packages, renewed when pyproject.toml changes -----------------------------------------
+
+$(STAMPS)/run: pyproject.toml | $(BIN)/python
+	@$(BIN)/python -m pip install --quiet --editable .
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/%: pyproject.toml | $(BIN)/python
+	@$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@mkdir -p $(STAMPS) && touch $@
+
+# Debian ships venv without ensurepip; as root it is fetched, otherwise the message says what to ask for.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Asterism needs Python 3.11 or later; choose one with: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null \
+		|| { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq python3-venv >/dev/null; } \
+		|| { echo "Python cannot make virtual environments here; run: sudo apt-get install python3-venv" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)

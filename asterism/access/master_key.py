@@ -1,0 +1,116 @@
+"""Signatures made with an account key: HMAC-SHA256 over verb, resource type, link and date."""
+
+from __future__ import annotations
+
+import binascii
+import hmac
+from collections.abc import Sequence
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from urllib.parse import unquote
+
+from asterism.access.keys import AccountKeys, Grant
+from asterism.errors import Unauthorized
+
+# The service accepts dates that are at most this far from its own clock.
+DATE_SKEW_SECONDS_MAX = 15 * 60
+
+_TOKEN_START = "type=master&ver=1.0&sig="
+# What the official clients send for it: percent-encoded, with upper-case digits.
+_TOKEN_START_ENCODED = "type%3Dmaster%26ver%3D1.0%26sig%3D"
+_TOKEN_START_ENCODED_LENGTH = len(_TOKEN_START_ENCODED)
+
+
+def signature(key_bytes: bytes, *, verb: str, resource_type: str, link: str, date: str) -> str:
+    """The signature a client puts into its authorization header, as base64 text."""
+    payload = _payload(verb=verb, resource_type=resource_type, link=link, date=date)
+    digest = hmac.digest(key_bytes, payload.encode(), "sha256")
+    return binascii.b2a_base64(digest, newline=False).decode("ascii")
+
+
+def check_master_key(
+    keys: AccountKeys,
+    *,
+    authorization: str,
+    verb: str,
+    resource_type: str,
+    links: Sequence[str],
+    date: str,
+    now_wall_seconds: float,
+) -> Grant:
+    """What the key that signed this request grants; Unauthorized when none of the account's keys did.
+
+    `links` are the forms the signed link may have, the likeliest first: a path by names signs the path, a path by
+    resource ids signs the last id alone, and a name can look like an id.
+    """
+    given_digest = _given_digest(authorization)
+    _check_date(date, now_wall_seconds=now_wall_seconds)
+    # All candidates are made for one key before the next: nearly all requests carry the first one.
+    payloads = [
+        _payload(verb=verb, resource_type=resource_type, link=link, date=date).encode("utf-8", "surrogatepass")
+        for link in links
+    ]
+    for key_bytes, grant in keys.decoded:
+        for payload in payloads:
+            if hmac.compare_digest(hmac.digest(key_bytes, payload, "sha256"), given_digest):
+                return grant
+    raise Unauthorized(reason=_mismatch_reason(payloads))
+
+
+def _payload(*, verb: str, resource_type: str, link: str, date: str) -> str:
+    # The last, empty line is the place of the HTTP date, which no client signs when it sends x-ms-date.
+    return f"{verb.lower()}\n{resource_type.lower()}\n{link}\n{date.lower()}\n\n"
+
+
+def _given_digest(authorization: str) -> bytes:
+    if authorization.startswith(_TOKEN_START_ENCODED):
+        encoded = authorization[_TOKEN_START_ENCODED_LENGTH:]
+        text = encoded.replace("%2B", "+").replace("%2F", "/").replace("%3D", "=")
+    else:
+        text = _signature_of_unusual_token(authorization)
+    try:
+        return binascii.a2b_base64(text, strict_mode=True)
+    except ValueError:
+        raise Unauthorized(reason="The signature in the authorization header is not base64 text.") from None
+
+
+def _signature_of_unusual_token(authorization: str) -> str:
+    if not authorization:
+        raise Unauthorized(reason="The request has no authorization header.")
+    token = unquote(authorization)
+    if token[: len(_TOKEN_START)].lower() != _TOKEN_START:
+        raise Unauthorized(
+            reason="The authorization header does not have the form type=master&ver=1.0&sig=<signature>, URL-encoded."
+        )
+    return token[len(_TOKEN_START) :]
+
+
+def _check_date(date: str, *, now_wall_seconds: float) -> None:
+    if not date:
+        raise Unauthorized(reason="The request has no x-ms-date header.")
+    signed_wall_seconds = _wall_seconds_of(date)
+    if signed_wall_seconds is None:
+        raise Unauthorized(reason=f"The x-ms-date header is not an RFC 1123 date: '{date[:64]}'.")
+    if abs(now_wall_seconds - signed_wall_seconds) > DATE_SKEW_SECONDS_MAX:
+        raise Unauthorized(
+            reason="The authorization token is not valid at the current time: its date is more than "
+            f"{DATE_SKEW_SECONDS_MAX // 60} minutes from the server's clock (signed '{date}')."
+        )
+
+
+# Clients date by the second, so the requests of a second share a few texts.
+@lru_cache(maxsize=1024)
+def _wall_seconds_of(date: str) -> float | None:
+    try:
+        moment = parsedate_to_datetime(date)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    # A date without a zone would be taken for the machine's local time; in HTTP all dates are GMT.
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _mismatch_reason(payloads: Sequence[bytes]) -> str:
+    # The signed text holds no secret, and comparing it with one's own is how a wrong signature is found.
+    shown = " or ".join(repr(payload.decode("utf-8", "replace")) for payload in payloads)
+    return f"No key of the account gives the signature of this request. The server signed {shown}."

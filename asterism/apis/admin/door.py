@@ -1,0 +1,65 @@
+"""The operator's door: health, partitions, split and merge on demand, jobs, metrics."""
+
+from __future__ import annotations
+
+from asterism.access.keys import AccountKeys, grant_allows
+from asterism.access.master_key import check_master_key
+from asterism.apis.admin.console import Console
+from asterism.apis.admin.errors import refusal, response_for
+from asterism.apis.admin.routes import ROUTES, Route
+from asterism.apis.http import Request, Response
+from asterism.clock import Clock
+from asterism.errors import AsterismError, Forbidden
+
+# What takes the place of a Cosmos resource type in the signed text; the link is the path without its slashes.
+SIGNED_RESOURCE_TYPE = "asterism"
+
+
+class AdminDoor:
+    """Everything under /_asterism/, signed as the rest is, with the account's own keys."""
+
+    def __init__(self, console: Console, *, keys: AccountKeys, clock: Clock) -> None:
+        self._console = console
+        self._keys = keys
+        self._clock = clock
+
+    async def answer(self, request: Request) -> Response:
+        path = request.path.strip("/")
+        verb = "GET" if request.method == "HEAD" else request.method
+        route = ROUTES.get((verb, path))
+        if route is None:
+            return _no_such_route(path)
+        try:
+            if route.signed:
+                self._check_signature(request, path)
+            return await route.handle(self._console, request)
+        except AsterismError as error:
+            return response_for(error)
+
+    def _check_signature(self, request: Request, path: str) -> None:
+        grant = check_master_key(
+            self._keys,
+            authorization=request.headers.get("authorization") or "",
+            verb=request.method,
+            resource_type=SIGNED_RESOURCE_TYPE,
+            links=(path,),
+            date=request.headers.get("x-ms-date") or "",
+            now_wall_seconds=self._clock.wall_seconds(),
+        )
+        if not grant_allows(grant, verb=request.method, is_query=False):
+            raise Forbidden(reason="A read-only key may look, and not split or merge.")
+
+
+def _no_such_route(path: str) -> Response:
+    verbs = [verb for verb, known in ROUTES if known == path]
+    if not verbs:
+        return refusal(404, "NotFound", f"There is no '/{path}'; see {_known_paths()}.")
+    response = refusal(405, "MethodNotAllowed", f"'/{path}' answers {', '.join(verbs)} only.")
+    return Response(response.status, [*response.headers, ("allow", ", ".join(verbs))], response.body)
+
+
+def _known_paths() -> str:
+    return ", ".join(sorted({f"/{path}" for _, path in ROUTES}))
+
+
+__all__ = ["SIGNED_RESOURCE_TYPE", "AdminDoor", "Route"]

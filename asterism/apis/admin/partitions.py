@@ -1,0 +1,132 @@
+"""A container's physical partitions as an operator wants to see them."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Iterable
+from typing import Any, cast
+
+from asterism.apis.admin.console import Console
+from asterism.apis.admin.errors import JSON_HEADERS
+from asterism.apis.admin.parameters import query_parameters, text_of
+from asterism.apis.http import Request, Response
+from asterism.documents.item_record import body_of
+from asterism.errors import AsterismError
+from asterism.keyspaces.keyspace import Keyspace
+from asterism.keyspaces.layout import ITEMS, after_prefix
+from asterism.keyspaces.reshape_job import Progress
+from asterism.keyspaces.statistics import logical_partitions, partition_size
+from asterism.metrics import PartitionUsage
+from asterism.partitioning.key_range import point_to_text
+from asterism.partitioning.partition_key import extract
+from asterism.partitioning.partition_map import PartitionRange
+from asterism.storage.contract import Span
+from asterism.values.item import Item
+from asterism.values.json_text import dumps, loads
+from asterism.values.undefined import UNDEFINED
+
+TOP_COUNT = 5
+# Reading is quick but does not pause by itself: after this many logical partitions other requests get their turn.
+_LOGICAL_PARTITIONS_PER_TURN = 1000
+
+
+async def show_partitions(console: Console, request: Request) -> Response:
+    """`details=false` leaves out what has to look at every logical partition."""
+    told = query_parameters(request)
+    database, container = text_of(told, "database"), text_of(told, "container")
+    keyspace = console.keyspace(database, container)
+    with_details = told.get("details") != "false"
+    share = console.admission.share_of(keyspace)
+    record = keyspace.record
+    shown = []
+    for partition in record.map.ranges:
+        entry = await _describe(console, keyspace, partition, share)
+        if with_details:
+            entry |= await _describe_logical(console, keyspace, partition)
+        shown.append(entry)
+    answer = {
+        "database": database,
+        "container": container,
+        "partition_key": record.definition.to_json(),
+        "map_version": record.map.version,
+        "partitions": shown,
+    }
+    return Response(200, JSON_HEADERS, dumps(answer))
+
+
+async def _describe(
+    console: Console, keyspace: Keyspace, partition: PartitionRange, share: float | None
+) -> dict[str, Any]:
+    size = await partition_size(console.owner, keyspace, partition)
+    usage = keyspace.usage.get(partition.id) or PartitionUsage()
+    start, end = partition.range.to_texts()
+    return {
+        "id": str(partition.id),
+        "min": start,
+        "max": end,
+        "bytes": size.bytes,
+        "items": size.items,
+        "ru_share": share,
+        "ru_consumed": round(usage.request_units, 2),
+        "requests": usage.requests,
+        "throttled": usage.throttled,
+        "state": _state(console.reshaping.progress.values(), keyspace, partition),
+        "parents": [str(one) for one in partition.parents],
+    }
+
+
+def _state(under_way: Iterable[Progress], keyspace: Keyspace, partition: PartitionRange) -> str:
+    for progress in under_way:
+        job = progress.job
+        if job.keyspace_rid == keyspace.record.rid and partition.id in job.source_ids:
+            return {"split": "splitting", "merge": "merging"}.get(job.kind, job.kind)
+    return "online"
+
+
+async def _describe_logical(console: Console, keyspace: Keyspace, partition: PartitionRange) -> dict[str, Any]:
+    largest: list[tuple[int, bytes, int]] = []
+    count = 0
+    async for one in logical_partitions(console.owner, keyspace, partition):
+        count += 1
+        heapq.heappush(largest, (one.size.bytes, one.effective_key, one.size.items))
+        if len(largest) > TOP_COUNT:
+            heapq.heappop(largest)
+        if count % _LOGICAL_PARTITIONS_PER_TURN == 0:
+            await asyncio.sleep(0)
+    usage = keyspace.usage.get(partition.id) or PartitionUsage()
+    return {
+        "logical_partitions": count,
+        "largest": [
+            {**await _name(console, keyspace, effective_key), "bytes": size, "items": items}
+            for size, effective_key, items in sorted(largest, reverse=True)
+        ],
+        "hottest": [
+            {**await _name(console, keyspace, effective_key), "request_units": round(request_units, 2)}
+            for effective_key, request_units in usage.hottest.top(TOP_COUNT)
+        ],
+    }
+
+
+async def _name(console: Console, keyspace: Keyspace, effective_key: bytes) -> dict[str, Any]:
+    """A logical partition by its hash and, found in one of its items, by its partition key value."""
+    named: dict[str, Any] = {"effective_key": point_to_text(effective_key)}
+    record = keyspace.record
+    prefix = ITEMS + effective_key
+    page = await console.owner.scan(
+        keyspace,
+        record,
+        record.map.find(effective_key),
+        Span(prefix, after_prefix(prefix)),
+        limit=1,
+        bytes_max=1,
+    )
+    if page is not None and page.entries:
+        item = cast(Item, loads(body_of(page.entries[0][1])))
+        try:
+            key = extract(record.definition, item)
+        except AsterismError:
+            return named
+        # JSON has no word for an absent value; an empty object is what clients send for it.
+        named["partition_key"] = [{} if one is UNDEFINED else one for one in key]
+    return named

@@ -1,0 +1,80 @@
+"""Split and merge on demand, and what has become of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asterism.apis.admin.console import Console
+from asterism.apis.admin.errors import JSON_HEADERS
+from asterism.apis.admin.parameters import body_object, query_parameters, range_id_of, text_of
+from asterism.apis.http import Request, Response
+from asterism.errors import MalformedRequest
+from asterism.keyspaces.keyspace import Keyspace
+from asterism.keyspaces.reshape_job import Progress, ReshapeJob
+from asterism.values.json_text import dumps, loads
+
+
+async def begin_split(console: Console, request: Request) -> Response:
+    told = body_object(request)
+    keyspace = console.keyspace(text_of(told, "database"), text_of(told, "container"))
+    job = await console.reshaping.split(keyspace, range_id_of(told.get("range")))
+    return _accepted(console, job)
+
+
+async def begin_merge(console: Console, request: Request) -> Response:
+    told = body_object(request)
+    keyspace = console.keyspace(text_of(told, "database"), text_of(told, "container"))
+    ranges = told.get("ranges")
+    if not isinstance(ranges, list) or len(ranges) != 2:
+        raise MalformedRequest(reason="'ranges' must be the ids of two neighbouring partition ranges.")
+    left_id, right_id = (range_id_of(one) for one in ranges)
+    return _accepted(console, await console.reshaping.merge(keyspace, left_id, right_id))
+
+
+async def show_merge_plan(console: Console, request: Request) -> Response:
+    plan = await console.reshaping.merge_plan(_asked_for(console, request))
+    pairs = [{"ranges": [str(one.left_id), str(one.right_id)]} for one in plan]
+    return Response(200, JSON_HEADERS, dumps({"merges": pairs}))
+
+
+async def show_jobs(console: Console, _: Request) -> Response:
+    under_way = sorted(console.reshaping.progress.values(), key=lambda progress: progress.job.id)
+    shown = [described for one in under_way if (described := _describe(console, one)) is not None]
+    return Response(200, JSON_HEADERS, dumps({"jobs": shown}))
+
+
+async def show_history(console: Console, request: Request) -> Response:
+    keyspace = _asked_for(console, request)
+    stored = await console.store.catalog.history_of(keyspace.record.rid)
+    return Response(200, JSON_HEADERS, dumps({"history": [loads(one) for one in stored]}))
+
+
+def _asked_for(console: Console, request: Request) -> Keyspace:
+    told = query_parameters(request)
+    return console.keyspace(text_of(told, "database"), text_of(told, "container"))
+
+
+def _accepted(console: Console, job: ReshapeJob) -> Response:
+    progress = console.reshaping.progress.get(job.id) or Progress(job)
+    return Response(202, JSON_HEADERS, dumps({"job": _describe(console, progress)}))
+
+
+def _describe(console: Console, progress: Progress) -> dict[str, Any] | None:
+    """A job under way; None when its container is gone, or is of another account."""
+    job = progress.job
+    names = console.names_of(job.keyspace_rid)
+    if names is None:
+        return None
+    database, container = names
+    return {
+        "id": str(job.id),
+        "kind": job.kind,
+        "reason": job.reason,
+        "database": database,
+        "container": container,
+        "ranges": [str(one) for one in job.source_ids],
+        "step": progress.step.value,
+        "entries_copied": progress.entries_copied,
+        "started_at": job.started_at,
+        "trouble": progress.trouble,
+    }

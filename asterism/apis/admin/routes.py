@@ -1,0 +1,40 @@
+"""What the admin door can do, one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from asterism.apis.admin.console import Console
+from asterism.apis.admin.health import show_health
+from asterism.apis.admin.metrics_text import show_metrics
+from asterism.apis.admin.partitions import show_partitions
+from asterism.apis.admin.reshaping import (
+    begin_merge,
+    begin_split,
+    show_history,
+    show_jobs,
+    show_merge_plan,
+)
+from asterism.apis.http import Request, Response
+
+Handler = Callable[[Console, Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    handle: Handler
+    help: str
+    signed: bool = True
+
+
+ROUTES: dict[tuple[str, str], Route] = {
+    ("GET", "_asterism/health"): Route(show_health, "The readiness probe; needs no key.", signed=False),
+    ("GET", "_asterism/metrics"): Route(show_metrics, "Counters and sizes in the text format of Prometheus."),
+    ("GET", "_asterism/partitions"): Route(show_partitions, "A container's physical partitions, ?database=&container="),
+    ("POST", "_asterism/split"): Route(begin_split, "Begins a split: database, container, range."),
+    ("POST", "_asterism/merge"): Route(begin_merge, "Begins a merge of neighbours: database, container, ranges."),
+    ("GET", "_asterism/merge-plan"): Route(show_merge_plan, "Neighbours worth merging, ?database=&container="),
+    ("GET", "_asterism/jobs"): Route(show_jobs, "Splits and merges under way."),
+    ("GET", "_asterism/history"): Route(show_history, "Splits and merges that are over, ?database=&container="),
+}

@@ -1,0 +1,149 @@
+"""Containers: create, read, replace, delete, list and query."""
+
+from __future__ import annotations
+
+from asterism.apis.http import HeaderList, Request, Response
+from asterism.apis.nosql import headers
+from asterism.apis.nosql.context import Context, check_if_match, header_path, is_not_modified, json_object
+from asterism.apis.nosql.headers import is_true, metadata_headers
+from asterism.apis.nosql.paging import list_page
+from asterism.apis.nosql.queries import matching
+from asterism.apis.nosql.throughput import throughput_of
+from asterism.documents.container import Container
+from asterism.errors import ContainerRecreated
+from asterism.keyspaces.records import DatabaseRecord, KeyspaceRecord
+from asterism.keyspaces.statistics import Size, partition_size
+from asterism.limits import KIB
+from asterism.throughput.charge import METADATA
+from asterism.values.json_text import dumps
+from asterism.values.resource_ids import self_link_of_collection, to_text
+
+_CHANGE = 4.95
+
+
+def container_json(record: KeyspaceRecord) -> dict[str, object]:
+    return {
+        **record.settings,
+        "_rid": to_text(record.rid),
+        "_ts": record.changed_at,
+        "_self": self_link_of_collection(record.rid),
+        "_etag": record.etag,
+        "_docs": "docs/",
+        "_sprocs": "sprocs/",
+        "_triggers": "triggers/",
+        "_udfs": "udfs/",
+        "_conflicts": "conflicts/",
+    }
+
+
+def _headers(database: DatabaseRecord, *, charge: float, etag: str | None = None) -> HeaderList:
+    return [
+        *metadata_headers(charge=charge, etag=etag),
+        (headers.ALT_CONTENT_PATH, header_path(f"dbs/{database.name}")),
+        (headers.CONTENT_PATH, to_text(database.rid)),
+    ]
+
+
+async def post_containers(context: Context, request: Request, parts: list[str]) -> Response:
+    if is_true(request.headers.get(headers.IS_QUERY)):
+        return await list_containers(context, request, parts)
+    database = context.owning_database(parts)
+    body = json_object(request, context)
+    container = await context.store.create_container(database, body, throughput_of(request.headers))
+    record = container.keyspace.record
+    return Response(201, _headers(database, charge=_CHANGE, etag=record.etag), dumps(container_json(record)))
+
+
+async def list_containers(context: Context, request: Request, parts: list[str]) -> Response:
+    database = context.owning_database(parts)
+    containers = context.store.list_containers(database)
+    entries = [(container.record.name, container_json(container.keyspace.record)) for container in containers]
+    return list_page(
+        request.headers,
+        matching(request, entries),
+        rid=to_text(database.rid),
+        name="DocumentCollections",
+        more_headers=_headers(database, charge=METADATA),
+    )
+
+
+async def read_container(context: Context, request: Request, parts: list[str]) -> Response:
+    told = request.headers
+    database = context.owning_database(parts)
+    container = context.store.container(database, parts[3])
+    record = container.keyspace.record
+    answer_headers = _headers(database, charge=METADATA, etag=record.etag)
+    if is_not_modified(told, record.etag):
+        return Response(304, answer_headers)
+    body = container_json(record)
+    wants_quota = is_true(told.get(headers.POPULATE_QUOTA))
+    wants_statistics = is_true(told.get(headers.POPULATE_PARTITION_STATISTICS))
+    if wants_quota or wants_statistics:
+        sizes = await _sizes(context, container)
+        if wants_statistics:
+            body["statistics"] = [_statistics_json(range_id, size) for range_id, size in sizes]
+        if wants_quota:
+            answer_headers += _quota_headers(context, [size for _, size in sizes])
+    return Response(200, answer_headers, dumps(body))
+
+
+async def _sizes(context: Context, container: Container) -> list[tuple[int, Size]]:
+    owner, keyspace = context.store.tools.owner, container.keyspace
+    return [(one.id, await partition_size(owner, keyspace, one)) for one in keyspace.record.map.ranges]
+
+
+def _statistics_json(range_id: int, size: Size) -> dict[str, object]:
+    return {
+        "id": str(range_id),
+        "sizeInKB": size.bytes // KIB,
+        "documentCount": size.items,
+        "sampledDistinctPartitionKeyCount": 0,
+        "partitionKeys": [],
+    }
+
+
+def _quota_headers(context: Context, sizes: list[Size]) -> HeaderList:
+    kilobytes = sum(size.bytes for size in sizes) // KIB
+    quota_kilobytes = context.limits.physical_partition_bytes_max * len(sizes) // KIB
+    count = sum(size.items for size in sizes)
+    return [
+        (
+            headers.RESOURCE_QUOTA,
+            "functions=25;storedProcedures=100;triggers=25;documentSize=10240;"
+            f"documentsSize={quota_kilobytes};documentsCount=-1;collectionSize={quota_kilobytes};",
+        ),
+        (
+            headers.RESOURCE_USAGE,
+            f"functions=0;storedProcedures=0;triggers=0;documentSize=0;documentsSize={kilobytes};"
+            f"documentsCount={count};collectionSize={kilobytes};",
+        ),
+        # Items are indexed with the write that brings them, so there is never anything to catch up with.
+        (headers.INDEX_PROGRESS, "100"),
+    ]
+
+
+async def replace_container(context: Context, request: Request, parts: list[str]) -> Response:
+    database = context.owning_database(parts)
+    container = context.store.container(database, parts[3])
+    _check_intended(request, container)
+    check_if_match(request.headers, container.keyspace.record.etag)
+    replaced = await context.store.replace_container(container, json_object(request, context))
+    record = replaced.keyspace.record
+    answer_headers = _headers(database, charge=_CHANGE, etag=record.etag)
+    answer_headers.append((headers.INDEX_PROGRESS, "100"))
+    return Response(200, answer_headers, dumps(container_json(record)))
+
+
+async def delete_container(context: Context, request: Request, parts: list[str]) -> Response:
+    database = context.owning_database(parts)
+    container = context.store.container(database, parts[3])
+    _check_intended(request, container)
+    check_if_match(request.headers, container.keyspace.record.etag)
+    await context.store.delete_container(container)
+    return Response(204, _headers(database, charge=_CHANGE))
+
+
+def _check_intended(request: Request, container: Container) -> None:
+    intended = request.headers.get(headers.INTENDED_CONTAINER_RID)
+    if intended is not None and intended != to_text(container.record.rid):
+        raise ContainerRecreated(name=container.record.name)

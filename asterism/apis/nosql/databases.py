@@ -1,0 +1,63 @@
+"""Databases: create, read, delete, list and query."""
+
+from __future__ import annotations
+
+from asterism.apis.http import HeaderList, Request, Response
+from asterism.apis.nosql import headers
+from asterism.apis.nosql.context import Context, check_if_match, is_not_modified, json_object
+from asterism.apis.nosql.headers import is_true, metadata_headers
+from asterism.apis.nosql.paging import list_page
+from asterism.apis.nosql.queries import matching
+from asterism.apis.nosql.throughput import throughput_of
+from asterism.keyspaces.records import DatabaseRecord
+from asterism.throughput.charge import METADATA
+from asterism.values.json_text import dumps
+from asterism.values.resource_ids import self_link_of_database, to_text
+
+# Changing the catalog costs the service about as much as writing a small item.
+_CHANGE = 4.95
+
+
+def database_json(record: DatabaseRecord) -> dict[str, object]:
+    return {
+        "id": record.name,
+        "_rid": to_text(record.rid),
+        "_self": self_link_of_database(record.rid),
+        "_etag": record.etag,
+        "_colls": "colls/",
+        "_users": "users/",
+        "_ts": record.changed_at,
+    }
+
+
+async def post_databases(context: Context, request: Request, parts: list[str]) -> Response:
+    if is_true(request.headers.get(headers.IS_QUERY)):
+        return await list_databases(context, request, parts)
+    name = json_object(request, context).get("id")
+    record = await context.store.create_database(context.account, name, throughput_of(request.headers))
+    return Response(201, metadata_headers(charge=_CHANGE, etag=record.etag), dumps(database_json(record)))
+
+
+async def list_databases(context: Context, request: Request, parts: list[str]) -> Response:  # noqa: ARG001
+    entries = [(record.name, database_json(record)) for record in context.store.list_databases(context.account)]
+    return list_page(
+        request.headers, matching(request, entries), rid="", name="Databases", more_headers=_feed_headers()
+    )
+
+
+def _feed_headers() -> HeaderList:
+    return metadata_headers(charge=METADATA)
+
+
+async def read_database(context: Context, request: Request, parts: list[str]) -> Response:
+    record = context.database(parts)
+    answer_headers = metadata_headers(charge=METADATA, etag=record.etag)
+    if is_not_modified(request.headers, record.etag):
+        return Response(304, answer_headers)
+    return Response(200, answer_headers, dumps(database_json(record)))
+
+
+async def delete_database(context: Context, request: Request, parts: list[str]) -> Response:
+    check_if_match(request.headers, context.database(parts).etag)
+    await context.store.delete_database(context.account, parts[1])
+    return Response(204, metadata_headers(charge=_CHANGE))

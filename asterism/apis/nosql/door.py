@@ -1,0 +1,88 @@
+"""The NoSQL door: from a request to its route, through the signature check, to a response in the protocol's words."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from asterism.access.keys import AccountKeys
+from asterism.apis.http import Request, Response
+from asterism.apis.nosql import headers
+from asterism.apis.nosql.auth import authorize
+from asterism.apis.nosql.context import Context, check_common_headers
+from asterism.apis.nosql.errors import Refusal, error_response, failure_response, refusal_response
+from asterism.apis.nosql.routes import BY_KEY, refusal_for
+from asterism.apis.nosql.session import ConsistencyRules
+from asterism.clock import Clock
+from asterism.documents.store import DocumentStore
+from asterism.errors import AsterismError
+from asterism.limits import Limits
+
+_log = logging.getLogger("asterism.nosql")
+
+# A GUID has 36; whatever else a client calls its activity, a response does not carry back without end.
+_ACTIVITY_ID_CHARACTERS_MAX = 64
+
+
+class NoSqlDoor:
+    """One account's front. Stateless between requests, apart from what it remembers to be quick."""
+
+    def __init__(
+        self,
+        store: DocumentStore,
+        *,
+        account: str,
+        keys: AccountKeys,
+        clock: Clock,
+        consistency: str = "Session",
+        limits: Limits,
+        region: str = "Local",
+        new_activity_id: Callable[[], str],
+    ) -> None:
+        self._context = Context(
+            store=store,
+            account=account,
+            consistency=consistency,
+            consistency_rules=ConsistencyRules(consistency),
+            region=region,
+            limits=limits,
+            clock=clock,
+        )
+        self._keys = keys
+        self._wall_seconds = clock.wall_seconds
+        self._new_activity_id = new_activity_id
+
+    async def answer(self, request: Request) -> Response:
+        activity_id = request.headers.get(headers.ACTIVITY_ID)
+        if activity_id is None or len(activity_id) > _ACTIVITY_ID_CHARACTERS_MAX:
+            activity_id = self._new_activity_id()
+        try:
+            response = await self._route(request)
+        except AsterismError as error:
+            response = error_response(error, activity_id)
+        except Refusal as refusal:
+            response = refusal_response(refusal, activity_id)
+        except Exception:
+            # The path is the client's text: %r keeps line breaks in it from forging lines of the log.
+            _log.exception("activity %r failed: %s %r", activity_id, request.method, request.path[:512])
+            response = failure_response(activity_id)
+        response.headers.append((headers.ACTIVITY_ID, activity_id))
+        return response
+
+    async def _route(self, request: Request) -> Response:
+        path = request.path.strip("/")
+        parts = path.split("/")
+        # The same key as routes.route_key makes; written out, because every request pays for it.
+        route = BY_KEY.get((request.method, len(parts), "/".join(parts[::2])))
+        if route is None:
+            raise refusal_for(request.method, parts)
+        authorize(
+            self._keys,
+            request,
+            path=path,
+            parts=parts,
+            resource_type=route.resource_type,
+            now_wall_seconds=self._wall_seconds(),
+        )
+        check_common_headers(request.headers)
+        return await route.handler(self._context, request, parts)

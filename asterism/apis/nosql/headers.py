@@ -1,0 +1,85 @@
+"""The protocol's headers: their names, and what every response carries."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from asterism.apis.http import HeaderList
+
+# --- of requests ----------------------------------------------------------------------------------------------------
+
+ACCESS_DATE: Final = "x-ms-date"
+ALLOW_CROSS_PARTITION: Final = "x-ms-documentdb-query-enablecrosspartition"
+AUTHORIZATION: Final = "authorization"
+AUTOSCALE_SETTINGS: Final = "x-ms-cosmos-offer-autopilot-settings"
+CHANGE_FEED: Final = "a-im"
+CONSISTENCY_LEVEL: Final = "x-ms-consistency-level"
+CONTINUATION: Final = "x-ms-continuation"
+END_EPK: Final = "x-ms-end-epk"
+IF_MATCH: Final = "if-match"
+IF_NONE_MATCH: Final = "if-none-match"
+INTENDED_CONTAINER_RID: Final = "x-ms-cosmos-intended-collection-rid"
+IS_BATCH: Final = "x-ms-cosmos-is-batch-request"
+IS_QUERY: Final = "x-ms-documentdb-isquery"
+IS_QUERY_PLAN: Final = "x-ms-cosmos-is-query-plan-request"
+IS_UPSERT: Final = "x-ms-documentdb-is-upsert"
+MAX_ITEM_COUNT: Final = "x-ms-max-item-count"
+OFFER_THROUGHPUT: Final = "x-ms-offer-throughput"
+PARTITION_KEY: Final = "x-ms-documentdb-partitionkey"
+POPULATE_INDEX_METRICS: Final = "x-ms-cosmos-populateindexmetrics"
+POPULATE_INDEX_METRICS_V2: Final = "x-ms-cosmos-populateindexmetrics-v2"
+POPULATE_PARTITION_STATISTICS: Final = "x-ms-documentdb-populatepartitionstatistics"
+POPULATE_QUERY_METRICS: Final = "x-ms-documentdb-populatequerymetrics"
+POPULATE_QUOTA: Final = "x-ms-documentdb-populatequotainfo"
+POST_TRIGGERS: Final = "x-ms-documentdb-post-trigger-include"
+PREFER: Final = "prefer"
+PRE_TRIGGERS: Final = "x-ms-documentdb-pre-trigger-include"
+PRIORITY_LEVEL: Final = "x-ms-cosmos-priority-level"
+START_EPK: Final = "x-ms-start-epk"
+THROUGHPUT_BUCKET: Final = "x-ms-cosmos-throughput-bucket"
+
+# --- of both, and of responses --------------------------------------------------------------------------------------
+
+ACTIVITY_ID: Final = "x-ms-activity-id"
+ALT_CONTENT_PATH: Final = "x-ms-alt-content-path"
+CHARGE: Final = "x-ms-request-charge"
+CONTENT_PATH: Final = "x-ms-content-path"
+CONTENT_TYPE: Final = "content-type"
+ETAG: Final = "etag"
+INDEX_PROGRESS: Final = "x-ms-documentdb-collection-index-transformation-progress"
+INDEX_UTILIZATION: Final = "x-ms-cosmos-index-utilization"
+ITEM_COUNT: Final = "x-ms-item-count"
+LSN: Final = "lsn"
+MIN_THROUGHPUT: Final = "x-ms-cosmos-min-throughput"
+OFFER_REPLACE_PENDING: Final = "x-ms-offer-replace-pending"
+PARTITION_RANGE_ID: Final = "x-ms-documentdb-partitionkeyrangeid"
+QUERY_METRICS: Final = "x-ms-documentdb-query-metrics"
+RESOURCE_QUOTA: Final = "x-ms-resource-quota"
+RESOURCE_USAGE: Final = "x-ms-resource-usage"
+RETRY_AFTER: Final = "x-ms-retry-after-ms"
+SESSION_TOKEN: Final = "x-ms-session-token"
+SUBSTATUS: Final = "x-ms-substatus"
+
+# Clients take these for the versions of the service's parts; none of them decides anything by them.
+COMMON: Final[tuple[tuple[str, str], ...]] = (
+    (CONTENT_TYPE, "application/json"),
+    ("x-ms-version", "2020-07-15"),
+    ("x-ms-gatewayversion", "version=2.14.0"),
+    ("x-ms-serviceversion", "version=2.14.0.0"),
+    ("x-ms-schemaversion", "1.18"),
+)
+
+# The Python client writes its booleans with a capital, the JavaScript one without.
+_TRUE: Final = frozenset({"True", "true", "TRUE"})
+
+
+def is_true(value: str | None) -> bool:
+    return value in _TRUE
+
+
+def metadata_headers(*, charge: float, etag: str | None = None) -> HeaderList:
+    """What answers about databases, containers, offers and ranges carry."""
+    headers = [*COMMON, (CHARGE, str(charge))]
+    if etag is not None:
+        headers.append((ETAG, etag))
+    return headers

@@ -1,0 +1,156 @@
+"""Items: create, upsert, read, replace and delete. Most requests come through here, so it is kept lean."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from asterism.apis.http import HeaderList, Request, Response
+from asterism.apis.nosql import headers
+from asterism.apis.nosql.context import Context
+from asterism.apis.nosql.errors import Refusal
+from asterism.apis.nosql.headers import is_true
+from asterism.apis.nosql.queries import plan_query, query_items
+from asterism.apis.nosql.unavailable import BATCH, TRIGGERS
+from asterism.documents.answers import ItemAnswer
+from asterism.documents.container import Container
+from asterism.documents.pages import scan_items
+from asterism.errors import ItemNotFound, MalformedRequest
+from asterism.partitioning.partition_key import PartitionKey, parse_header
+from asterism.throughput.charge import MISS
+from asterism.values import resource_ids
+from asterism.values.item import Item, parse_item
+from asterism.values.json_text import loads
+
+
+def _headers(context: Context, container: Container, answer: ItemAnswer) -> HeaderList:
+    lsn, range_id = str(answer.lsn), str(answer.range_id)
+    return [
+        *context.facts(container).headers,
+        (headers.CHARGE, str(answer.charge)),
+        (headers.SESSION_TOKEN, f"{range_id}:-1#{lsn}"),
+        (headers.LSN, lsn),
+        (headers.PARTITION_RANGE_ID, range_id),
+    ]
+
+
+async def post_items(context: Context, request: Request, parts: list[str]) -> Response:
+    """One address for five things; headers tell them apart."""
+    told = request.headers
+    if is_true(told.get(headers.IS_QUERY)):
+        return await query_items(context, request, parts)
+    if is_true(told.get(headers.IS_QUERY_PLAN)):
+        return await plan_query(context, request, parts)
+    if is_true(told.get(headers.IS_BATCH)):
+        raise Refusal(400, "BadRequest", BATCH)
+    container = context.items_container(told, parts)
+    _refuse_triggers(request)
+    item = parse_item(request.body, bytes_max=context.limits.item_bytes_max)
+    key = _told_key(container, request)
+    if is_true(told.get(headers.IS_UPSERT)):
+        answer = await container.upsert_item(item, key, if_match=told.get(headers.IF_MATCH))
+    else:
+        answer = await container.create_item(item, key)
+    return _written(context, container, request, answer, status=201 if answer.created else 200)
+
+
+async def read_item(context: Context, request: Request, parts: list[str]) -> Response:
+    told = request.headers
+    container = context.items_container(told, parts)
+    key = _required_key(container, request)
+    item_id = parts[5] if parts[3] == container.record.name else await _id_in_path(context, container, parts, key)
+    answer = await container.read_item(item_id, key, session=context.consistency_rules.session_of(told))
+    answer_headers = _headers(context, container, answer)
+    answer_headers.append((headers.ETAG, answer.etag))
+    known = told.get(headers.IF_NONE_MATCH)
+    if known is not None and known in (answer.etag, "*"):
+        return Response(304, [pair for pair in answer_headers if pair[0] != headers.CHARGE] + _MISS_CHARGE)
+    return Response(200, answer_headers, answer.body)
+
+
+_MISS_CHARGE = [(headers.CHARGE, str(MISS))]
+
+
+async def replace_item(context: Context, request: Request, parts: list[str]) -> Response:
+    told = request.headers
+    container = context.items_container(told, parts)
+    _refuse_triggers(request)
+    item = parse_item(request.body, bytes_max=context.limits.item_bytes_max)
+    key = _told_key(container, request)
+    item_id = parts[5]
+    if parts[3] != container.record.name:
+        item_id = await _id_in_path(context, container, parts, key, expected=item)
+    answer = await container.replace_item(item_id, item, key, if_match=told.get(headers.IF_MATCH))
+    return _written(context, container, request, answer, status=200)
+
+
+async def delete_item(context: Context, request: Request, parts: list[str]) -> Response:
+    told = request.headers
+    container = context.items_container(told, parts)
+    _refuse_triggers(request)
+    key = _required_key(container, request)
+    item_id = parts[5] if parts[3] == container.record.name else await _id_in_path(context, container, parts, key)
+    answer = await container.delete_item(item_id, key, if_match=told.get(headers.IF_MATCH))
+    return Response(204, _headers(context, container, answer))
+
+
+def _written(context: Context, container: Container, request: Request, answer: ItemAnswer, *, status: int) -> Response:
+    answer_headers = _headers(context, container, answer)
+    answer_headers.append((headers.ETAG, answer.etag))
+    if request.headers.get(headers.PREFER) == "return=minimal":
+        return Response(status, answer_headers)
+    return Response(status, answer_headers, answer.body)
+
+
+def _told_key(container: Container, request: Request) -> PartitionKey | None:
+    """The key that a write names; without one, the item's own is taken."""
+    text = request.headers.get(headers.PARTITION_KEY)
+    return None if text is None else parse_header(text, container.record.definition)
+
+
+def _required_key(container: Container, request: Request) -> PartitionKey:
+    text = request.headers.get(headers.PARTITION_KEY)
+    if text is not None:
+        return parse_header(text, container.record.definition)
+    if container.record.definition.system_key:
+        return ()
+    raise MalformedRequest(
+        reason=f"PartitionKey value must be supplied for this operation, in the header {headers.PARTITION_KEY}."
+    )
+
+
+def _refuse_triggers(request: Request) -> None:
+    told = request.headers
+    if told.get(headers.PRE_TRIGGERS) or told.get(headers.POST_TRIGGERS):
+        raise Refusal(400, "BadRequest", TRIGGERS)
+
+
+async def _id_in_path(
+    context: Context,
+    container: Container,
+    parts: list[str],
+    key: PartitionKey | None,
+    *,
+    expected: Item | None = None,
+) -> str:
+    """The id of an item whose path is made of resource ids: clients send such paths for items they were given.
+
+    Items are kept by id, so one that is known by its resource id alone is looked for in its logical partition.
+    """
+    text = parts[5]
+    rid = resource_ids.from_text(text)
+    if rid is None or len(rid) != resource_ids.CHILD_RID_BYTES or not rid.startswith(container.record.rid):
+        return text
+    if expected is not None and expected.get("_rid") == text and isinstance(expected.get("id"), str):
+        return cast(str, expected["id"])
+    if key is None:
+        raise MalformedRequest(
+            reason=f"An item addressed by resource ids needs its partition key in {headers.PARTITION_KEY}."
+        )
+    wanted = f'"_rid":"{text}"'.encode()
+    async for piece in scan_items(context.store.tools.owner, container, container.logical_scope(key), position=None):
+        for _, body in piece.items:
+            if wanted in body:
+                item = cast(Item, loads(body))
+                if item.get("_rid") == text:
+                    return cast(str, item["id"])
+    raise ItemNotFound(item_id=text)

@@ -1,0 +1,73 @@
+"""Pages on the wire: how many items a page may have, where the next one begins, and the envelope around them."""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Sequence
+
+from asterism.apis.http import HeaderList, Headers, Response
+from asterism.apis.nosql import headers
+from asterism.errors import MalformedRequest
+from asterism.limits import PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX
+from asterism.values.json_text import dumps
+
+# Begins every continuation, so that a token of another kind, or of a later version, is refused and not misread.
+_MARK = "a1."
+
+
+def page_items_max(told: Headers) -> int:
+    """How many items the client wants on a page; the server's own choice for -1 or when it does not say."""
+    text = told.get(headers.MAX_ITEM_COUNT)
+    if text is None:
+        return PAGE_ITEMS_DEFAULT
+    try:
+        count = int(text)
+    except ValueError:
+        count = 0
+    if count == -1:
+        return PAGE_ITEMS_DEFAULT
+    if count < 1:
+        raise MalformedRequest(
+            reason=f"The value '{text[:32]}' specified for the header '{headers.MAX_ITEM_COUNT}' is invalid."
+        )
+    return min(count, PAGE_ITEMS_MAX)
+
+
+def encode_position(position: bytes) -> str:
+    encoded = binascii.b2a_base64(position, newline=False).decode("ascii")
+    return _MARK + encoded.rstrip("=").replace("+", "-").replace("/", "_")
+
+
+def decode_position(token: str) -> bytes:
+    text = token.removeprefix(_MARK).replace("-", "+").replace("_", "/")
+    try:
+        if not token.startswith(_MARK):
+            raise ValueError
+        return binascii.a2b_base64((text + "=" * (-len(text) % 4)).encode("ascii"), strict_mode=True)
+    except ValueError:
+        raise MalformedRequest(reason="Invalid Continuation Token: it is none that this server has given.") from None
+
+
+def position_of(told: Headers) -> bytes | None:
+    token = told.get(headers.CONTINUATION)
+    return decode_position(token) if token else None
+
+
+def feed_body(rid: str, name: str, bodies: Sequence[bytes]) -> bytes:
+    """The envelope of every feed and query, around items that are JSON text already."""
+    return b'{"_rid":"%b","%b":[%b],"_count":%d}' % (rid.encode(), name.encode(), b",".join(bodies), len(bodies))
+
+
+def list_page(
+    told: Headers, entries: Sequence[tuple[str, object]], *, rid: str, name: str, more_headers: HeaderList
+) -> Response:
+    """A page of a list that is whole in memory: (what it is sorted by, the resource) each."""
+    items_max = page_items_max(told)
+    position = position_of(told)
+    first = "" if position is None else position.decode("utf-8", "replace")
+    remaining = [entry for entry in entries if entry[0] >= first]
+    bodies = [dumps(resource) for _, resource in remaining[:items_max]]
+    answer_headers = [*more_headers, (headers.ITEM_COUNT, str(len(bodies)))]
+    if len(remaining) > items_max:
+        answer_headers.append((headers.CONTINUATION, encode_position(remaining[items_max][0].encode())))
+    return Response(200, answer_headers, feed_body(rid, name, bodies))

@@ -1,0 +1,74 @@
+"""Sessions and consistency levels: what a request asks of a read, and what an answer tells of its place in the log.
+
+On one node every read sees every acknowledged write, so all five levels are met; what remains to do is to refuse a
+level that the account does not offer, and a token of a log that this server has not reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from asterism.apis.http import Headers
+from asterism.apis.nosql import headers
+from asterism.errors import MalformedRequest
+
+# From the strongest to the weakest: a request may ask for less than the account gives, never for more.
+CONSISTENCY_LEVELS: Final = ("Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual")
+_SESSION: Final = "Session"
+
+
+class ConsistencyRules:
+    """Which levels a request may ask for, given the account's own."""
+
+    __slots__ = ("_account_level", "_allowed")
+
+    def __init__(self, account_level: str) -> None:
+        if account_level not in CONSISTENCY_LEVELS:
+            raise ValueError(f"an account's consistency is one of {', '.join(CONSISTENCY_LEVELS)}")
+        self._account_level = account_level
+        strongest = CONSISTENCY_LEVELS.index(account_level)
+        self._allowed = {level: level == _SESSION for level in CONSISTENCY_LEVELS[strongest:]}
+
+    def session_of(self, told: Headers) -> Mapping[int, int] | None:
+        """Range id -> LSN that a read must have reached, or None when it need not look; refuses unknown levels."""
+        level = told.get(headers.CONSISTENCY_LEVEL)
+        uses_session = self._allowed.get(self._account_level if level is None else level)
+        if uses_session is None:
+            self._refuse(level or "")
+        if not uses_session:
+            return None
+        token = told.get(headers.SESSION_TOKEN)
+        return parse_session_token(token) if token else None
+
+    def _refuse(self, level: str) -> None:
+        if level not in CONSISTENCY_LEVELS:
+            raise MalformedRequest(
+                reason=f"The value '{level[:64]}' specified for the header '{headers.CONSISTENCY_LEVEL}' is invalid."
+            )
+        raise MalformedRequest(
+            reason=f"ConsistencyLevel {level} specified in the request is stronger than the account's, which is "
+            f"{self._account_level}. Ensure that the request's level is not stronger."
+        )
+
+
+def session_token(range_id: int, lsn: int) -> str:
+    return f"{range_id}:-1#{lsn}"
+
+
+def parse_session_token(token: str) -> dict[int, int]:
+    """`0:-1#12`, several of them with commas between, and the vector form `0:1#12#3=11` (version, LSN, regions)."""
+    reached: dict[int, int] = {}
+    for part in token.split(","):
+        range_text, _, progress = part.strip().partition(":")
+        segments = progress.split("#")
+        # The form without a version is older, and still what some callers build by hand.
+        lsn_text = segments[1] if len(segments) > 1 else segments[0]
+        try:
+            range_id, lsn = int(range_text), int(lsn_text)
+        except ValueError:
+            raise MalformedRequest(
+                reason=f"The value '{token[:128]}' specified for the header '{headers.SESSION_TOKEN}' is invalid."
+            ) from None
+        reached[range_id] = max(lsn, reached.get(range_id, 0))
+    return reached

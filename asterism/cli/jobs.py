@@ -1,0 +1,43 @@
+"""`asterism jobs`."""
+
+from __future__ import annotations
+
+import json
+
+import typer
+
+from asterism.cli.options import DEFAULT_ENDPOINT, DEFAULT_KEY, Endpoint, Format, Insecure, Key, OutputFormat
+
+
+def jobs(
+    output_format: OutputFormat = Format.TABLE,
+    endpoint: Endpoint = DEFAULT_ENDPOINT,
+    key: Key = DEFAULT_KEY,
+    insecure: Insecure = False,
+) -> None:
+    """Show the splits and merges under way."""
+    from asterism.cli.client import AdminClient
+
+    told = AdminClient(endpoint, key, insecure=insecure).get("jobs")
+    if output_format is Format.JSON:
+        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+    elif not told["jobs"]:
+        typer.echo("No split or merge is under way.")
+    else:
+        from asterism.cli.tables import print_table
+
+        print_table(
+            "Splits and merges under way",
+            ["id", "what", "why", "step", "entries copied", "trouble"],
+            [
+                [
+                    job["id"],
+                    f"{job['kind']} {'+'.join(job['ranges'])} of {job['database']}/{job['container']}",
+                    job["reason"],
+                    job["step"],
+                    f"{job['entries_copied']:,}",
+                    job["trouble"] or "-",
+                ]
+                for job in told["jobs"]
+            ],
+        )

@@ -1,0 +1,54 @@
+"""The `asterism` program: one command per module, and every failure as one line.
+
+What a command needs to do its work is imported when it runs, so that `serve` is quick to start.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from asterism.cli.failure import CommandFailed
+from asterism.cli.jobs import jobs
+from asterism.cli.merge import merge
+from asterism.cli.partitions import partitions
+from asterism.cli.serve import SERVE_EXAMPLES, serve
+from asterism.cli.split import split
+from asterism.cli.version import version
+
+app = typer.Typer(
+    name="asterism",
+    help="An open, partitioned database that speaks Azure's data protocols.",
+    epilog="Start with: asterism serve   Then: asterism partitions DATABASE CONTAINER",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command(rich_help_panel="The server", epilog=SERVE_EXAMPLES)(serve)
+app.command(rich_help_panel="The server")(version)
+app.command(rich_help_panel="Partitions of a running server")(partitions)
+app.command(rich_help_panel="Partitions of a running server", no_args_is_help=True)(split)
+app.command(rich_help_panel="Partitions of a running server", no_args_is_help=True)(merge)
+app.command(rich_help_panel="Partitions of a running server")(jobs)
+
+
+def main() -> None:
+    try:
+        app(prog_name="asterism")
+    except CommandFailed as failure:
+        typer.echo(f"asterism: {failure}", err=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of our output (a pager, head) has enough; the interpreter must not fail on flushing the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

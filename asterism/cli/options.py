@@ -1,0 +1,48 @@
+"""Options and arguments that several commands share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY
+
+_CONNECTION = "The running server"
+
+Database = Annotated[str, typer.Argument(metavar="DATABASE", help="Name of the database.", show_default=False)]
+Container = Annotated[str, typer.Argument(metavar="CONTAINER", help="Name of the container.", show_default=False)]
+Endpoint = Annotated[
+    str, typer.Option(envvar="ASTERISM_ENDPOINT", metavar="URL", rich_help_panel=_CONNECTION, help="Where it is.")
+]
+Key = Annotated[
+    str,
+    typer.Option(
+        envvar="ASTERISM_KEY",
+        metavar="KEY",
+        show_default="the emulator's well-known key",
+        rich_help_panel=_CONNECTION,
+        help="Its account key.",
+    ),
+]
+Insecure = Annotated[
+    bool,
+    typer.Option(
+        "--insecure",
+        rich_help_panel=_CONNECTION,
+        help="Accept any certificate; on this machine's own addresses that is the default.",
+    ),
+]
+Wait = Annotated[bool, typer.Option("--wait", help="Stay until it is done, and show how far it is.")]
+
+DEFAULT_ENDPOINT = "http://127.0.0.1:8081"
+DEFAULT_KEY = WELL_KNOWN_EMULATOR_KEY
+
+
+class Format(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+
+
+OutputFormat = Annotated[Format, typer.Option("--format", help="For people, or for programs.")]

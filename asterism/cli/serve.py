@@ -1,0 +1,143 @@
+"""`asterism serve`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from asterism.cli.failure import CommandFailed
+from asterism.server.config import ServerConfig, StartRefused, limit_names, parse_consistency, parse_limits
+
+_DEFAULTS = ServerConfig()
+_WHERE = "Where it listens and keeps its data"
+_WHO = "Who may connect"
+_HOW = "How it behaves"
+
+SERVE_EXAMPLES = """[bold]Examples[/bold]
+
+  asterism serve                                     on http://127.0.0.1:8081/ with the emulator's well-known key
+
+  asterism serve --https --tls-name db.test          with a self-signed certificate for localhost and db.test
+
+  ASTERISM_KEY=$(openssl rand -base64 64 | tr -d '\\n') asterism serve --host 0.0.0.0
+
+  asterism serve --seed shop.json --no-throttle      databases, containers and items from a file, without 429
+
+  asterism serve --limit physical-partition-bytes=1MB --limit logical-partition-bytes=64KB
+                                                     to see partitions split and fill up within seconds
+"""
+
+
+def serve(
+    data: Annotated[
+        Path,
+        typer.Option(
+            envvar="ASTERISM_DATA", metavar="DIR", rich_help_panel=_WHERE, help="Data directory; made if missing."
+        ),
+    ] = _DEFAULTS.data,
+    host: Annotated[
+        str,
+        typer.Option(envvar="ASTERISM_HOST", rich_help_panel=_WHERE, help="Address to listen on; 0.0.0.0 for all."),
+    ] = _DEFAULTS.host,
+    port: Annotated[
+        int,
+        typer.Option(
+            envvar="ASTERISM_PORT", min=0, max=65535, rich_help_panel=_WHERE, help="Port to listen on; 0 for any."
+        ),
+    ] = _DEFAULTS.port,
+    https: Annotated[
+        bool,
+        typer.Option(
+            "--https",
+            envvar="ASTERISM_HTTPS",
+            rich_help_panel=_WHERE,
+            help="Encrypt, with a self-signed certificate that is kept in the data directory.",
+        ),
+    ] = False,
+    tls_name: Annotated[
+        list[str] | None,
+        typer.Option(
+            envvar="ASTERISM_TLS_NAME",
+            metavar="NAME",
+            rich_help_panel=_WHERE,
+            help="A further host name or address for the certificate; may be repeated.",
+        ),
+    ] = None,
+    key: Annotated[
+        str,
+        typer.Option(
+            envvar="ASTERISM_KEY",
+            metavar="KEY",
+            show_default="the emulator's well-known key",
+            rich_help_panel=_WHO,
+            help="Account key, base64. Better in the environment, where other users do not see it.",
+        ),
+    ] = _DEFAULTS.key,
+    account: Annotated[
+        str, typer.Option(envvar="ASTERISM_ACCOUNT", metavar="NAME", rich_help_panel=_WHO, help="Account name.")
+    ] = _DEFAULTS.account,
+    seed: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="ASTERISM_SEED",
+            metavar="FILE",
+            rich_help_panel=_HOW,
+            help='At first start, create what this JSON file says: {"databases": [{"id", "containers": [{"id", '
+            '"partitionKey", "items"}]}]}.',
+        ),
+    ] = None,
+    no_throttle: Annotated[
+        bool,
+        typer.Option(
+            "--no-throttle",
+            envvar="ASTERISM_NO_THROTTLE",
+            rich_help_panel=_HOW,
+            help="Charge request units but never answer 429.",
+        ),
+    ] = False,
+    consistency: Annotated[
+        str,
+        typer.Option(
+            envvar="ASTERISM_CONSISTENCY",
+            metavar="LEVEL",
+            rich_help_panel=_HOW,
+            help="Default consistency level of the account.",
+        ),
+    ] = _DEFAULTS.consistency,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            envvar="ASTERISM_LIMIT",
+            metavar="NAME=VALUE",
+            rich_help_panel=_HOW,
+            help=f"Change a limit; bytes may end in KB, MB or GB; may be repeated. Names: {', '.join(limit_names())}.",
+        ),
+    ] = None,
+) -> None:
+    """Start the server."""
+    try:
+        config = ServerConfig(
+            data=data,
+            host=host,
+            port=port,
+            https=https,
+            tls_names=tuple(tls_name or ()),
+            key=key.strip(),
+            seed=seed,
+            throttle=not no_throttle,
+            account=account,
+            consistency=parse_consistency(consistency),
+            limits=parse_limits(limit or ()),
+        )
+        from asterism.server.run import run_server
+
+        run_server(config, say=_say)
+    except StartRefused as refusal:
+        raise CommandFailed(str(refusal)) from None
+
+
+def _say(text: str) -> None:
+    # At once, also into a pipe or a file: programs wait for this line.
+    print(text, flush=True)

@@ -1,0 +1,51 @@
+"""Tables and numbers for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+_NUMERIC = {"bytes", "items", "RU/s share", "RU so far", "entries copied"}
+# Enough of a bound to tell ranges apart; a whole one has 32 characters.
+_BOUND_CHARACTERS = 8
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    if not rows:
+        return
+    table = Table(title=escape(title), title_justify="left")
+    for column in columns:
+        table.add_column(column, justify="right" if column in _NUMERIC else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(cell) for cell in row))
+    console = Console()
+    # Into a pipe or a file there is no width to keep to, and a table cut at 80 characters is of no use there.
+    console.print(table, width=None if console.is_terminal else 200, soft_wrap=False)
+
+
+def readable_bytes(count: int) -> str:
+    amount = float(count)
+    for unit in ("B", "KB", "MB", "GB"):
+        if amount < 1024:
+            return f"{amount:,.0f} {unit}" if unit == "B" else f"{amount:,.1f} {unit}"
+        amount /= 1024
+    return f"{amount:,.1f} TB"
+
+
+def readable_range(start: str, end: str) -> str:
+    return f"[{_bound(start)}, {_bound(end)})"
+
+
+def _bound(text: str) -> str:
+    return text if len(text) <= _BOUND_CHARACTERS else f"{text[:_BOUND_CHARACTERS]}…"
+
+
+def readable_key(logical: dict[str, Any]) -> str:
+    """A logical partition's key value, or its hash when no item was there to tell it."""
+    key = logical.get("partition_key")
+    return f"hash {logical['effective_key']}" if key is None else json.dumps(key, ensure_ascii=False)

@@ -1,0 +1,12 @@
+"""`asterism version`."""
+
+from __future__ import annotations
+
+import typer
+
+from asterism import __version__
+
+
+def version() -> None:
+    """Show which version this is."""
+    typer.echo(f"asterism {__version__}")

@@ -1,0 +1,52 @@
+"""What the documents floor answers: values that a door turns into its own words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+@dataclass(frozen=True, slots=True)
+class ItemAnswer:
+    """The outcome of an operation on one item. `body` is its JSON text (of the deleted item, after a delete)."""
+
+    body: bytes
+    etag: str
+    range_id: int
+    lsn: int
+    charge: float
+    created: bool = False
+
+
+class Stopped(Enum):
+    """Why a page ended."""
+
+    END_OF_DATA = "end of data"
+    ITEM_COUNT = "item count"
+    PAGE_BYTES = "page bytes"
+    TIME = "time"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A half-open interval of the hash line that a feed or query is confined to.
+
+    `start` and `end` compare with the bytes that item keys begin with, so one logical partition is the interval of
+    all keys that begin with its effective key.
+    """
+
+    start: bytes
+    end: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsPage:
+    """A page of items in key order. `position` is where the next page begins; None only at the end of the data."""
+
+    bodies: list[bytes]
+    position: bytes | None
+    stopped: Stopped
+    charge: float
+    # The last partition read, for the response's headers.
+    range_id: int
+    lsn: int

@@ -1,0 +1,250 @@
+"""Index entries as a function of an item and its container's indexing policy.
+
+A term is (path token, value bytes): where in an item a scalar stands, and the scalar as sortable bytes. The element of
+an array stands at the path of the array plus `[]`, whatever its position, so arrays can give the same term twice; it
+is kept once. Strings are cut to `VALUE_BYTES_MAX`: who finds an item by a cut term looks at the item again.
+
+Of the policy's paths the most precise one that covers a scalar decides: a longer path over a shorter one, and at the
+same place `/?` (this scalar) over `/*` (this and all below it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from hashlib import blake2b
+from typing import Any, Final
+
+from asterism.errors import MalformedRequest
+from asterism.values.key_bytes import encode
+
+# With the partition's prefix, the path token and the item's place this stays below the store's 511 bytes for a key.
+VALUE_BYTES_MAX = 200
+PATH_TOKEN_BYTES = 8
+# Paths whose verdict and token are remembered per container, about 300 bytes each. Items with made-up property names
+# (a guid as a name, say) must not fill the memory: beyond this, paths are worked out anew each time.
+REMEMBERED_PATHS_MAX = 20_000
+
+
+class ArrayElement(Enum):
+    """The segment of a path that stands for every element of an array."""
+
+    ANY = "[]"
+
+
+ARRAY_ELEMENT: Final = ArrayElement.ANY
+Segment = str | ArrayElement
+Term = tuple[bytes, bytes]
+
+# Set by the server and different in every item, or not a property of the item: nobody looks for an item by them.
+_NEVER_INDEXED_PROPERTIES = ("_rid", "_self", "_etag", "_attachments")
+
+
+class Coverage(Enum):
+    """What the end of a policy's path covers."""
+
+    SCALAR = "?"
+    SUBTREE = "*"
+
+
+def parse_policy_path(path: str) -> tuple[tuple[Segment, ...], Coverage]:
+    """The segments of a policy's path such as `/a/"b c"/[]/?`, and what its end covers. MalformedRequest otherwise."""
+    # The oldest policies write "/" for the root and everything below it.
+    *segments, last = _split_path(path) if path != "/" else ["/*"]
+    coverage = {"/?": Coverage.SCALAR, "/*": Coverage.SUBTREE}.get(last)
+    if coverage is None or any(segment in ("/?", "/*", "/") for segment in segments):
+        raise MalformedRequest(
+            reason=f"The indexing path '{path}' could not be accepted: it must end with /? or /*, and only there."
+        )
+    return tuple(_segment_of(text) for text in segments), coverage
+
+
+def parse_property_path(path: str) -> tuple[Segment, ...]:
+    """The segments of a path without an ending, as composite indexes and unique keys have them."""
+    return tuple(_segment_of(text) for text in _split_path(path))
+
+
+def _split_path(path: str) -> list[str]:
+    """The segments of `path`, each with its slash and its quotes, so that `"*"` and `*` can be told apart."""
+    segments = []
+    start = 0
+    while start < len(path):
+        end = _segment_end(path, start=start)
+        segments.append(path[start:end])
+        start = end
+    if not segments:
+        raise MalformedRequest(reason="An indexing path must not be empty.")
+    return segments
+
+
+def _segment_end(path: str, *, start: int) -> int:
+    if path[start] != "/":
+        raise MalformedRequest(reason=f"The path '{path}' could not be accepted, failed near position '{start}'.")
+    quote = path[start + 1 : start + 2]
+    if quote not in ('"', "'"):
+        end = path.find("/", start + 1)
+        return len(path) if end < 0 else end
+    end = path.find(quote, start + 2)
+    while end > 0 and path[end - 1] == "\\":
+        end = path.find(quote, end + 1)
+    if end < 0:
+        raise MalformedRequest(reason=f"The path '{path}' has a quote that does not end.")
+    return end + 1
+
+
+def _segment_of(text: str) -> Segment:
+    if text == "/[]":
+        return ARRAY_ELEMENT
+    quote = text[1:2]
+    if quote in ('"', "'"):
+        return text[2:-1].replace("\\" + quote, quote)
+    if len(text) < 2:
+        raise MalformedRequest(reason="A path must not have empty segments.")
+    return text[1:]
+
+
+_ROOT_TOKEN = bytes(PATH_TOKEN_BYTES)
+
+
+def path_token(segments: Iterable[Segment]) -> bytes:
+    """The token that stands for a path in index keys; a digest, so its length does not depend on the path's."""
+    token = _ROOT_TOKEN
+    for segment in segments:
+        token = _child_token(token, segment)
+    return token
+
+
+def _child_token(parent: bytes, segment: Segment) -> bytes:
+    # The byte between tells a property named "[]" from the elements of an array.
+    tail = b"\x01" if isinstance(segment, ArrayElement) else b"\x00" + segment.encode()
+    return blake2b(parent + tail, digest_size=PATH_TOKEN_BYTES).digest()
+
+
+@dataclass(slots=True)
+class _Rule:
+    """One place in the tree of the policy's paths; a verdict is None where the policy says nothing."""
+
+    scalar: bool | None = None
+    subtree: bool | None = None
+    below: dict[Segment, _Rule] = field(default_factory=dict)
+
+    def at(self, segments: Sequence[Segment]) -> _Rule:
+        rule = self
+        for segment in segments:
+            rule = rule.below.setdefault(segment, _Rule())
+        return rule
+
+
+class _Place:
+    """A path that was met in an item: its token, whether its scalar is indexed, and the paths below it."""
+
+    __slots__ = ("below", "indexed", "rule", "token", "verdict", "walked")
+
+    def __init__(self, token: bytes, *, rule: _Rule | None, inherited: bool) -> None:
+        self.token = token
+        self.rule = rule
+        self.verdict = inherited if rule is None or rule.subtree is None else rule.subtree
+        self.indexed = self.verdict if rule is None or rule.scalar is None else rule.scalar
+        # Where nothing is included and no rule speaks of what is below, nothing below needs a look.
+        self.walked = self.verdict or (rule is not None and bool(rule.below))
+        self.below: dict[Segment, _Place] = {}
+
+    def child(self, segment: Segment) -> _Place:
+        rule = self.rule.below.get(segment) if self.rule is not None else None
+        return _Place(_child_token(self.token, segment), rule=rule, inherited=self.verdict)
+
+
+class IndexingRules:
+    """A container's indexing policy, compiled; made once and asked for every write."""
+
+    __slots__ = ("_enabled", "_remembered_paths_left", "_root")
+
+    def __init__(self, rules: _Rule | None) -> None:
+        self._enabled = rules is not None
+        self._root = _Place(_ROOT_TOKEN, rule=rules, inherited=False)
+        self._remembered_paths_left = REMEMBERED_PATHS_MAX
+
+    @classmethod
+    def compile(cls, indexing_policy: Mapping[str, Any]) -> IndexingRules:
+        """The rules of a policy as `settings` completes it. MalformedRequest when a path cannot be read."""
+        if str(indexing_policy.get("indexingMode", "consistent")).lower() == "none":
+            return cls(None)
+        root = _Rule()
+        for verdict, name in ((True, "includedPaths"), (False, "excludedPaths")):
+            for entry in indexing_policy.get(name) or ():
+                segments, coverage = parse_policy_path(entry["path"])
+                rule = root.at(segments)
+                if coverage is Coverage.SCALAR:
+                    rule.scalar = verdict
+                else:
+                    rule.subtree = verdict
+        for name in _NEVER_INDEXED_PROPERTIES:
+            root.below[name] = _Rule(scalar=False, subtree=False)
+        # The service finds items by id, and changes by time, under every policy but "none".
+        for name in ("id", "_ts"):
+            root.at((name,)).scalar = True
+        return cls(root)
+
+    @property
+    def enabled(self) -> bool:
+        """False for the indexing mode "none": no item has terms, and queries scan."""
+        return self._enabled
+
+    def terms(self, item: Mapping[str, Any]) -> list[Term]:
+        """The index terms of `item`, each once."""
+        terms: list[Term] = []
+        if self._enabled and self._add_object(self._root, item, terms):
+            return list(dict.fromkeys(terms))
+        return terms
+
+    def count(self, item: Mapping[str, Any]) -> int:
+        """How many terms `item` has; what a write costs depends on it."""
+        return len(self.terms(item))
+
+    def covers_scalar(self, segments: Iterable[Segment]) -> bool:
+        """Whether a scalar at this path has a term, so that a query may rely on the index to find it."""
+        place = self._root
+        for segment in segments:
+            place = place.child(segment)
+        return self._enabled and place.indexed
+
+    # The two methods below are one walk. They return whether they met an array, because only then can terms repeat,
+    # and they test for scalars in place: this runs for every property of every write.
+
+    def _add_object(self, place: _Place, members: Mapping[str, Any], terms: list[Term]) -> bool:
+        below = place.below
+        met_array = False
+        for name, value in members.items():
+            child = below.get(name) or self._remember(place, name)
+            kind = type(value)
+            if kind is dict:
+                if child.walked and self._add_object(child, value, terms):
+                    met_array = True
+            elif kind is list:
+                if child.walked:
+                    met_array = True
+                    self._add_array(child, value, terms)
+            elif child.indexed:
+                terms.append((child.token, encode(value, bytes_max=VALUE_BYTES_MAX)))
+        return met_array
+
+    def _add_array(self, place: _Place, elements: Sequence[Any], terms: list[Term]) -> None:
+        child = place.below.get(ARRAY_ELEMENT) or self._remember(place, ARRAY_ELEMENT)
+        for value in elements:
+            kind = type(value)
+            if kind is dict:
+                if child.walked:
+                    self._add_object(child, value, terms)
+            elif kind is list:
+                if child.walked:
+                    self._add_array(child, value, terms)
+            elif child.indexed:
+                terms.append((child.token, encode(value, bytes_max=VALUE_BYTES_MAX)))
+
+    def _remember(self, place: _Place, segment: Segment) -> _Place:
+        child = place.child(segment)
+        if self._remembered_paths_left > 0:
+            self._remembered_paths_left -= 1
+            place.below[segment] = child
+        return child

@@ -1,0 +1,59 @@
+"""An item as it is stored: a fixed header, then its JSON text with the system properties in it.
+
+The engine puts the LSN of the writing batch before it (a versioned record), which is the item's version:
+
+    0   8  LSN of the batch that wrote it, big-endian
+    8   1  format, 0x01
+    9   8  item number: the document's part of its `_rid`, big-endian
+    17  2  place in its batch, big-endian (with LSN and number: the key of its change-log entry)
+    19 16  etag, as the 16 bytes of its GUID
+    35     JSON, UTF-8
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from asterism.errors import StorageUnavailable
+from asterism.storage.contract import LSN_BYTES
+from asterism.values.identifiers import Lsn
+
+_FORMAT = 1
+_HEADER = struct.Struct(">BQH16s")
+_STORED_HEADER = struct.Struct(">QBQH16s")
+HEADER_BYTES = _STORED_HEADER.size
+
+
+@dataclass(frozen=True, slots=True)
+class StoredItem:
+    lsn: Lsn
+    number: int
+    place_in_batch: int
+    etag: str
+    body: bytes
+
+    @property
+    def version(self) -> bytes:
+        """What the stored value must still begin with for a change decided on this item to be applied."""
+        return self.lsn.to_bytes(LSN_BYTES, "big")
+
+
+def etag_text(guid: bytes) -> str:
+    text = guid.hex()
+    return f'"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"'
+
+
+def pack_item(*, number: int, place_in_batch: int, guid: bytes, body: bytes) -> bytes:
+    return _HEADER.pack(_FORMAT, number, place_in_batch, guid) + body
+
+
+def unpack_item(stored: bytes) -> StoredItem:
+    lsn, form, number, place_in_batch, guid = _STORED_HEADER.unpack_from(stored)
+    if form != _FORMAT:
+        raise StorageUnavailable(reason=f"an item has the unknown format {form}")
+    return StoredItem(Lsn(lsn), number, place_in_batch, etag_text(guid), stored[HEADER_BYTES:])
+
+
+def body_of(stored: bytes) -> bytes:
+    return stored[HEADER_BYTES:]

@@ -1,0 +1,195 @@
+"""The documents floor's front: databases, containers and their throughput, by name or by resource id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from asterism.documents.container import Container, Tools
+from asterism.documents.settings import complete_container_properties, replace_container_properties
+from asterism.errors import MalformedRequest, OwnerNotFound, ResourceNotFound, ThroughputRefused
+from asterism.keyspaces.admission import Admission, shared_slot_count
+from asterism.keyspaces.catalog import Catalog
+from asterism.keyspaces.keyspace import Keyspace
+from asterism.keyspaces.records import DatabaseRecord, OfferRecord
+from asterism.keyspaces.statistics import stored_bytes
+from asterism.limits import Limits
+from asterism.partitioning.partition_key import PartitionKeyDefinition
+from asterism.partitioning.split_merge import partition_count_at_creation
+from asterism.throughput.budgets import Autoscale, Manual, Throughput, effective_ru, minimum_ru, validate
+from asterism.values.item import validate_resource_name
+from asterism.values.resource_ids import from_text
+
+# What a container gets when nobody says: the service's own default for the API.
+DEFAULT_THROUGHPUT = Manual(400)
+
+
+class DocumentStore:
+    """Everything a door needs of the documents floor. One per process."""
+
+    def __init__(self, catalog: Catalog, admission: Admission, tools: Tools) -> None:
+        self.catalog = catalog
+        self.tools = tools
+        self._admission = admission
+        self._containers: dict[bytes, Container] = {}
+
+    @property
+    def _limits(self) -> Limits:
+        return self.tools.limits
+
+    # --- databases --------------------------------------------------------------------------------------------------
+
+    async def create_database(self, account: str, name: object, throughput: Throughput | None) -> DatabaseRecord:
+        checked = validate_resource_name(name)
+        if throughput is not None:
+            validate(throughput, self._limits, self._limits.throughput_ru_per_second_min)
+        return await self.catalog.create_database(account, checked, throughput, now=self._now())
+
+    def list_databases(self, account: str) -> list[DatabaseRecord]:
+        return sorted(
+            (record for record in self.catalog.databases.values() if record.account == account),
+            key=lambda record: record.name,
+        )
+
+    def database(self, account: str, name_or_rid: str) -> DatabaseRecord:
+        """By name, or else by resource id; a name that looks like a resource id is still a name."""
+        found = self.catalog.find_database(account, name_or_rid)
+        if found is None:
+            rid = from_text(name_or_rid)
+            found = None if rid is None else self.catalog.databases.get(rid)
+        if found is None or found.account != account:
+            raise ResourceNotFound(kind="database", name=name_or_rid)
+        return found
+
+    async def delete_database(self, account: str, name_or_rid: str) -> None:
+        record = self.database(account, name_or_rid)
+        await self.catalog.delete_database(record)
+        self._admission.forget_database(record.rid)
+        self.tools.reshaping.collect_garbage()
+
+    # --- containers -------------------------------------------------------------------------------------------------
+
+    async def create_container(
+        self, database: DatabaseRecord, body: Mapping[str, Any], throughput: Throughput | None
+    ) -> Container:
+        settings = complete_container_properties(body)
+        definition = PartitionKeyDefinition.parse(settings["partitionKey"])
+        settings["partitionKey"] = definition.to_json()
+        shared = self.catalog.offer_for(database.rid)
+        if throughput is None and shared is None:
+            throughput = DEFAULT_THROUGHPUT
+        count = self._initial_partition_count(definition, throughput, shared)
+        keyspace = await self.catalog.create_keyspace(
+            database,
+            validate_resource_name(settings["id"]),
+            definition,
+            settings,
+            partition_count=count,
+            throughput=throughput,
+            now=self._now(),
+        )
+        self._admission.refresh(keyspace)
+        return self._container(keyspace)
+
+    def _initial_partition_count(
+        self, definition: PartitionKeyDefinition, throughput: Throughput | None, shared: OfferRecord | None
+    ) -> int:
+        limits = self._limits
+        if throughput is not None:
+            validate(throughput, limits, limits.throughput_ru_per_second_min)
+            ru = effective_ru(throughput)
+            if definition.system_key:
+                if ru > limits.physical_partition_ru_per_second_max:
+                    raise ThroughputRefused(reason="A container without a partition key has at most 10,000 RU/s.")
+                return 1
+            return partition_count_at_creation(ru, autoscale=isinstance(throughput, Autoscale), limits=limits)
+        if shared is None or definition.system_key:
+            return 1
+        return shared_slot_count(shared.throughput, limits)
+
+    def list_containers(self, database: DatabaseRecord) -> list[Container]:
+        keyspaces = sorted(self.catalog.keyspaces_of(database.rid), key=lambda keyspace: keyspace.record.name)
+        return [self._container(keyspace) for keyspace in keyspaces]
+
+    def container(self, database: DatabaseRecord, name_or_rid: str) -> Container:
+        keyspace = self.catalog.find_keyspace(database.rid, name_or_rid)
+        if keyspace is None:
+            rid = from_text(name_or_rid)
+            keyspace = None if rid is None else self.catalog.keyspaces.get(rid)
+        if keyspace is None or keyspace.record.database_rid != database.rid:
+            raise ResourceNotFound(kind="container", name=name_or_rid)
+        return self._container(keyspace)
+
+    def container_for_items(self, account: str, database: str, container: str) -> Container:
+        """The container as the owner of items: its absence is another error than that of a container asked for."""
+        try:
+            return self.container(self.database(account, database), container)
+        except ResourceNotFound as missing:
+            raise OwnerNotFound(kind=missing.kind, name=missing.name) from None
+
+    async def replace_container(self, container: Container, body: Mapping[str, Any]) -> Container:
+        settings = replace_container_properties(container.record.settings, body)
+        await self.catalog.replace_keyspace_settings(container.keyspace, settings, now=self._now())
+        return self._container(container.keyspace)
+
+    async def delete_container(self, container: Container) -> None:
+        await self.catalog.delete_keyspace(container.keyspace)
+        self._containers.pop(container.record.rid, None)
+        self.tools.reshaping.collect_garbage()
+
+    def _container(self, keyspace: Keyspace) -> Container:
+        known = self._containers.get(keyspace.record.rid)
+        if known is None or known.record.settings is not keyspace.record.settings:
+            known = self._containers[keyspace.record.rid] = Container(keyspace, self.tools)
+        return known
+
+    # --- throughput -------------------------------------------------------------------------------------------------
+
+    def list_offers(self, account: str) -> list[OfferRecord]:
+        def belongs(offer: OfferRecord) -> bool:
+            return self.catalog.databases[offer.resource_rid[:4]].account == account
+
+        return [offer for offer in self.catalog.offers.values() if belongs(offer)]
+
+    def offer(self, account: str, rid_text: str) -> OfferRecord:
+        rid = from_text(rid_text)
+        found = None if rid is None else self.catalog.offers.get(rid)
+        if found is None or found not in self.list_offers(account):
+            raise ResourceNotFound(kind="offer", name=rid_text)
+        return found
+
+    async def replace_offer(self, offer: OfferRecord, throughput: Throughput) -> OfferRecord:
+        keyspaces = self._governed(offer)
+        stored = 0
+        for keyspace in keyspaces:
+            stored += await stored_bytes(self.tools.owner, keyspace)
+        minimum = minimum_ru(stored_bytes=stored, highest_ever_ru=offer.highest_ever_ru)
+        validate(throughput, self._limits, minimum)
+        is_fixed = len(offer.resource_rid) == 8 and keyspaces[0].record.definition.system_key
+        if is_fixed and effective_ru(throughput) > self._limits.physical_partition_ru_per_second_max:
+            raise ThroughputRefused(reason="A container without a partition key has at most 10,000 RU/s.")
+        if type(throughput) is not type(offer.throughput):
+            raise MalformedRequest(
+                reason="An offer cannot change between manual and autoscale throughput in place; migrate it instead."
+            )
+        changed = await self.catalog.replace_offer(offer, throughput, now=self._now())
+        for keyspace in keyspaces:
+            self._admission.refresh(keyspace)
+            self.tools.reshaping.grow(keyspace)
+        return changed
+
+    def is_offer_pending(self, offer: OfferRecord) -> bool:
+        """Whether splits that the offer calls for are still to be done."""
+        return any(self.tools.reshaping.must_grow(keyspace) for keyspace in self._governed(offer))
+
+    def minimum_ru_for(self, offer: OfferRecord) -> int:
+        return minimum_ru(stored_bytes=0, highest_ever_ru=offer.highest_ever_ru)
+
+    def _governed(self, offer: OfferRecord) -> list[Keyspace]:
+        if len(offer.resource_rid) == 4:
+            candidates = self.catalog.keyspaces_of(offer.resource_rid)
+            return [keyspace for keyspace in candidates if self.catalog.offer_for(keyspace.record.rid) is None]
+        return [self.catalog.keyspaces[offer.resource_rid]]
+
+    def _now(self) -> int:
+        return int(self.tools.clock.wall_seconds())

@@ -1,0 +1,83 @@
+"""Budgets of the running process: which bucket each partition's requests are paid from (spec C11)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from asterism.keyspaces.catalog import Catalog
+from asterism.keyspaces.keyspace import Keyspace
+from asterism.keyspaces.records import OfferRecord
+from asterism.limits import Limits
+from asterism.partitioning.split_merge import partition_count_at_creation
+from asterism.throughput.budgets import Autoscale, Throughput, effective_ru
+from asterism.throughput.token_bucket import TokenBucket
+
+
+def shared_slot_count(throughput: Throughput, limits: Limits) -> int:
+    """Into how many budgets a database's shared throughput is divided; its containers get as many partitions."""
+    return partition_count_at_creation(
+        effective_ru(throughput), autoscale=isinstance(throughput, Autoscale), limits=limits
+    )
+
+
+class Admission:
+    """Keeps every keyspace's buckets in step with its map and its offer. With `enforce` off there are none."""
+
+    def __init__(self, catalog: Catalog, limits: Limits, *, enforce: bool, monotonic: Callable[[], float]) -> None:
+        self._catalog = catalog
+        self._limits = limits
+        self._enforce = enforce
+        self._monotonic = monotonic
+        self._shared: dict[bytes, list[TokenBucket]] = {}
+
+    def refresh(self, keyspace: Keyspace) -> None:
+        """Call after the keyspace's map or offer has changed."""
+        offer = self._catalog.governing_offer(keyspace.record.rid)
+        if not self._enforce or offer is None:
+            keyspace.buckets = {}
+        elif len(offer.resource_rid) == len(keyspace.record.rid):
+            self._refresh_own(keyspace, offer)
+        else:
+            self._refresh_shared(keyspace, offer)
+
+    def refresh_database(self, database_rid: bytes) -> None:
+        for keyspace in self._catalog.keyspaces_of(database_rid):
+            self.refresh(keyspace)
+
+    def forget_database(self, database_rid: bytes) -> None:
+        self._shared.pop(database_rid, None)
+
+    def share_of(self, keyspace: Keyspace) -> float | None:
+        """RU/s of each of the keyspace's partitions, enforced or not; None without any offer."""
+        offer = self._catalog.governing_offer(keyspace.record.rid)
+        if offer is None:
+            return None
+        if len(offer.resource_rid) == len(keyspace.record.rid):
+            return self._share(offer, len(keyspace.record.map.ranges))
+        return self._share(offer, shared_slot_count(offer.throughput, self._limits))
+
+    def _share(self, offer: OfferRecord, parts: int) -> float:
+        # Until a split has caught up with a raised offer, a partition still serves no more than its maximum.
+        return min(effective_ru(offer.throughput) / parts, self._limits.physical_partition_ru_per_second_max)
+
+    def _refresh_own(self, keyspace: Keyspace, offer: OfferRecord) -> None:
+        ranges = keyspace.record.map.ranges
+        share = self._share(offer, len(ranges))
+        keyspace.buckets = {one.id: self._bucket(keyspace.buckets.get(one.id), share) for one in ranges}
+
+    def _refresh_shared(self, keyspace: Keyspace, offer: OfferRecord) -> None:
+        count = shared_slot_count(offer.throughput, self._limits)
+        share = self._share(offer, count)
+        known: list[TokenBucket | None] = [*self._shared.get(offer.resource_rid, ())]
+        known += [None] * (count - len(known))
+        slots = [self._bucket(bucket, share) for bucket in known[:count]]
+        self._shared[offer.resource_rid] = slots
+        ranges = keyspace.record.map.ranges
+        keyspace.buckets = {one.id: slots[place % count] for place, one in enumerate(ranges)}
+
+    def _bucket(self, known: TokenBucket | None, share: float) -> TokenBucket:
+        now = self._monotonic()
+        if known is None:
+            return TokenBucket(share, burst=True, now=now)
+        known.set_rate(share, now=now)
+        return known

@@ -1,0 +1,191 @@
+"""Copy and catch up: how the entries of source partitions come to be in target partitions while writes go on.
+
+The copy reads pages at whatever moment it comes to them; what changes meanwhile is in the sources' journals, and the
+replay brings every key a journal names to the state it has now. After the sources are sealed, the last replay leaves
+the targets exactly equal to them. Every part can be done again without harm, which is what makes a job resumable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from asterism.keyspaces.layout import (
+    COUNTERS,
+    LOGICAL_SIZES,
+    TOTALS_KEY,
+    after_prefix,
+    is_routed,
+    is_routed_by_value,
+    route_of,
+    spans_to_copy,
+)
+from asterism.keyspaces.reshape_job import Cursor, Target
+from asterism.partitioning.partition_map import PartitionRange
+from asterism.storage.contract import Engine, Span
+from asterism.values.identifiers import Lsn, PartitionNumber
+
+# One page of the copy holds the event loop for a millisecond or two, reading and writing.
+PAGE_ENTRIES = 384
+PAGE_BYTES = 256 * 1024
+_JOURNAL_PAGE_ENTRIES = 128
+
+Entries = list[tuple[bytes, bytes]]
+
+
+@dataclass(slots=True)
+class Copier:
+    """Fills the targets of one job. Holds what it learned on the way: journal positions and the targets' totals."""
+
+    engine: Engine
+    sources: Sequence[PartitionRange]
+    targets: Sequence[Target]
+    monotonic: Callable[[], float]
+    _replayed: dict[PartitionNumber, Lsn] = field(default_factory=dict)
+    _totals: dict[PartitionNumber, list[int]] = field(default_factory=dict)
+
+    async def copy(self, cursor: Cursor) -> AsyncIterator[tuple[Cursor, int]]:
+        """Copies everything behind the cursor; yields the new cursor and the number of entries after each page."""
+        for source_place in range(cursor.source, len(self.sources)):
+            source = self.sources[source_place]
+            spans = spans_to_copy(source.range.start, source.range.end)
+            first_span = cursor.span if source_place == cursor.source else 0
+            for span_place in range(first_span, len(spans)):
+                span = spans[span_place]
+                if (source_place, span_place) == (cursor.source, cursor.span) and cursor.key:
+                    span = Span(cursor.key + b"\x00", span.end)
+                async for last_key, count in self._copy_span(source.partition, span):
+                    yield Cursor(source_place, span_place, last_key), count
+
+    async def _copy_span(self, source: PartitionNumber, span: Span) -> AsyncIterator[tuple[bytes, int]]:
+        more = True
+        while more:
+            began = self.monotonic()
+            page = await self.engine.scan_unfenced(source, span, limit=PAGE_ENTRIES, bytes_max=PAGE_BYTES)
+            await self._write(self._divide(page.entries))
+            if page.entries:
+                last_key = page.entries[-1][0]
+                yield last_key, len(page.entries)
+                span = Span(last_key + b"\x00", span.end)
+            more = page.more
+            # Requests come first: the copy rests as long as it has worked.
+            await asyncio.sleep(self.monotonic() - began)
+
+    def _divide(self, entries: Entries) -> list[Entries]:
+        """Each target's share of the entries; the targets of a job lie side by side, in order."""
+        if len(self.targets) == 1:
+            return [entries]
+        border = self.targets[1].interval.start
+        low: Entries = []
+        high: Entries = []
+        for entry in entries:
+            (low if route_of(*entry) < border else high).append(entry)
+        return [low, high]
+
+    async def _write(self, shares: list[Entries]) -> None:
+        await self._together(
+            self.engine.write_copied(target.number, puts=share)
+            for target, share in zip(self.targets, shares, strict=True)
+            if share
+        )
+
+    # --- catching up ------------------------------------------------------------------------------------------------
+
+    async def count_totals(self) -> None:
+        """Adds up what the targets hold, once, from the sizes of their logical partitions. The replay keeps it true."""
+        for target in self.targets:
+            totals = [0, 0]
+            span = Span(LOGICAL_SIZES, after_prefix(LOGICAL_SIZES))
+            more = True
+            while more:
+                page = await self.engine.scan_unfenced(target.number, span, limit=1000)
+                for _, stored in page.entries:
+                    stored_bytes, items = COUNTERS.unpack(stored)
+                    totals[0] += stored_bytes
+                    totals[1] += items
+                more = page.more
+                if more:
+                    span = Span(page.entries[-1][0] + b"\x00", span.end)
+                    await asyncio.sleep(0)
+            self._totals[target.number] = totals
+
+    async def replay(self) -> int:
+        """Brings the targets up to the sources' journals as they are now; returns how many batches that were."""
+        return sum([await self._replay_source(source.partition) for source in self.sources])
+
+    async def _replay_source(self, source: PartitionNumber) -> int:
+        replayed, page_is_full = 0, True
+        # A page that is not full is the end: under steady writes there would always be one batch more.
+        while page_is_full:
+            after = self._replayed.get(source, Lsn(0))
+            journal = await self.engine.read_journal(source, after=after, limit=_JOURNAL_PAGE_ENTRIES)
+            keys = {key for entry in journal for key in entry.keys if is_routed(key)}
+            for span in (span for entry in journal for span in entry.spans):
+                keys.update(await self._keys_in(span, source))
+            await self._bring_up_to_date(source, sorted(keys))
+            replayed += len(journal)
+            page_is_full = len(journal) == _JOURNAL_PAGE_ENTRIES
+            if journal:
+                self._replayed[source] = journal[-1].lsn
+        return replayed
+
+    async def _keys_in(self, span: Span, source: PartitionNumber) -> set[bytes]:
+        """Every key that a range delete may have removed from the targets, or that was put again since."""
+        found: set[bytes] = set()
+        for number in (source, *(target.number for target in self.targets)):
+            rest, more = span, True
+            while more:
+                page = await self.engine.scan_unfenced(number, rest, limit=1000)
+                found.update(key for key, _ in page.entries if is_routed(key))
+                more = page.more
+                if more:
+                    rest = Span(page.entries[-1][0] + b"\x00", span.end)
+        return found
+
+    async def _bring_up_to_date(self, source: PartitionNumber, keys: list[bytes]) -> None:
+        values = await self.engine.read_unfenced(source, keys)
+        present = [(key, value) for key, value in zip(keys, values, strict=True) if value is not None]
+        absent = [key for key, value in zip(keys, values, strict=True) if value is None]
+        shares = self._divide(present)
+        await self._together(
+            self._bring_target(target, share, self._absent_in(place, absent))
+            for place, (target, share) in enumerate(zip(self.targets, shares, strict=True))
+        )
+
+    def _absent_in(self, target_place: int, absent: list[bytes]) -> list[bytes]:
+        """Which vanished keys a target may hold: those routed by key by their place, the others anyway."""
+        if len(self.targets) == 1:
+            return absent
+        border = self.targets[1].interval.start
+        return [key for key in absent if is_routed_by_value(key) or (key[1:] >= border) == bool(target_place)]
+
+    async def _bring_target(self, target: Target, puts: Entries, deletes: list[bytes]) -> None:
+        sizes = [key for key, _ in puts if key.startswith(LOGICAL_SIZES)]
+        sizes += [key for key in deletes if key.startswith(LOGICAL_SIZES)]
+        if sizes:
+            new = {key: value for key, value in puts if key.startswith(LOGICAL_SIZES)}
+            old = await self.engine.read_unfenced(target.number, sizes)
+            totals = self._totals[target.number]
+            for key, before in zip(sizes, old, strict=True):
+                for stored, sign in ((new.get(key), 1), (before, -1)):
+                    if stored is not None:
+                        stored_bytes, items = COUNTERS.unpack(stored)
+                        totals[0] += sign * stored_bytes
+                        totals[1] += sign * items
+        if puts or deletes:
+            await self.engine.write_copied(target.number, puts=puts, deletes=deletes)
+
+    async def write_totals(self) -> None:
+        await self._together(self._write_total(number, totals) for number, totals in self._totals.items())
+
+    async def _write_total(self, number: PartitionNumber, totals: list[int]) -> None:
+        if any(totals):
+            await self.engine.write_copied(number, puts=[(TOTALS_KEY, COUNTERS.pack(*totals))])
+        else:
+            await self.engine.write_copied(number, deletes=[TOTALS_KEY])
+
+    @staticmethod
+    async def _together(calls: Iterable[Awaitable[None]]) -> None:
+        """Makes calls at the same time, so that they share one commit."""
+        await asyncio.gather(*calls)

@@ -1,0 +1,48 @@
+"""Partitions nobody needs any more: removed in the background, a bounded share at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from asterism.keyspaces.catalog import Catalog
+from asterism.storage.contract import Engine, StorageRefusal
+from asterism.values.identifiers import PartitionNumber
+
+_log = logging.getLogger(__name__)
+
+# Between two shares the event loop belongs to requests; at this pace a million entries are gone in seconds.
+_REST_SECONDS = 0.01
+_RETRY_SECONDS = 5.0
+
+
+class GarbageCollector:
+    """Drops what the catalog lists as garbage. Runs only while there is some."""
+
+    def __init__(self, engine: Engine, catalog: Catalog) -> None:
+        self._engine = engine
+        self._catalog = catalog
+        self._task: asyncio.Task[None] | None = None
+
+    def wake(self) -> None:
+        if self._catalog.garbage and (self._task is None or self._task.done()):
+            self._task = asyncio.create_task(self._collect())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def drop(self, number: PartitionNumber) -> None:
+        while not await self._engine.drop_partition(number):
+            await asyncio.sleep(_REST_SECONDS)
+
+    async def _collect(self) -> None:
+        while self._catalog.garbage:
+            number = min(self._catalog.garbage)
+            try:
+                await self.drop(number)
+                await self._catalog.forget_garbage(number)
+            except StorageRefusal as refusal:
+                _log.warning("partition %d is still to be dropped: %s", number, refusal)
+                await asyncio.sleep(_RETRY_SECONDS)

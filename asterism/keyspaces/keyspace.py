@@ -1,0 +1,78 @@
+"""A keyspace as the running process knows it: its record, its budgets, and what it has served."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from asterism.errors import OwnerNotFound, RequestRateTooLarge, StorageUnavailable
+from asterism.keyspaces.records import KeyspaceRecord
+from asterism.metrics import PartitionUsage
+from asterism.partitioning.partition_map import PartitionRange
+from asterism.throughput.token_bucket import Throttled, TokenBucket
+
+# How long a request waits for the map that a split, merge or move is about to publish. The seal lasts milliseconds;
+# waiting longer than this means that the reshaping died, and the client should hear of it.
+SEAL_WAIT_SECONDS_MAX = 30.0
+
+
+class Keyspace:
+    """The live handle on a keyspace. Floors above hold it for the length of a request, never longer."""
+
+    __slots__ = ("_map_changed", "_monotonic_seconds", "buckets", "deleted", "record", "usage", "version")
+
+    def __init__(self, record: KeyspaceRecord, version: bytes, monotonic_seconds: Callable[[], float]) -> None:
+        self.record = record
+        # The catalog's version of the record: what a change of it must still find there.
+        self.version = version
+        self.deleted = False
+        # Range id -> bucket; empty while throughput is not enforced.
+        self.buckets: dict[int, TokenBucket] = {}
+        self.usage: dict[int, PartitionUsage] = {}
+        self._monotonic_seconds = monotonic_seconds
+        self._map_changed: asyncio.Future[None] | None = None
+
+    def replace_record(self, record: KeyspaceRecord, version: bytes) -> None:
+        self.record = record
+        self.version = version
+        self._wake_waiting()
+
+    def mark_deleted(self) -> None:
+        self.deleted = True
+        self._wake_waiting()
+
+    def _wake_waiting(self) -> None:
+        if self._map_changed is not None:
+            self._map_changed.set_result(None)
+            self._map_changed = None
+
+    async def wait_for_another_map(self, seen: KeyspaceRecord) -> None:
+        """Returns when the record is not `seen` any more; a deleted keyspace raises."""
+        if self.deleted:
+            raise OwnerNotFound(kind="container", name=seen.name)
+        if self.record is not seen:
+            return
+        if self._map_changed is None:
+            self._map_changed = asyncio.get_running_loop().create_future()
+        try:
+            await asyncio.wait_for(asyncio.shield(self._map_changed), SEAL_WAIT_SECONDS_MAX)
+        except TimeoutError:
+            raise StorageUnavailable(reason="a partition stayed sealed") from None
+        if self.deleted:
+            raise OwnerNotFound(kind="container", name=seen.name)
+
+    def spend(self, partition: PartitionRange, request_units: float, effective_key: bytes) -> None:
+        """Takes a request's cost from its partition's budget, or raises RequestRateTooLarge (spec C11)."""
+        range_id = partition.id
+        usage = self.usage.get(range_id)
+        if usage is None:
+            usage = self.usage[range_id] = PartitionUsage()
+        bucket = self.buckets.get(range_id)
+        if bucket is not None:
+            admission = bucket.take(request_units, now=self._monotonic_seconds())
+            if isinstance(admission, Throttled):
+                usage.throttled += 1
+                raise RequestRateTooLarge(retry_after_seconds=admission.retry_after_seconds)
+        usage.requests += 1
+        usage.request_units += request_units
+        usage.hottest.add(effective_key, request_units)

@@ -1,0 +1,81 @@
+"""The keys of a keyspace inside a partition, declared once (docs/storage-format.md tells them byte by byte).
+
+A key begins with its family. The family's number says how an entry finds its partition, which is all that split, merge
+and move need to know of it:
+
+    below 0x10        belongs to the partition itself; never copied
+    0x10 to 0x7F      routed by its key: the bytes after the family begin with the effective partition key
+    0x80 and above    routed by its value: the value begins with the effective partition key
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+
+from asterism.storage.contract import Span
+from asterism.values.identifiers import Lsn
+
+TOTALS_KEY = b"\x01"
+ITEMS = b"\x10"
+LOGICAL_SIZES = b"\x11"
+CHANGE_LOG = b"\x90"
+INDEX = b"\x91"
+
+_FIRST_ROUTED_BY_KEY = 0x10
+_FIRST_ROUTED_BY_VALUE = 0x80
+
+# Ids up to this many UTF-8 bytes stand in the key as they are; a longer one is cut and its digest appended, which makes
+# it one byte longer than any that is not cut, so the two forms never meet.
+ID_KEY_BYTES_MAX = 255
+_ID_DIGEST_BYTES = 32
+
+COUNTERS = struct.Struct(">qq")
+_LSN = struct.Struct(">Q")
+_LOG_SUFFIX = struct.Struct(">HQ")
+
+
+def id_key(item_id: str) -> bytes:
+    encoded = item_id.encode()
+    if len(encoded) <= ID_KEY_BYTES_MAX:
+        return encoded
+    digest = hashlib.blake2b(encoded, digest_size=_ID_DIGEST_BYTES).digest()
+    return encoded[: ID_KEY_BYTES_MAX + 1 - _ID_DIGEST_BYTES] + digest
+
+
+def log_suffix(*, place_in_batch: int, item_number: int) -> bytes:
+    """What follows the LSN in a change-log key: the order inside a batch, and the item's number, which keeps entries
+    of two partitions apart when a merge brings equal LSNs together."""
+    return _LOG_SUFFIX.pack(place_in_batch, item_number)
+
+
+def log_key(lsn: Lsn, *, place_in_batch: int, item_number: int) -> bytes:
+    return CHANGE_LOG + _LSN.pack(lsn) + _LOG_SUFFIX.pack(place_in_batch, item_number)
+
+
+def after_prefix(prefix: bytes) -> bytes | None:
+    """The first key behind every key that begins with `prefix`; None if there is none."""
+    trimmed = prefix.rstrip(b"\xff")
+    return trimmed[:-1] + bytes([trimmed[-1] + 1]) if trimmed else None
+
+
+def is_routed(key: bytes) -> bool:
+    return key[0] >= _FIRST_ROUTED_BY_KEY
+
+
+def is_routed_by_value(key: bytes) -> bool:
+    return key[0] >= _FIRST_ROUTED_BY_VALUE
+
+
+def route_of(key: bytes, value: bytes) -> bytes:
+    """Bytes that begin with the effective partition key of a routed entry: enough to compare with a range's bounds,
+    because no bound is longer than the keys it divides."""
+    return value if key[0] >= _FIRST_ROUTED_BY_VALUE else key[1:]
+
+
+def spans_to_copy(start: bytes, end: bytes) -> list[Span]:
+    """What a copy of the hash interval [start, end) has to look through: key-routed families by interval, and all of
+    the value-routed ones, whose entries are then chosen by `route_of`."""
+    by_key = [Span(family + start, family + end) for family in (ITEMS, LOGICAL_SIZES)]
+    by_value = [Span(family, after_prefix(family)) for family in (CHANGE_LOG, INDEX)]
+    return by_key + by_value

@@ -1,0 +1,92 @@
+"""The way to a partition: finds it on the map, carries its epoch, and goes to its child when it was split meanwhile.
+
+A request that meets a seal waits for the map that is about to be published and tries again there; no client sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from asterism.errors import StorageFull, StorageUnavailable
+from asterism.keyspaces.keyspace import Keyspace
+from asterism.keyspaces.records import KeyspaceRecord
+from asterism.partitioning.partition_map import PartitionRange
+from asterism.storage.contract import (
+    Batch,
+    Engine,
+    EngineFailed,
+    EpochFenced,
+    OutOfSpace,
+    PartitionUnknown,
+    ScanPage,
+    Span,
+)
+from asterism.values.identifiers import Lsn
+
+
+class Owner:
+    """Reads and writes one partition of a keyspace at a time, chosen by a point of the hash line."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def read(
+        self, keyspace: Keyspace, point: bytes, keys: Sequence[bytes]
+    ) -> tuple[PartitionRange, Lsn, list[bytes | None]]:
+        while True:
+            record = keyspace.record
+            partition = record.map.find(point)
+            try:
+                lsn, values = await self._engine.read(partition.partition, partition.epoch, keys)
+            except (EpochFenced, PartitionUnknown):
+                await keyspace.wait_for_another_map(record)
+            except EngineFailed as failure:
+                raise StorageUnavailable(reason=str(failure)) from failure
+            else:
+                return partition, lsn, values
+
+    async def scan(
+        self,
+        keyspace: Keyspace,
+        seen: KeyspaceRecord,
+        partition: PartitionRange,
+        span: Span,
+        *,
+        limit: int,
+        bytes_max: int,
+    ) -> ScanPage | None:
+        """A page of a partition found in the record `seen`; None when another map is in force by now and the caller
+        must look for its place there."""
+        try:
+            return await self._engine.scan(partition.partition, partition.epoch, span, limit=limit, bytes_max=bytes_max)
+        except (EpochFenced, PartitionUnknown):
+            await keyspace.wait_for_another_map(seen)
+            return None
+        except EngineFailed as failure:
+            raise StorageUnavailable(reason=str(failure)) from failure
+
+    async def apply(
+        self,
+        keyspace: Keyspace,
+        point: bytes,
+        batch: Batch,
+        admit: Callable[[PartitionRange], None] | None = None,
+    ) -> tuple[PartitionRange, Lsn]:
+        """Applies a batch where `point` lives. `admit` is asked once, before the first attempt.
+
+        Raises the storage contract's ExpectationFailed and CeilingPassed: what they mean is the caller's to say.
+        """
+        while True:
+            record = keyspace.record
+            partition = record.map.find(point)
+            if admit is not None:
+                admit(partition)
+                admit = None
+            try:
+                return partition, await self._engine.apply(partition.partition, partition.epoch, batch)
+            except (EpochFenced, PartitionUnknown):
+                await keyspace.wait_for_another_map(record)
+            except OutOfSpace:
+                raise StorageFull from None
+            except EngineFailed as failure:
+                raise StorageUnavailable(reason=str(failure)) from failure

@@ -1,0 +1,116 @@
+"""A split, merge or move as it is remembered: enough to go on after a crash at any step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, cast
+
+from asterism.partitioning.key_range import KeyRange
+from asterism.partitioning.partition_map import PartitionMap
+from asterism.values.identifiers import Epoch, PartitionNumber
+from asterism.values.json_text import dumps, loads
+
+
+class Step(Enum):
+    """Where a job stands. A fault test stops the process at each of these."""
+
+    PLANNED = "planned"
+    TARGETS_CREATED = "targets created"
+    JOURNALING = "journaling"
+    COPYING = "copying"
+    COPIED = "copied"
+    CAUGHT_UP = "caught up"
+    SEALED = "sealed"
+    REPLAYED = "replayed"
+    TARGETS_OPENED = "targets opened"
+    PUBLISHED = "published"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A partition that a job fills, and the interval of the hash line it will serve."""
+
+    number: PartitionNumber
+    interval: KeyRange
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far the copy has come: everything up to `key` in span `span` of source `source` is in the targets."""
+
+    source: int = 0
+    span: int = 0
+    key: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class ReshapeJob:
+    """Sources become targets: one becomes two in a split, two become one in a merge."""
+
+    id: int
+    keyspace_rid: bytes
+    reason: str
+    source_ids: tuple[int, ...]
+    targets: tuple[Target, ...]
+    epoch: Epoch
+    started_at: int
+    cursor: Cursor = Cursor()
+
+    @property
+    def kind(self) -> str:
+        return "split" if len(self.targets) > len(self.source_ids) else "merge"
+
+    def change_map(self, current: PartitionMap) -> PartitionMap:
+        """The map as it will be when the job is published."""
+        if len(self.source_ids) == 1:
+            low, high = self.targets
+            return current.split(
+                self.source_ids[0], at=high.interval.start, low=low.number, high=high.number, epoch=self.epoch
+            )
+        left, right = self.source_ids
+        return current.merge(left, right, partition=self.targets[0].number, epoch=self.epoch)
+
+    def to_bytes(self) -> bytes:
+        return dumps(
+            {
+                "id": self.id,
+                "keyspace": self.keyspace_rid.hex(),
+                "reason": self.reason,
+                "sources": list(self.source_ids),
+                "targets": [[one.number, one.interval.start.hex(), one.interval.end.hex()] for one in self.targets],
+                "epoch": self.epoch,
+                "started_at": self.started_at,
+                "cursor": [self.cursor.source, self.cursor.span, self.cursor.key.hex()],
+            }
+        )
+
+    @classmethod
+    def from_bytes(cls, stored: bytes) -> ReshapeJob:
+        told = cast(dict[str, Any], loads(stored))
+        source, span, key = told["cursor"]
+        return cls(
+            id=told["id"],
+            keyspace_rid=bytes.fromhex(told["keyspace"]),
+            reason=told["reason"],
+            source_ids=tuple(told["sources"]),
+            targets=tuple(
+                Target(PartitionNumber(number), KeyRange(bytes.fromhex(start), bytes.fromhex(end)))
+                for number, start, end in told["targets"]
+            ),
+            epoch=Epoch(told["epoch"]),
+            started_at=told["started_at"],
+            cursor=Cursor(source, span, bytes.fromhex(key)),
+        )
+
+
+@dataclass(slots=True)
+class Progress:
+    """What an operator sees of a job under way."""
+
+    job: ReshapeJob
+    step: Step = Step.PLANNED
+    entries_copied: int = 0
+    items_expected: int = 0
+    sealed_seconds: float = 0.0
+    trouble: str = ""

@@ -1,0 +1,51 @@
+"""The text of a path to a key: `/tenant/id`, or with quotes around names that hold slashes, `/"a/b"/c`."""
+
+from __future__ import annotations
+
+from asterism.errors import MalformedRequest
+
+_QUOTES = ('"', "'")
+
+
+def parse_key_path(path: str) -> tuple[str, ...]:
+    """The names along the path, outermost first."""
+    if not path.startswith("/"):
+        raise MalformedRequest(reason=f"The path {path!r} must begin with '/'.")
+    names: list[str] = []
+    position = 0
+    while position < len(path):
+        if path[position] != "/":
+            raise MalformedRequest(reason=f"The path {path!r} needs a '/' at character {position}.")
+        position += 1
+        if path[position : position + 1] in _QUOTES:
+            name, position = _quoted_name(path, position)
+        else:
+            name, position = _plain_name(path, position)
+        if not name:
+            raise MalformedRequest(reason=f"The path {path!r} has an empty name.")
+        names.append(name)
+    return tuple(names)
+
+
+def _plain_name(path: str, start: int) -> tuple[str, int]:
+    end = path.find("/", start)
+    if end < 0:
+        end = len(path)
+    return path[start:end].strip(), end
+
+
+def _quoted_name(path: str, start: int) -> tuple[str, int]:
+    """A name between quotes; inside it a backslash takes the quote or backslash after it literally."""
+    quote = path[start]
+    characters: list[str] = []
+    position = start + 1
+    while position < len(path):
+        character = path[position]
+        if character == quote:
+            return "".join(characters), position + 1
+        if character == "\\" and path[position + 1 : position + 2] in (quote, "\\"):
+            position += 1
+            character = path[position]
+        characters.append(character)
+        position += 1
+    raise MalformedRequest(reason=f"The path {path!r} has a quote that does not end.")

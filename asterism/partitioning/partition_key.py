@@ -1,0 +1,235 @@
+"""What an item's partition key is: its definition, its value in an item, its value in a request."""
+
+from __future__ import annotations
+
+import enum
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NoReturn
+
+from asterism.errors import MalformedRequest, PartitionKeyMismatch
+from asterism.limits import PARTITION_KEY_BYTES_MAX_V2, PARTITION_KEY_LEVELS_MAX
+from asterism.partitioning.key_path import parse_key_path
+from asterism.values.undefined import UNDEFINED, Undefined
+
+Component = str | int | float | bool | None | Undefined
+PartitionKey = tuple[Component, ...]
+
+# The key of every item in a fixed container, which has no partition key (spec C12).
+SYSTEM_KEY: PartitionKey = ()
+
+# Integers up to here are doubles without loss; larger ones are rounded to the double that JSON's readers see.
+_EXACT_INTEGER_MAX = 2**53
+# UTF-8 needs at most four bytes a character, so strings up to here need not be measured.
+_CHARACTERS_SURELY_SHORT = PARTITION_KEY_BYTES_MAX_V2 // 4
+# Longer headers are parsed each time, so that a few large keys cannot fill memory.
+_CACHED_HEADER_CHARACTERS_MAX = 256
+_CACHED_HEADERS_MAX = 8192
+
+
+class PartitionKeyKind(enum.Enum):
+    HASH = "Hash"
+    MULTI_HASH = "MultiHash"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionKeyDefinition:
+    """Where in an item its key is found, and which of the service's hash functions places it.
+
+    `system_key` marks a fixed container: the path is only there for clients to see, and every item has `SYSTEM_KEY`.
+    """
+
+    paths: tuple[str, ...]
+    kind: PartitionKeyKind = PartitionKeyKind.HASH
+    version: int = 2
+    system_key: bool = False
+    segments: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
+    # The property's name when the key is one property of the item itself: by far the usual case, kept quick.
+    only_property: str | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        segments = tuple(parse_key_path(path) for path in self.paths)
+        single = len(segments) == 1 and len(segments[0]) == 1 and not self.system_key
+        object.__setattr__(self, "segments", segments)
+        object.__setattr__(self, "only_property", segments[0][0] if single else None)
+
+    @classmethod
+    def parse(cls, definition: object) -> PartitionKeyDefinition:
+        """Reads the JSON object a client sends. A version that is not asked for is 2, unlike what clients assume of
+        a stored definition without one; so `to_json` always states it."""
+        if not isinstance(definition, Mapping):
+            raise MalformedRequest(reason="The partition key definition must be an object with 'paths'.")
+        kind = _parse_kind(definition.get("kind", PartitionKeyKind.HASH.value))
+        version = definition.get("version")
+        if version is None:
+            version = 2
+        if type(version) is not int or version not in (1, 2):
+            raise MalformedRequest(reason="The partition key definition's 'version' must be 1 or 2.")
+        if kind is PartitionKeyKind.MULTI_HASH and version != 2:
+            raise MalformedRequest(reason="A hierarchical partition key (MultiHash) needs version 2.")
+        system_key = definition.get("systemKey", False)
+        if not isinstance(system_key, bool):
+            raise MalformedRequest(reason="The partition key definition's 'systemKey' must be true or false.")
+        if system_key and kind is PartitionKeyKind.MULTI_HASH:
+            raise MalformedRequest(reason="A container without a partition key cannot have the kind MultiHash.")
+        return cls(paths=_parse_paths(definition.get("paths"), kind), kind=kind, version=version, system_key=system_key)
+
+    def to_json(self) -> dict[str, object]:
+        told: dict[str, object] = {"paths": list(self.paths), "kind": self.kind.value, "version": self.version}
+        if self.system_key:
+            told["systemKey"] = True
+        return told
+
+
+def _parse_kind(kind: object) -> PartitionKeyKind:
+    for known in PartitionKeyKind:
+        if kind == known.value:
+            return known
+    raise MalformedRequest(reason="The partition key definition's 'kind' must be 'Hash' or 'MultiHash'.")
+
+
+def _parse_paths(paths: object, kind: PartitionKeyKind) -> tuple[str, ...]:
+    if isinstance(paths, str) or not isinstance(paths, Sequence) or not paths:
+        raise MalformedRequest(reason="The partition key definition needs 'paths', a list with at least one path.")
+    if kind is PartitionKeyKind.HASH and len(paths) != 1:
+        raise MalformedRequest(
+            reason="A partition key of kind Hash has exactly one path; several paths need the kind MultiHash."
+        )
+    if len(paths) > PARTITION_KEY_LEVELS_MAX:
+        raise MalformedRequest(reason=f"A partition key has at most {PARTITION_KEY_LEVELS_MAX} paths.")
+    segments = []
+    for path in paths:
+        if not isinstance(path, str):
+            raise MalformedRequest(reason="Each partition key path must be a string.")
+        segments.append(parse_key_path(path))
+    if len(set(segments)) != len(segments):
+        raise MalformedRequest(reason="The partition key definition names a path twice.")
+    return tuple(paths)
+
+
+def extract(definition: PartitionKeyDefinition, item: Mapping[str, object]) -> PartitionKey:
+    """The item's own key: one component per path, UNDEFINED where the item has nothing at the path."""
+    name = definition.only_property
+    if name is not None:
+        value = item.get(name, UNDEFINED)
+        if type(value) is str and len(value) <= _CHARACTERS_SURELY_SHORT:
+            return (value,)
+        return (_component(value),)
+    if definition.system_key:
+        return SYSTEM_KEY
+    return tuple([_component(_value_at(item, segments)) for segments in definition.segments])
+
+
+def _value_at(item: Mapping[str, object], segments: tuple[str, ...]) -> object:
+    value: object = item
+    for segment in segments:
+        # Items are dicts, and the check for any Mapping is ten times slower.
+        if not isinstance(value, dict) and not isinstance(value, Mapping):
+            return UNDEFINED
+        value = value.get(segment, UNDEFINED)
+    return value
+
+
+def _component(value: object) -> Component:
+    """The value as a key component: numbers in the one form in which equal doubles are equal, and sizes checked."""
+    if isinstance(value, str):
+        _check_string(value)
+        return value
+    if value is None or value is UNDEFINED or isinstance(value, bool | Undefined):
+        return value
+    if isinstance(value, int | float):
+        return _number(value)
+    raise MalformedRequest(reason="A partition key value must be a string, a number, a boolean or null.")
+
+
+def _number(value: int | float) -> int | float:
+    if isinstance(value, int) and -_EXACT_INTEGER_MAX <= value <= _EXACT_INTEGER_MAX:
+        return value
+    try:
+        # Adding zero turns -0.0 into 0.0: equal numbers must be one logical partition.
+        number = float(value) + 0.0
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise MalformedRequest(reason="A partition key value is not a number that fits a double.")
+    return number
+
+
+def _check_string(value: str) -> None:
+    try:
+        bytes_count = len(value) if value.isascii() else len(value.encode())
+    except UnicodeEncodeError:
+        raise MalformedRequest(reason="A partition key value holds half a character (a lone surrogate).") from None
+    if bytes_count > PARTITION_KEY_BYTES_MAX_V2:
+        raise MalformedRequest(
+            reason=f"A partition key value is longer than {PARTITION_KEY_BYTES_MAX_V2} bytes of UTF-8."
+        )
+
+
+def parse_header(text: str, definition: PartitionKeyDefinition) -> PartitionKey:
+    """Reads a key as requests carry it: a JSON array in which `{}` is the value that is not there, and which is
+    empty for a fixed container. A hierarchical key may be a prefix (see `is_full`)."""
+    key = _parse_cached(text) if len(text) <= _CACHED_HEADER_CHARACTERS_MAX else _parse_components(text)
+    if len(key) == len(definition.paths) and not definition.system_key:
+        return key
+    if definition.system_key:
+        if key in (SYSTEM_KEY, (UNDEFINED,)):
+            return SYSTEM_KEY
+        raise PartitionKeyMismatch
+    if definition.kind is PartitionKeyKind.MULTI_HASH and 0 < len(key) < len(definition.paths):
+        return key
+    raise PartitionKeyMismatch
+
+
+def _refuse_constant(_name: str) -> NoReturn:
+    raise ValueError
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def _parse_components(text: str) -> PartitionKey:
+    try:
+        values = _DECODER.decode(text)
+    except (ValueError, RecursionError):
+        raise MalformedRequest(reason="The partition key header is not valid JSON.") from None
+    if not isinstance(values, list):
+        raise MalformedRequest(reason="The partition key header must be a JSON array.")
+    return tuple([_component(UNDEFINED if value == {} else value) for value in values])
+
+
+_parse_cached = lru_cache(maxsize=_CACHED_HEADERS_MAX)(_parse_components)
+
+
+def is_full(definition: PartitionKeyDefinition, key: PartitionKey) -> bool:
+    """Whether the key names one logical partition, and not a prefix of a hierarchy."""
+    return definition.system_key or len(key) == len(definition.paths)
+
+
+def header_agrees_with_item(
+    definition: PartitionKeyDefinition, header_key: PartitionKey, item_key: PartitionKey
+) -> bool:
+    """Whether a request's key is the key of the item it carries. For a hierarchical key the Python client sends null
+    where the item lacks the property, so that agrees too; the item's own key is the one to store it under."""
+    if len(header_key) != len(item_key):
+        return False
+    null_may_mean_absent = definition.kind is PartitionKeyKind.MULTI_HASH
+    for said, found in zip(header_key, item_key, strict=True):
+        if same_component(said, found):
+            continue
+        if null_may_mean_absent and said is None and found is UNDEFINED:
+            continue
+        return False
+    return True
+
+
+def same_component(one: Component, other: Component) -> bool:
+    """Equality as the database sees it: numbers compare as doubles, and true is not 1."""
+    if type(one) is type(other):
+        return one == other
+    if isinstance(one, bool) or isinstance(other, bool):
+        return False
+    return one == other

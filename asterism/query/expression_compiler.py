@@ -1,0 +1,220 @@
+"""Expressions to Python closures: names are looked up and constants computed once, not for every item."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, cast
+
+from asterism.errors import MalformedQuery
+from asterism.query import tree
+from asterism.query.functions import FUNCTIONS
+from asterism.query.like import like_matcher
+from asterism.query.path_access import Evaluator, equality_test, membership_test, path_reader
+from asterism.query.scope import Scope
+from asterism.query.semantics import BINARY_OPERATIONS, UNARY_OPERATIONS, between, negate, step_into
+from asterism.query.token_stream import SYNTAX_ERROR
+from asterism.query.tree import Expression
+from asterism.query.unsupported import refuse_call, refuse_subquery
+from asterism.values.ordering import values_equal
+from asterism.values.undefined import UNDEFINED
+
+_WRONG_ARGUMENT_COUNT = "SC2050"
+_NO_ITEM: Final[dict[str, object]] = {}
+
+
+class ExpressionCompiler:
+    """Compiles expressions of one query; each closure takes an item and returns a JSON value or UNDEFINED."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    def compile(self, node: Expression) -> Evaluator:
+        """Raises MalformedQuery for names without meaning and for what this version does not run."""
+        compile_node = _COMPILERS[type(node)]
+        return compile_node(self, node)
+
+    def constant(self, node: Expression) -> object:
+        """The value of an expression for which `is_constant` holds."""
+        return self.compile(node)(_NO_ITEM)
+
+    # --- values -----------------------------------------------------------------------------------------------------
+
+    def _literal(self, node: tree.Literal) -> Evaluator:
+        return _always(node.value)
+
+    def _parameter(self, node: tree.Parameter) -> Evaluator:
+        return _always(self._scope.parameter(node))
+
+    def _path(self, node: tree.Path) -> Evaluator:
+        return path_reader(self._scope.steps_below_item(node))
+
+    def _member(self, node: tree.Member) -> Evaluator:
+        target, step = self.compile(node.target), self.compile(node.step)
+        return lambda item: step_into(target(item), step(item))
+
+    def _array(self, node: tree.ArrayLiteral) -> Evaluator:
+        elements = [self.compile(element) for element in node.items]
+        return lambda item: [value for element in elements if (value := element(item)) is not UNDEFINED]
+
+    def _object(self, node: tree.ObjectLiteral) -> Evaluator:
+        return object_maker([(name, self.compile(value)) for name, value in node.properties])
+
+    # --- operators --------------------------------------------------------------------------------------------------
+
+    def _unary(self, node: tree.Unary) -> Evaluator:
+        operation, operand = UNARY_OPERATIONS[node.operator], self.compile(node.operand)
+        return lambda item: operation(operand(item))
+
+    def _binary(self, node: tree.Binary) -> Evaluator:
+        if node.operator == "=":
+            for one, other in ((node.left, node.right), (node.right, node.left)):
+                if isinstance(one, tree.Path) and is_constant(other):
+                    return equality_test(self._scope.steps_below_item(one), self.constant(other))
+        operation = BINARY_OPERATIONS[node.operator]
+        left, right = self.compile(node.left), self.compile(node.right)
+        return lambda item: operation(left(item), right(item))
+
+    def _and(self, node: tree.And) -> Evaluator:
+        operands = [self.compile(operand) for operand in node.operands]
+
+        def evaluate(item: dict[str, object]) -> object:
+            result: object = True
+            for operand in operands:
+                value = operand(item)
+                if value is False:
+                    return False
+                if value is not True:
+                    result = UNDEFINED
+            return result
+
+        return evaluate
+
+    def _or(self, node: tree.Or) -> Evaluator:
+        operands = [self.compile(operand) for operand in node.operands]
+
+        def evaluate(item: dict[str, object]) -> object:
+            result: object = False
+            for operand in operands:
+                value = operand(item)
+                if value is True:
+                    return True
+                if value is not False:
+                    result = UNDEFINED
+            return result
+
+        return evaluate
+
+    def _conditional(self, node: tree.Conditional) -> Evaluator:
+        condition = self.compile(node.condition)
+        consequent, alternative = self.compile(node.consequent), self.compile(node.alternative)
+        return lambda item: consequent(item) if condition(item) is True else alternative(item)
+
+    def _coalesce(self, node: tree.Coalesce) -> Evaluator:
+        left, right = self.compile(node.left), self.compile(node.right)
+        return lambda item: right(item) if (value := left(item)) is UNDEFINED else value
+
+    # --- predicates -------------------------------------------------------------------------------------------------
+
+    def _in(self, node: tree.In) -> Evaluator:
+        needle = self.compile(node.needle)
+        if all(is_constant(straw) for straw in node.haystack):
+            holds = membership_test([self.constant(straw) for straw in node.haystack])
+            return _negated_if(
+                node.negated, lambda item: UNDEFINED if (value := needle(item)) is UNDEFINED else holds(value)
+            )
+        haystack = [self.compile(straw) for straw in node.haystack]
+
+        def evaluate(item: dict[str, object]) -> object:
+            value = needle(item)
+            if value is UNDEFINED:
+                return UNDEFINED
+            return any(values_equal(value, straw(item)) for straw in haystack)
+
+        return _negated_if(node.negated, evaluate)
+
+    def _between(self, node: tree.Between) -> Evaluator:
+        value, low, high = self.compile(node.value), self.compile(node.low), self.compile(node.high)
+        return _negated_if(node.negated, lambda item: between(value(item), low(item), high(item)))
+
+    def _like(self, node: tree.Like) -> Evaluator:
+        value, pattern, escape = self.compile(node.value), self.compile(node.pattern), node.escape
+        if escape is not None and len(escape) != 1:
+            reason = "The ESCAPE of LIKE must be a single character."
+            raise MalformedQuery(SYNTAX_ERROR, reason, node.span.start, node.span.end)
+
+        def evaluate(item: dict[str, object]) -> object:
+            text, shape = value(item), pattern(item)
+            if type(text) is not str or type(shape) is not str:
+                return UNDEFINED
+            return like_matcher(shape, escape)(text)
+
+        return _negated_if(node.negated, evaluate)
+
+    # --- calls ------------------------------------------------------------------------------------------------------
+
+    def _call(self, node: tree.Call) -> Evaluator:
+        function = None if node.is_udf else FUNCTIONS.get(node.name)
+        if function is None:
+            refuse_call(node)
+        if not function.arguments_min <= len(node.arguments) <= function.arguments_max:
+            reason = function.arguments_sentence(node.name)
+            raise MalformedQuery(_WRONG_ARGUMENT_COUNT, reason, node.span.start, node.span.end)
+        run, arguments = function.run, [self.compile(argument) for argument in node.arguments]
+        if len(arguments) == 1:
+            only = arguments[0]
+            return lambda item: run(only(item))
+        return lambda item: run(*[argument(item) for argument in arguments])
+
+    def _subquery(self, node: tree.Subquery) -> Evaluator:
+        refuse_subquery(node)
+
+
+# One line for each kind of expression. The table's own type cannot say that each method takes the node of its key.
+_COMPILERS: Final = cast(
+    "dict[type[tree.Node], Callable[[ExpressionCompiler, Expression], Evaluator]]",
+    {
+        tree.Literal: ExpressionCompiler._literal,
+        tree.Parameter: ExpressionCompiler._parameter,
+        tree.Path: ExpressionCompiler._path,
+        tree.Member: ExpressionCompiler._member,
+        tree.ArrayLiteral: ExpressionCompiler._array,
+        tree.ObjectLiteral: ExpressionCompiler._object,
+        tree.Unary: ExpressionCompiler._unary,
+        tree.Binary: ExpressionCompiler._binary,
+        tree.And: ExpressionCompiler._and,
+        tree.Or: ExpressionCompiler._or,
+        tree.Conditional: ExpressionCompiler._conditional,
+        tree.Coalesce: ExpressionCompiler._coalesce,
+        tree.In: ExpressionCompiler._in,
+        tree.Between: ExpressionCompiler._between,
+        tree.Like: ExpressionCompiler._like,
+        tree.Call: ExpressionCompiler._call,
+        tree.Subquery: ExpressionCompiler._subquery,
+    },
+)
+
+
+def is_constant(node: tree.Node) -> bool:
+    """Whether the expression has one value for all items: literals, parameters, and what is made of them alone."""
+    if isinstance(node, (tree.Literal, tree.Parameter)):
+        return True
+    if isinstance(node, (tree.Unary, tree.ArrayLiteral, tree.ObjectLiteral)):
+        return all(is_constant(child) for child in tree.children(node))
+    return False
+
+
+def object_maker(properties: list[tuple[str, Evaluator]]) -> Evaluator:
+    """An object of the properties whose values are defined, in the order given."""
+
+    def evaluate(item: dict[str, object]) -> object:
+        return {name: found for name, value in properties if (found := value(item)) is not UNDEFINED}
+
+    return evaluate
+
+
+def _always(value: object) -> Evaluator:
+    return lambda _item: value
+
+
+def _negated_if(negated: bool, evaluate: Evaluator) -> Evaluator:
+    return (lambda item: negate(evaluate(item))) if negated else evaluate

@@ -1,0 +1,82 @@
+"""The parser's place in the token list, and how it says that the text is wrong there."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from asterism.errors import MalformedQuery
+from asterism.query.lexer import ALIAS_WORDS, END, IDENTIFIER, Token
+from asterism.query.tree import Span
+
+SYNTAX_ERROR = "SC1001"
+
+# Rules inside each other (an expression in an expression, a query in a query), each at most five Python frames: half of
+# the interpreter's 1,000 frames stay free for the caller.
+NESTED_RULES_MAX = 100
+
+
+class TokenStream:
+    """Tokens read from left to right; `current` is the next one to be taken."""
+
+    __slots__ = ("_nested_rules", "_next_index", "_tokens", "current", "previous_end")
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens = tokens
+        self._next_index = 1
+        self._nested_rules = 0
+        self.current = tokens[0]
+        self.previous_end = 0
+
+    def take(self) -> Token:
+        """The current token, passed over. The last one (END or BAD) fits no rule and is never taken."""
+        token = self.current
+        self.previous_end = token.end
+        self.current = self._tokens[self._next_index]
+        self._next_index += 1
+        return token
+
+    def take_if(self, symbol: str) -> Token | None:
+        return self.take() if self.current.symbol == symbol else None
+
+    def expect(self, symbol: str) -> Token:
+        if self.current.symbol != symbol:
+            self.refuse()
+        return self.take()
+
+    def expect_name(self) -> str:
+        """An identifier, or one of the keywords that may serve as one."""
+        if not self.at_name():
+            self.refuse()
+        return self.take().text
+
+    def at_name(self) -> bool:
+        return self.current.symbol == IDENTIFIER or self.current.symbol in ALIAS_WORDS
+
+    def following(self) -> Token:
+        """The token after the current one; at the end of the text, the current one."""
+        return self._tokens[min(self._next_index, len(self._tokens) - 1)]
+
+    def span_from(self, start: int) -> Span:
+        """From `start` to the end of the token taken last."""
+        return Span(start, self.previous_end)
+
+    def enter_rule(self) -> None:
+        """Counts a rule that may hold itself; `leave_rule` is its other half."""
+        self._nested_rules += 1
+        if self._nested_rules > NESTED_RULES_MAX:
+            self.refuse_nesting()
+
+    def leave_rule(self) -> None:
+        self._nested_rules -= 1
+
+    def refuse_nesting(self) -> NoReturn:
+        token = self.current
+        raise MalformedQuery(SYNTAX_ERROR, "The query is nested too deeply.", token.start, token.end)
+
+    def refuse(self) -> NoReturn:
+        """The error for a current token that fits no rule."""
+        token = self.current
+        if token.symbol == END:
+            raise MalformedQuery(SYNTAX_ERROR, "Syntax error, unexpected end of the query.", token.start, token.end)
+        reason = f"Syntax error, incorrect syntax near '{token.text}'."
+        raise MalformedQuery(SYNTAX_ERROR, reason, token.start, token.end)

@@ -1,0 +1,108 @@
+"""What is wired to what, on one page. The only module that names a storage engine."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from asterism import __version__
+from asterism.apis.admin.console import Console
+from asterism.apis.admin.door import AdminDoor
+from asterism.apis.nosql.door import NoSqlDoor
+from asterism.clock import SYSTEM_CLOCK
+from asterism.documents.container import Tools
+from asterism.documents.store import DocumentStore
+from asterism.keyspaces.admission import Admission
+from asterism.keyspaces.catalog import Catalog
+from asterism.keyspaces.owner import Owner
+from asterism.keyspaces.reshape_job import Step
+from asterism.keyspaces.reshaping import Reshaping
+from asterism.server.config import ServerConfig, StartRefused, account_keys
+from asterism.server.data_directory import DataDirectory
+from asterism.storage.contract import StorageRefusal
+from asterism.storage.lmdb import LmdbEngine
+
+# An item's number has 60 bits: 24 for the start of the server that gave it, 36 for its place among those given since.
+_ITEM_NUMBER_BITS_PER_BOOT = 36
+_BOOT_NUMBER_MAX = 2**24 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    store: DocumentStore
+    admission: Admission
+    nosql: NoSqlDoor
+    admin: AdminDoor
+
+
+@asynccontextmanager
+async def assembled(
+    config: ServerConfig, directory: DataDirectory, *, on_step: Callable[[Step], None] | None = None
+) -> AsyncIterator[Assembly]:
+    """Everything between the listeners and the disk, open for the length of the `async with`.
+
+    `on_step` hears of every step of a split or merge; fault tests stop the process there.
+    """
+    keys = account_keys(config)
+    try:
+        engine = LmdbEngine.open(directory.store)
+    except StorageRefusal as refusal:
+        raise StartRefused(f"the store in {directory.store} cannot be opened: {refusal}") from None
+    try:
+        clock = SYSTEM_CLOCK
+        catalog = Catalog(engine, random_bytes=os.urandom, monotonic=clock.monotonic_seconds)
+        await catalog.open()
+        admission = Admission(catalog, config.limits, enforce=config.throttle, monotonic=clock.monotonic_seconds)
+        for keyspace in catalog.keyspaces.values():
+            admission.refresh(keyspace)
+        owner = Owner(engine)
+        reshaping = Reshaping(engine, catalog, owner, admission, config.limits, clock, on_step=on_step)
+        tools = Tools(
+            owner=owner,
+            reshaping=reshaping,
+            limits=config.limits,
+            clock=clock,
+            random_bytes=os.urandom,
+            next_item_number=item_numbers(catalog.boot_number),
+        )
+        store = DocumentStore(catalog, admission, tools)
+        nosql = NoSqlDoor(
+            store,
+            account=config.account,
+            keys=keys,
+            clock=clock,
+            consistency=config.consistency,
+            limits=config.limits,
+            new_activity_id=new_activity_id,
+        )
+        admin = AdminDoor(
+            Console(store, admission, account=config.account, version=__version__, store_bytes=store_bytes(engine)),
+            keys=keys,
+            clock=clock,
+        )
+        await reshaping.recover()
+        try:
+            yield Assembly(store, admission, nosql, admin)
+        finally:
+            await reshaping.stop()
+    finally:
+        await engine.close()
+
+
+def item_numbers(boot_number: int) -> Callable[[], int]:
+    """Numbers no other start of the server has given or will give."""
+    if boot_number > _BOOT_NUMBER_MAX:
+        raise StartRefused("the store was opened more than 16 million times; copy its data to a new one")
+    return itertools.count(boot_number << _ITEM_NUMBER_BITS_PER_BOOT).__next__
+
+
+def store_bytes(engine: LmdbEngine) -> Callable[[], int]:
+    return lambda: engine.stats().bytes_used
+
+
+def new_activity_id() -> str:
+    return str(uuid.UUID(bytes=os.urandom(16), version=4))

@@ -1,0 +1,96 @@
+"""What an operator may choose, checked before anything is opened."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY, AccountKeys
+from asterism.limits import DEFAULT_LIMITS, GIB, KIB, MIB, Limits
+
+CONSISTENCY_LEVELS = ("Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual")
+
+_UNIT_BYTES = {"": 1, "B": 1, "KB": KIB, "MB": MIB, "GB": GIB}
+_AMOUNT = re.compile(r"([0-9]+) ?([KMG]?B|)", re.IGNORECASE)
+
+
+class StartRefused(Exception):
+    """The server cannot start as asked; the text is one line for the operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    data: Path = Path("asterism-data")
+    host: str = "127.0.0.1"
+    # 0 lets the operating system choose.
+    port: int = 8081
+    https: bool = False
+    tls_names: tuple[str, ...] = ()
+    key: str = field(default=WELL_KNOWN_EMULATOR_KEY, repr=False)
+    seed: Path | None = None
+    throttle: bool = True
+    account: str = "localhost"
+    consistency: str = "Session"
+    limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def scheme(self) -> str:
+        return "https" if self.https else "http"
+
+    @property
+    def key_is_public(self) -> bool:
+        return self.key == WELL_KNOWN_EMULATOR_KEY
+
+
+def limit_names() -> dict[str, str]:
+    """What `--limit` calls a limit -> its field; `-max` is left out where the name is clear without it."""
+    names = [one.name for one in fields(Limits)]
+    stems = [name.removesuffix("_max").removesuffix("_min") for name in names]
+    clear = {stem for stem in stems if stems.count(stem) == 1}
+    return {(stem if stem in clear else name).replace("_", "-"): name for name, stem in zip(names, stems, strict=True)}
+
+
+def parse_limits(given: Sequence[str]) -> Limits:
+    """Limits from texts such as `logical-partition-bytes=64KB`."""
+    changes = dict(_parse_limit(one) for one in given)
+    limits = DEFAULT_LIMITS.with_changes(**changes)
+    if limits.item_bytes_max > limits.request_bytes_max:
+        raise StartRefused("the limit item-bytes is above request-bytes, so no such item could arrive; raise both")
+    if limits.throughput_ru_per_second_min > limits.throughput_ru_per_second_max:
+        raise StartRefused("the limit throughput-ru-per-second-min is above throughput-ru-per-second-max")
+    return limits
+
+
+def _parse_limit(given: str) -> tuple[str, int]:
+    name, equals, amount_text = (part.strip() for part in given.partition("="))
+    known = limit_names()
+    if not equals:
+        raise StartRefused(f"the limit {given!r} has no value; write NAME=VALUE, for example item-bytes=64KB")
+    field_name = known.get(name) or known.get(name.removesuffix("-max"))
+    if field_name is None:
+        raise StartRefused(f"there is no limit {name!r}; the limits are {', '.join(known)}")
+    amount = _AMOUNT.fullmatch(amount_text)
+    if amount is None or (amount[2] and "bytes" not in field_name):
+        unit = " with B, KB, MB or GB behind it or nothing" if "bytes" in field_name else ""
+        raise StartRefused(f"the limit {name} is {amount_text!r}; it must be a whole number{unit}")
+    value = int(amount[1]) * _UNIT_BYTES[amount[2].upper()]
+    # Sizes are kept in signed 64-bit counters.
+    if not 0 < value < 2**62:
+        raise StartRefused(f"the limit {name} is {amount_text!r}; it must be above 0 and below 2**62")
+    return field_name, value
+
+
+def parse_consistency(given: str) -> str:
+    for level in CONSISTENCY_LEVELS:
+        if level.lower() == given.lower():
+            return level
+    raise StartRefused(f"there is no consistency level {given!r}; the levels are {', '.join(CONSISTENCY_LEVELS)}")
+
+
+def account_keys(config: ServerConfig) -> AccountKeys:
+    try:
+        return AccountKeys.complete(primary=config.key)
+    except ValueError as error:
+        raise StartRefused(f"the key cannot be used: {error}") from None

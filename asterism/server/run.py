@@ -1,0 +1,108 @@
+"""The life of the server process: claim, open, listen, say so, wait for the signal, drain, close."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import logging
+import os
+import signal
+from collections.abc import Callable
+
+import uvloop
+
+from asterism.keyspaces.reshape_job import Step
+from asterism.server.assemble import Assembly, assembled
+from asterism.server.config import ServerConfig
+from asterism.server.data_directory import DataDirectory, claimed
+from asterism.server.greeting import greeting
+from asterism.server.listeners import Listener, choose_address, make_application, raise_open_files_limit
+
+LOG = logging.getLogger("asterism.server")
+
+# How long requests under way may take after the signal to stop.
+DRAIN_SECONDS_MAX = 10.0
+
+
+def run_server(config: ServerConfig, *, say: Callable[[str], None]) -> None:
+    """Serves until SIGTERM or SIGINT; raises StartRefused when it cannot begin."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    raise_open_files_limit()
+    uvloop.run(serve(config, say=say))
+
+
+async def serve(
+    config: ServerConfig, *, say: Callable[[str], None], on_step: Callable[[Step], None] | None = None
+) -> None:
+    address, port = choose_address(config.host, config.port)
+    stopping = _stop_signal()
+    with claimed(config.data) as directory:
+        async with assembled(config, directory, on_step=on_step) as assembly:
+            if not await _seed(config, assembly, directory, stopping, say=say):
+                return
+            listener = _listener(config, directory, address, port, assembly)
+            await listener.start()
+            say(greeting(config, port))
+            await listener.until(stopping)
+            say("Stopping: answering the requests under way.")
+            if not await listener.stop(drain_seconds_max=DRAIN_SECONDS_MAX):
+                LOG.warning("some requests were not answered within %s seconds", DRAIN_SECONDS_MAX)
+
+
+async def _seed(
+    config: ServerConfig,
+    assembly: Assembly,
+    directory: DataDirectory,
+    stopping: asyncio.Event,
+    *,
+    say: Callable[[str], None],
+) -> bool:
+    """False when the signal to stop came before the seed was in."""
+    if config.seed is None:
+        return True
+    from asterism.server.seed import apply_seed
+
+    asked = asyncio.create_task(stopping.wait())
+    seeding = asyncio.create_task(
+        apply_seed(config.seed, assembly.store, assembly.admission, directory, account=config.account)
+    )
+    await asyncio.wait({asked, seeding}, return_when=asyncio.FIRST_COMPLETED)
+    if not seeding.done():
+        seeding.cancel()
+        await asyncio.wait({seeding})
+        return False
+    asked.cancel()
+    say(seeding.result())
+    return True
+
+
+def _listener(config: ServerConfig, directory: DataDirectory, address: str, port: int, assembly: Assembly) -> Listener:
+    application = make_application(
+        admin=assembly.admin, nosql=assembly.nosql, request_bytes_max=config.limits.request_bytes_max
+    )
+    if not config.https:
+        return Listener(application, address=address, port=port, certificate=None, private_key=None)
+    # Only here: loading it takes longer than everything else at start-up.
+    from asterism.server.tls import ensure_certificate
+
+    now = datetime.datetime.now(datetime.UTC)
+    files = ensure_certificate(directory.tls, config.tls_names, now=now)
+    return Listener(
+        application, address=address, port=port, certificate=files.certificate, private_key=files.private_key
+    )
+
+
+def _stop_signal() -> asyncio.Event:
+    """Set by the first SIGTERM or SIGINT; a second one ends the process on the spot."""
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def on_signal(number: signal.Signals) -> None:
+        if stopping.is_set():
+            # Nothing is lost: what was acknowledged is on disk.
+            os._exit(128 + number)
+        stopping.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal, number)
+    return stopping

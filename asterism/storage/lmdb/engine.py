@@ -1,0 +1,239 @@
+"""The LMDB engine: one environment per node, a key prefix per partition. Reads never suspend; writes are grouped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+import lmdb
+
+from asterism.storage.contract import (
+    Batch,
+    EngineFailed,
+    EpochFenced,
+    Fence,
+    JournalEntry,
+    PartitionUnknown,
+    ScanPage,
+    Span,
+)
+from asterism.storage.lmdb import transactions
+from asterism.storage.lmdb.environment import EngineStats, StoreEnvironment
+from asterism.storage.lmdb.group_commit import GroupCommitter
+from asterism.storage.lmdb.layout import (
+    FLAG_DROPPING,
+    FLAGS_CLOSED,
+    META,
+    META_END,
+    META_PREFIX,
+    PartitionMeta,
+    PartitionNames,
+    decode_meta,
+)
+from asterism.storage.lmdb.views import LmdbSnapshot, journal_entries, scan_page
+from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
+
+# How many changes of `transactions.REMOVE_ENTRIES_PER_CHANGE` entries one call of `drop_partition` is worth.
+DROP_CHANGES_PER_CALL = 10
+
+_unpack_meta = META.unpack
+
+
+class LmdbEngine:
+    """See `asterism.storage.contract.Engine`. Several processes may open one directory, each of them once.
+
+    The fence is read inside every transaction and never remembered: another process may have moved it.
+    """
+
+    def __init__(self, store: StoreEnvironment) -> None:
+        self._store = store
+        self._names = PartitionNames()
+        self._committer = GroupCommitter(store, self._names)
+
+    @classmethod
+    def open(cls, path: str | Path, *, map_bytes: int | None = None, durable: bool = True) -> Self:
+        """Opens the directory, which is made if it is missing. Without `map_bytes` the map is as large as allowed, up
+        to 1 TiB. An engine that is not `durable` leaves it to the operating system when to write: for tests."""
+        return cls(StoreEnvironment(Path(path), map_bytes=map_bytes, durable=durable))
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    async def read(
+        self, partition: PartitionNumber, epoch: Epoch, keys: Sequence[bytes]
+    ) -> tuple[Lsn, list[bytes | None]]:
+        # The hottest path of the database: written out, and ended with abort() because `with` costs half as much again.
+        meta_key, prefix = self._names[partition]
+        try:
+            txn = self._store.begin_read()
+            get = txn.get
+            record = get(meta_key)
+            if record is not None:
+                flags, stored_epoch, lsn, _ = _unpack_meta(record)
+                if stored_epoch == epoch and not flags & FLAGS_CLOSED:
+                    values = [get(prefix + key) for key in keys]
+                    txn.abort()
+                    return lsn, values
+            txn.abort()
+        except lmdb.Error as error:
+            raise self._store.translate(error) from error
+        if record is None or flags & FLAG_DROPPING:
+            raise PartitionUnknown(partition)
+        raise EpochFenced(partition)
+
+    async def scan(
+        self,
+        partition: PartitionNumber,
+        epoch: Epoch,
+        span: Span,
+        *,
+        reverse: bool = False,
+        limit: int = 1000,
+        bytes_max: int | None = None,
+    ) -> ScanPage:
+        try:
+            with self._store.begin_read() as txn:
+                self._check_fence(txn, partition, epoch)
+                prefix = self._names[partition][1]
+                return scan_page(txn, prefix, span, reverse=reverse, limit=limit, bytes_max=bytes_max)
+        except lmdb.Error as error:
+            raise self._store.translate(error) from error
+
+    async def snapshot(self, partition: PartitionNumber, epoch: Epoch) -> LmdbSnapshot:
+        try:
+            txn = self._store.begin_read()
+            try:
+                meta = self._check_fence(txn, partition, epoch)
+            except BaseException:
+                txn.abort()
+                raise
+        except lmdb.Error as error:
+            raise self._store.translate(error) from error
+        return LmdbSnapshot(txn, self._names[partition][1], meta.lsn)
+
+    def _meta(self, txn: lmdb.Transaction[bytes], partition: PartitionNumber) -> PartitionMeta:
+        record = txn.get(self._names[partition][0])
+        if record is None or (meta := decode_meta(record)).dropping:
+            raise PartitionUnknown(partition)
+        return meta
+
+    def _check_fence(self, txn: lmdb.Transaction[bytes], partition: PartitionNumber, epoch: Epoch) -> PartitionMeta:
+        meta = self._meta(txn, partition)
+        if meta.sealed or meta.epoch != epoch:
+            raise EpochFenced(partition)
+        return meta
+
+    # --- writing --------------------------------------------------------------------------------------------------
+
+    async def apply(self, partition: PartitionNumber, epoch: Epoch, batch: Batch) -> Lsn:
+        return await self._committer.submit(
+            partial(transactions.apply_batch, partition=partition, epoch=epoch, batch=batch)
+        )
+
+    # --- partitions -----------------------------------------------------------------------------------------------
+
+    async def create_partition(self, partition: PartitionNumber, fence: Fence, *, lsn: Lsn = Lsn(0)) -> None:
+        await self._committer.submit(partial(transactions.create_partition, partition=partition, fence=fence, lsn=lsn))
+
+    async def drop_partition(self, partition: PartitionNumber) -> bool:
+        for _ in range(DROP_CHANGES_PER_CALL):
+            if await self._committer.submit(partial(transactions.drop_some, partition=partition)):
+                return True
+        return False
+
+    async def partitions(self) -> dict[PartitionNumber, tuple[Fence, Lsn]]:
+        found: dict[PartitionNumber, tuple[Fence, Lsn]] = {}
+        try:
+            with self._store.begin_read() as txn:
+                cursor = txn.cursor()
+                cursor.set_range(META_PREFIX)
+                for key, record in cursor.iternext():
+                    if key >= META_END:
+                        break
+                    meta = decode_meta(record)
+                    if not meta.dropping:
+                        number = PartitionNumber(int.from_bytes(key[len(META_PREFIX) :], "big"))
+                        found[number] = (meta.fence(), meta.lsn)
+        except lmdb.Error as error:
+            raise self._store.translate(error) from error
+        return found
+
+    async def read_fence(self, partition: PartitionNumber) -> tuple[Fence, Lsn]:
+        try:
+            with self._store.begin_read() as txn:
+                meta = self._meta(txn, partition)
+        except lmdb.Error as error:
+            raise self._store.translate(error) from error
+        return meta.fence(), meta.lsn
+
+    async def set_fence(self, partition: PartitionNumber, fence: Fence, *, lsn: Lsn | None = None) -> Lsn:
+        set_fence = partial(transactions.set_fence, partition=partition, fence=fence, lsn=lsn)
+        lsn_now, has_more = await self._committer.submit(set_fence)
+        # The journal is forgotten already; what is left of it is taken away in pieces that others can write between.
+        while has_more:
+            remove = partial(transactions.remove_forgotten_journal, partition=partition)
+            has_more = await self._committer.submit(remove)
+        return lsn_now
+
+    # --- copying --------------------------------------------------------------------------------------------------
+
+    async def read_unfenced(self, partition: PartitionNumber, keys: Sequence[bytes]) -> list[bytes | None]:
+        try:
+            with self._store.begin_read() as txn:
+                self._meta(txn, partition)
+                prefix = self._names[partition][1]
+                return [txn.get(prefix + key) for key in keys]
+        except lmdb.Error as error:
+            raise self._store.translate(error) from error
+
+    async def scan_unfenced(
+        self, partition: PartitionNumber, span: Span, *, limit: int = 1000, bytes_max: int | None = None
+    ) -> ScanPage:
+        try:
+            with self._store.begin_read() as txn:
+                self._meta(txn, partition)
+                prefix = self._names[partition][1]
+                return scan_page(txn, prefix, span, reverse=False, limit=limit, bytes_max=bytes_max)
+        except lmdb.Error as error:
+            raise self._store.translate(error) from error
+
+    async def read_journal(self, partition: PartitionNumber, *, after: Lsn, limit: int = 1000) -> list[JournalEntry]:
+        try:
+            with self._store.begin_read() as txn:
+                meta = self._meta(txn, partition)
+                if not meta.journaling:
+                    return []
+                first = max(after, meta.journal_after)
+                return journal_entries(txn, self._names[partition][1], after=first, limit=limit)
+        except lmdb.Error as error:
+            raise self._store.translate(error) from error
+
+    async def write_copied(
+        self,
+        partition: PartitionNumber,
+        *,
+        puts: Sequence[tuple[bytes, bytes]] = (),
+        deletes: Sequence[bytes] = (),
+        range_deletes: Sequence[Span] = (),
+    ) -> None:
+        change = partial(
+            transactions.write_copied,
+            partition=partition,
+            puts=puts,
+            deletes=deletes,
+            range_deletes=range_deletes,
+        )
+        await self._committer.submit(change)
+
+    # --- the engine itself ----------------------------------------------------------------------------------------
+
+    def stats(self) -> EngineStats:
+        try:
+            return self._store.stats()
+        except lmdb.Error as error:
+            raise EngineFailed(str(error)) from error
+
+    async def close(self) -> None:
+        await self._committer.close()
+        self._store.close()

@@ -1,0 +1,187 @@
+"""The LMDB environment of a node: opening it, opening it again after a fatal error, and what its errors mean."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import resource
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import lmdb
+
+from asterism.storage.contract import EngineFailed, OutOfSpace, StorageRefusal
+from asterism.storage.lmdb.layout import FORMAT_KEY, check_format, encode_format
+
+# The map is only address space, the file grows as it is used; where a limit on address space forbids this much, the
+# map is halved until it is allowed.
+MAP_BYTES_DEFAULT = 1 << 40
+MAP_BYTES_LEAST = 1 << 26
+# One slot per read transaction alive at once, in all processes together: snapshots are what uses them.
+READERS_MAX = 1024
+# Ended read transactions kept for the next read; it halves the time of a point read.
+SPARE_TRANSACTIONS = 16
+
+SPACE_ERRORS = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
+PROBE_BYTES = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStats:
+    """What an operator wants to know of a node's store. `bytes_used` counts pages that are free to be used again."""
+
+    bytes_used: int
+    map_bytes: int
+    entries: int
+    readers: int
+    readers_max: int
+
+
+class StoreEnvironment:
+    """Owns the `lmdb.Environment`, which is replaced when it has failed for good."""
+
+    def __init__(self, path: Path, *, map_bytes: int | None, durable: bool) -> None:
+        self._path = path
+        self._map_bytes = map_bytes
+        self._durable = durable
+        self.env = self._open()
+
+    def _open(self) -> lmdb.Environment:
+        is_new = not (self._path / "data.mdb").exists()
+        try:
+            self._path.mkdir(parents=True, exist_ok=True)
+            env = self._open_largest()
+        except (lmdb.Error, OSError) as error:
+            raise EngineFailed(f"the store cannot be opened: {error}") from error
+        try:
+            # Slots of processes that were killed would otherwise keep old pages alive.
+            env.reader_check()
+            _claim_format(env)
+        except (lmdb.Error, EngineFailed) as error:
+            env.close()
+            raise self.translate(error) from error
+        if is_new and self._durable:
+            _sync_directory(self._path)
+            _sync_directory(self._path.parent)
+        return env
+
+    def _open_largest(self) -> lmdb.Environment:
+        map_bytes = self._map_bytes or MAP_BYTES_DEFAULT
+        while True:
+            try:
+                return lmdb.open(
+                    str(self._path),
+                    map_size=map_bytes,
+                    sync=self._durable,
+                    metasync=self._durable,
+                    # Point reads all over a store larger than memory: reading ahead would evict what is wanted.
+                    readahead=False,
+                    max_readers=READERS_MAX,
+                    max_spare_txns=SPARE_TRANSACTIONS,
+                    mode=0o600,
+                )
+            except lmdb.MemoryError:
+                if self._map_bytes is not None or map_bytes <= MAP_BYTES_LEAST:
+                    raise
+                map_bytes //= 2
+
+    def reopen(self) -> None:
+        """Replaces an environment that refuses further work. Snapshots of the old one fail from here on."""
+        self.env.close()
+        self.env = self._open()
+
+    def close(self) -> None:
+        self.env.close()
+
+    def begin_read(self) -> lmdb.Transaction[bytes]:
+        """A read transaction; mends what can be mended when LMDB refuses one."""
+        try:
+            return self.env.begin()
+        except lmdb.ReadersFullError:
+            self.env.reader_check()
+            return self.env.begin()
+        except lmdb.MapResizedError:
+            # Another process has opened the store with a larger map and filled it beyond ours.
+            self.env.set_mapsize(0)
+            return self.env.begin()
+
+    def translate(self, error: Exception) -> StorageRefusal:
+        """The refusal that a failure inside a transaction means for its callers, if nothing was committed."""
+        if isinstance(error, StorageRefusal):
+            return error
+        if isinstance(error, lmdb.MapFullError):
+            return OutOfSpace("the configured map is full")
+        if isinstance(error, lmdb.Error) and self._is_out_of_space(error):
+            return OutOfSpace(str(error))
+        return EngineFailed(f"{type(error).__name__}: {error}")
+
+    def translate_commit(self, error: Exception) -> StorageRefusal:
+        """The same for a failed commit, called on the thread that made it.
+
+        LMDB undoes a commit that fails before its last page, the one that publishes it. If that page is what failed,
+        it declares the environment dead, and whether the commit will be seen is not known.
+        """
+        try:
+            self.env.begin(write=True).abort()
+        except lmdb.Error as fatal:
+            return EngineFailed(f"{error}; {fatal}")
+        return self.translate(error)
+
+    def _is_out_of_space(self, error: lmdb.Error) -> bool:
+        if error.code in SPACE_ERRORS:
+            return True
+        # LMDB reports a write that was cut short as EIO, which is how both a full disk and a file at its size limit
+        # first show themselves; a defect of the disk has the same code.
+        return error.code == errno.EIO and (self._file_is_at_limit() or self._disk_is_full())
+
+    def _file_is_at_limit(self) -> bool:
+        limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+        return limit != resource.RLIM_INFINITY and (self._path / "data.mdb").stat().st_size + PROBE_BYTES > limit
+
+    def _disk_is_full(self) -> bool:
+        try:
+            with tempfile.TemporaryFile(dir=self._path) as probe:
+                probe.write(bytes(PROBE_BYTES))
+                probe.flush()
+                os.fsync(probe.fileno())
+        except OSError as error:
+            return error.errno in SPACE_ERRORS
+        return False
+
+    def stats(self) -> EngineStats:
+        info, tree = self.env.info(), self.env.stat()
+        # The first line of the reader table is its heading.
+        readers = [line for line in self.env.readers().splitlines()[1:] if line.strip()]
+        return EngineStats(
+            bytes_used=(info["last_pgno"] + 1) * tree["psize"],
+            map_bytes=info["map_size"],
+            entries=tree["entries"],
+            readers=len(readers),
+            readers_max=info["max_readers"],
+        )
+
+
+def _claim_format(env: lmdb.Environment) -> None:
+    """Checks whose store this is; an empty one becomes ours."""
+    with env.begin() as txn:
+        record = txn.get(FORMAT_KEY)
+    if record is None:
+        with env.begin(write=True) as txn:
+            # Another process may have come first.
+            record = txn.get(FORMAT_KEY)
+            if record is None and txn.stat()["entries"] == 0:
+                record = encode_format()
+                txn.put(FORMAT_KEY, record)
+    check_format(record or b"")
+
+
+def _sync_directory(path: Path) -> None:
+    # A directory that may not be opened cannot be synced by us, and was not made by us.
+    with contextlib.suppress(PermissionError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

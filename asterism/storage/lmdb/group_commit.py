@@ -1,0 +1,253 @@
+"""Group commit: changes that arrive while another group is being synced share the next transaction and its fsync.
+
+Two threads take turns, and never work on a transaction at the same time:
+
+    event loop   submit ─┐        ┌─ apply the waiting changes ─┐              ┌─ resolve their callers
+    writer               └─ begin ┘                             └─ commit ─────┘
+
+LMDB's writer lock belongs to a thread, so beginning and committing are the writer's. The puts between them are done
+by the event loop itself: each one releases and takes the interpreter's lock, and doing that against a busy loop from
+another thread costs more than the put.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+import lmdb
+
+from asterism.storage.contract import EngineFailed, OutOfSpace, StorageRefusal
+from asterism.storage.lmdb.environment import StoreEnvironment
+from asterism.storage.lmdb.layout import PartitionNames
+from asterism.storage.lmdb.transactions import WriteView
+
+# How long one group may hold the event loop; what is still waiting then goes into the next transaction.
+GROUP_SECONDS_MAX = 0.002
+# Bounds what has to be tried again, one by one, when a change spoils its group's transaction.
+GROUP_CHANGES_MAX = 256
+
+Result = TypeVar("Result")
+
+
+class _Order(enum.Enum):
+    """What the event loop tells the writer."""
+
+    BEGIN = enum.auto()
+    COMMIT = enum.auto()
+    ABORT = enum.auto()
+    STOP = enum.auto()
+
+
+class _Entry:
+    """A change and who waits for it."""
+
+    __slots__ = ("change", "future", "refusal", "result")
+
+    def __init__(self, change: Callable[[WriteView], Any], future: asyncio.Future[Any]) -> None:
+        self.change = change
+        self.future = future
+        self.result: Any = None
+        self.refusal: StorageRefusal | None = None
+
+    def carry_out(self, view: WriteView) -> None:
+        self.result = self.refusal = None
+        try:
+            self.result = self.change(view)
+        except StorageRefusal as refusal:
+            self.refusal = refusal
+
+    def resolve(self) -> None:
+        # A caller that was cancelled no longer asks.
+        if self.future.done():
+            return
+        if self.refusal is None:
+            self.future.set_result(self.result)
+        else:
+            self.future.set_exception(self.refusal)
+
+    def fail(self, refusal: StorageRefusal) -> None:
+        # Each caller raises an exception of its own, or their tracebacks would grow into each other.
+        self.refusal = type(refusal)(*refusal.args)
+        self.resolve()
+
+
+class GroupCommitter:
+    """Carries out changes in the order they were submitted. All methods belong to one event loop's thread, but for
+    those whose name begins with `_writer`."""
+
+    def __init__(self, store: StoreEnvironment, names: PartitionNames) -> None:
+        self._store = store
+        self._names = names
+        self._waiting: deque[_Entry] = deque()
+        self._group: list[_Entry] = []
+        # Why the group's transaction may not be committed.
+        self._spoiled_by: StorageRefusal | None = None
+        # How many of the waiting changes get a transaction each, after one of them spoiled the one they shared.
+        self._alone_count = 0
+        self._begins_failed = 0
+        self._is_busy = False
+        self._stopped_by: EngineFailed | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._became_idle: asyncio.Event | None = None
+        self._orders: SimpleQueue[_Order] = SimpleQueue()
+        self._writer = threading.Thread(target=self._writer_main, name="asterism-lmdb-writer", daemon=True)
+        self._writer.start()
+
+    def submit(self, change: Callable[[WriteView], Result]) -> asyncio.Future[Result]:
+        """The future is resolved when the change is durable, or refused."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._adopt(loop)
+        if self._stopped_by is not None:
+            raise EngineFailed(str(self._stopped_by))
+        future: asyncio.Future[Result] = loop.create_future()
+        self._waiting.append(_Entry(change, future))
+        if not self._is_busy:
+            self._is_busy = True
+            self._orders.put(_Order.BEGIN)
+        return future
+
+    def _adopt(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._is_busy:
+            raise EngineFailed("another event loop has writes under way in this engine")
+        self._loop = loop
+
+    async def close(self) -> None:
+        """Waits for what was submitted, then ends the writer. Nothing can be submitted any more."""
+        if self._stopped_by is None:
+            self._stopped_by = EngineFailed("the engine is closed")
+        # Writes of an event loop that is gone can never be finished.
+        if self._is_busy and self._loop is asyncio.get_running_loop():
+            self._became_idle = self._became_idle or asyncio.Event()
+            await self._became_idle.wait()
+        self._orders.put(_Order.STOP)
+        self._writer.join()
+
+    # --- on the event loop ----------------------------------------------------------------------------------------
+
+    def _on_begun(self, txn: lmdb.Transaction[bytes]) -> None:
+        self._begins_failed = 0
+        order = _Order.ABORT
+        # What stands if the work below is interrupted by something that is not an Exception.
+        self._spoiled_by = EngineFailed("the transaction was interrupted")
+        try:
+            self._fill(WriteView(txn, self._names))
+            self._spoiled_by = None
+            order = _Order.COMMIT
+        except Exception as error:
+            # Part of a change is in the transaction.
+            self._spoiled_by = self._store.translate(error)
+        finally:
+            self._orders.put(order)
+
+    def _fill(self, view: WriteView) -> None:
+        """Carries out waiting changes until the group is large enough."""
+        group = self._group = []
+        changes_max = 1 if self._alone_count else GROUP_CHANGES_MAX
+        ends_at = time.perf_counter() + GROUP_SECONDS_MAX
+        while self._waiting and len(group) < changes_max and time.perf_counter() < ends_at:
+            entry = self._waiting.popleft()
+            self._alone_count = max(0, self._alone_count - 1)
+            if not entry.future.done():
+                group.append(entry)
+                entry.carry_out(view)
+        view.save_metas()
+
+    def _on_ended(self, commit_failure: StorageRefusal | None, *, continues: bool) -> None:
+        group, self._group = self._group, []
+        failure = self._spoiled_by or commit_failure
+        if failure is None:
+            for entry in group:
+                entry.resolve()
+        elif len(group) > 1 and (self._spoiled_by is not None or isinstance(failure, OutOfSpace)):
+            # Nothing was written. Only a transaction each can tell whose change it was.
+            self._waiting.extendleft(reversed(group))
+            self._alone_count = len(group)
+        else:
+            for entry in group:
+                entry.fail(failure)
+        if not continues:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if self._waiting:
+            self._orders.put(_Order.BEGIN)
+            return
+        self._is_busy = False
+        if self._became_idle is not None:
+            self._became_idle.set()
+
+    def _on_begin_failed(self, error: Exception) -> None:
+        """Opens the environment again; if that does not help, fails what waits and leaves the next call to try."""
+        self._begins_failed += 1
+        try:
+            self._store.reopen()
+        except StorageRefusal as refusal:
+            self._fail_waiting(refusal)
+        if self._begins_failed > 1:
+            self._fail_waiting(self._store.translate(error))
+        self._go_on()
+
+    def _fail_waiting(self, refusal: StorageRefusal) -> None:
+        while self._waiting:
+            self._waiting.popleft().fail(refusal)
+
+    def _on_writer_died(self, error: BaseException) -> None:
+        self._stopped_by = EngineFailed(f"the writer has ended: {error!r}")
+        for entry in self._group:
+            entry.fail(self._stopped_by)
+        self._fail_waiting(self._stopped_by)
+        self._go_on()
+
+    # --- on the writer's thread -----------------------------------------------------------------------------------
+
+    def _writer_main(self) -> None:
+        try:
+            while self._orders.get() is not _Order.STOP:
+                while self._writer_runs_transaction():
+                    pass
+        except BaseException as error:
+            self._stopped_by = EngineFailed(f"the writer has ended: {error!r}")
+            self._writer_posts(self._on_writer_died, error)
+
+    def _writer_runs_transaction(self) -> bool:
+        """One transaction from beginning to end; returns whether another is to follow at once."""
+        try:
+            txn = self._store.env.begin(write=True)
+        except lmdb.Error as error:
+            self._writer_posts(self._on_begin_failed, error)
+            return False
+        if not self._writer_posts(self._on_begun, txn):
+            txn.abort()
+            return False
+        order = self._orders.get()
+        failure = None
+        if order is _Order.COMMIT:
+            try:
+                txn.commit()
+            except lmdb.Error as error:
+                failure = self._store.translate_commit(error)
+        else:
+            txn.abort()
+        if order is _Order.STOP:
+            self._orders.put(order)
+            return False
+        # Decided here, once, and told to the loop: asking it would cost a wake-up between two groups.
+        continues = order is _Order.COMMIT and failure is None and bool(self._waiting)
+        return self._writer_posts(lambda: self._on_ended(failure, continues=continues)) and continues
+
+    def _writer_posts(self, callback: Callable[..., None], *arguments: Any) -> bool:
+        """Has the event loop call back; False if it is closed, when nobody waits for anything any more."""
+        assert self._loop is not None
+        try:
+            self._loop.call_soon_threadsafe(callback, *arguments)
+        except RuntimeError:
+            return False
+        return True

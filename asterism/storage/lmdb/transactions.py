@@ -1,0 +1,221 @@
+"""Writing: the changes a write transaction can carry, each all or nothing.
+
+A change first looks at everything that may refuse it, and raises its refusal before it has written anything; several
+changes can then share a transaction, although LMDB cannot undo one of them alone.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import lmdb
+
+from asterism.storage.contract import (
+    LSN_BYTES,
+    Batch,
+    CeilingPassed,
+    EngineFailed,
+    EpochFenced,
+    ExpectationFailed,
+    Fence,
+    PartitionUnknown,
+    Span,
+    decode_counters,
+    encode_counters,
+)
+from asterism.storage.lmdb.layout import (
+    JOURNAL_PREFIX,
+    PARTITION_NUMBER_MAX,
+    PartitionMeta,
+    PartitionNames,
+    after_prefix,
+    bounds,
+    decode_meta,
+    encode_journal,
+    journal_key,
+)
+from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
+
+# Entries removed in one go when a partition or a journal is taken away: a millisecond or two of the event loop.
+REMOVE_ENTRIES_PER_CHANGE = 1000
+
+
+class WriteView:
+    """One write transaction, and the meta records it has read: each is read once and written once per transaction."""
+
+    __slots__ = ("_changed", "_metas", "_names", "txn")
+
+    def __init__(self, txn: lmdb.Transaction[bytes], names: PartitionNames) -> None:
+        self.txn = txn
+        self._names = names
+        self._metas: dict[PartitionNumber, PartitionMeta | None] = {}
+        self._changed: set[PartitionNumber] = set()
+
+    def prefix(self, partition: PartitionNumber) -> bytes:
+        return self._names[partition][1]
+
+    def stored_meta(self, partition: PartitionNumber) -> PartitionMeta | None:
+        """The meta record, also of a partition that is being dropped."""
+        if partition not in self._metas:
+            record = self.txn.get(self._names[partition][0])
+            self._metas[partition] = None if record is None else decode_meta(record)
+        return self._metas[partition]
+
+    def meta(self, partition: PartitionNumber) -> PartitionMeta:
+        meta = self.stored_meta(partition)
+        if meta is None or meta.dropping:
+            raise PartitionUnknown(partition)
+        return meta
+
+    def change_meta(self, partition: PartitionNumber, meta: PartitionMeta | None) -> None:
+        self._metas[partition] = meta
+        self._changed.add(partition)
+
+    def save_metas(self) -> None:
+        for partition in self._changed:
+            meta = self._metas[partition]
+            if meta is None:
+                self.txn.delete(self._names[partition][0])
+            else:
+                self.txn.put(self._names[partition][0], meta.encode())
+
+
+def apply_batch(view: WriteView, partition: PartitionNumber, epoch: Epoch, batch: Batch) -> Lsn:
+    meta = view.meta(partition)
+    if meta.sealed or meta.epoch != epoch:
+        raise EpochFenced(partition)
+    prefix = view.prefix(partition)
+    txn = view.txn
+    _check_expectations(txn, prefix, batch)
+    totals = _add_up(txn, prefix, batch) if batch.adds else {}
+
+    lsn = Lsn(meta.lsn + 1)
+    stamp = lsn.to_bytes(LSN_BYTES, "big")
+    for span in batch.range_deletes:
+        remove_span(txn, *bounds(prefix, span))
+    for key in batch.deletes:
+        txn.delete(prefix + key)
+    put = txn.put
+    for key, value in batch.puts:
+        put(prefix + key, value)
+    for key, value in batch.versioned_puts:
+        put(prefix + key, stamp + value)
+    for head, tail, value in batch.stamped_puts:
+        put(prefix + head + stamp + tail, value)
+    for key, counters in totals.items():
+        if any(counters):
+            put(prefix + key, encode_counters(counters))
+        else:
+            txn.delete(prefix + key)
+    if meta.journaling:
+        put(journal_key(prefix, lsn), encode_journal(batch, stamp))
+    meta.lsn = lsn
+    view.change_meta(partition, meta)
+    return lsn
+
+
+def _check_expectations(txn: lmdb.Transaction[bytes], prefix: bytes, batch: Batch) -> None:
+    for expectation in batch.expectations:
+        value = txn.get(prefix + expectation.key)
+        wanted = expectation.begins_with
+        if value is not None if wanted is None else value is None or not value.startswith(wanted):
+            raise ExpectationFailed(expectation.key)
+
+
+def _add_up(txn: lmdb.Transaction[bytes], prefix: bytes, batch: Batch) -> dict[bytes, list[int]]:
+    """The counters as the batch's adds will leave them; refuses before anything is written."""
+    totals: dict[bytes, list[int]] = {}
+    for add in batch.adds:
+        counters = totals.get(add.key)
+        if counters is None:
+            is_emptied = any(span.contains(add.key) for span in batch.range_deletes)
+            counters = [] if is_emptied else list(decode_counters(txn.get(prefix + add.key)))
+            totals[add.key] = counters
+        counters += [0] * (len(add.deltas) - len(counters))
+        for index, delta in enumerate(add.deltas):
+            counters[index] += delta
+        if add.first_max is not None and add.deltas and add.deltas[0] > 0 and counters[0] > add.first_max:
+            raise CeilingPassed(add.key)
+        try:
+            encode_counters(counters)
+        except struct.error as error:
+            raise EngineFailed(f"a counter of {add.key.hex()} leaves 64 bits") from error
+    return totals
+
+
+def remove_span(txn: lmdb.Transaction[bytes], low: bytes, high: bytes, *, limit: int | None = None) -> int:
+    """Removes the stored keys from `low` up to `high`, at most `limit` of them; returns how many it removed."""
+    removed = 0
+    with txn.cursor() as cursor:
+        found = cursor.set_range(low)
+        # Deleting moves the cursor to the next entry; past the last one its key is empty.
+        while found and removed != limit and (key := cursor.key()) and key < high:
+            found = cursor.delete()
+            removed += 1
+    return removed
+
+
+def create_partition(view: WriteView, partition: PartitionNumber, fence: Fence, lsn: Lsn) -> None:
+    if not 0 <= partition <= PARTITION_NUMBER_MAX:
+        raise EngineFailed(f"a partition cannot have the number {partition}")
+    if view.stored_meta(partition) is not None:
+        raise EngineFailed(f"partition {partition} exists already")
+    meta = PartitionMeta(fence.epoch, lsn, sealed=fence.sealed, journaling=fence.journaling, journal_after=lsn)
+    view.change_meta(partition, meta)
+
+
+def set_fence(view: WriteView, partition: PartitionNumber, fence: Fence, lsn: Lsn | None) -> tuple[Lsn, bool]:
+    """Returns the LSN, and whether there are forgotten journal records still to be removed."""
+    meta = view.meta(partition)
+    if lsn is not None and lsn > meta.lsn:
+        meta.lsn = lsn
+    ends_journal = meta.journaling and not fence.journaling
+    if meta.journaling != fence.journaling:
+        meta.journal_after = meta.lsn
+    meta.epoch, meta.sealed, meta.journaling = fence.epoch, fence.sealed, fence.journaling
+    view.change_meta(partition, meta)
+    return meta.lsn, ends_journal
+
+
+def remove_forgotten_journal(view: WriteView, partition: PartitionNumber) -> bool:
+    """Removes some journal records that no longer count; returns whether there are more."""
+    meta = view.stored_meta(partition)
+    if meta is None:
+        return False
+    prefix = view.prefix(partition)
+    low, high = JOURNAL_PREFIX + prefix, journal_key(prefix, meta.journal_after + 1)
+    return remove_span(view.txn, low, high, limit=REMOVE_ENTRIES_PER_CHANGE) == REMOVE_ENTRIES_PER_CHANGE
+
+
+def drop_some(view: WriteView, partition: PartitionNumber) -> bool:
+    """Closes the partition for good and removes some of its entries; True when it was the last of them."""
+    meta = view.stored_meta(partition)
+    if meta is None:
+        return True
+    prefix = view.prefix(partition)
+    budget = REMOVE_ENTRIES_PER_CHANGE
+    for head in (prefix, JOURNAL_PREFIX + prefix):
+        budget -= remove_span(view.txn, head, after_prefix(head), limit=budget)
+    meta.dropping = True
+    view.change_meta(partition, meta if budget == 0 else None)
+    return budget > 0
+
+
+def write_copied(
+    view: WriteView,
+    partition: PartitionNumber,
+    puts: Sequence[tuple[bytes, bytes]],
+    deletes: Sequence[bytes],
+    range_deletes: Sequence[Span],
+) -> None:
+    if not view.meta(partition).sealed:
+        raise EpochFenced(partition)
+    prefix = view.prefix(partition)
+    txn = view.txn
+    for span in range_deletes:
+        remove_span(txn, *bounds(prefix, span))
+    for key in deletes:
+        txn.delete(prefix + key)
+    for key, value in puts:
+        txn.put(prefix + key, value)

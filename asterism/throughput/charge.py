@@ -1,0 +1,85 @@
+"""What an operation costs in request units: a model of the service's prices, described in docs/request-units.md.
+
+A charge depends only on the operation's own sizes and counts, never on how much is stored or who else is asking.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_KILOBYTE = 1024
+
+# Reading an account, a database, a container or its ranges.
+METADATA: Final = 1.0
+# A point read that finds nothing (404), or finds the client's copy still good (304).
+MISS: Final = 1.0
+# A query plan is computed without touching data.
+QUERY_PLAN: Final = 1.0
+
+_READ = 1.0
+# The service documents 1 RU for 1 KB and 10 RU for 100 KB.
+_READ_PER_FURTHER_KILOBYTE = 9 / 99
+
+_WRITE = 5.0
+# The service documents about 5 RU for 1 KB and 50 RU for 100 KB.
+_WRITE_PER_FURTHER_KILOBYTE = 45 / 99
+# Ten indexed paths bring a 1 KB item to the 5.5 RU that users of the service commonly see.
+_WRITE_PER_INDEXED_PATH = 0.05
+
+# The smallest query against the service is a little above 2 RU, one that returns one small item about 2.8.
+_QUERY = 2.25
+_QUERY_PER_INDEX_LOOKUP = 0.1
+_PER_ITEM_LOADED = 0.02
+_PER_KILOBYTE_LOADED = 0.03
+_PER_RESULT = 0.005
+_PER_KILOBYTE_RETURNED = 0.01
+
+_FEED_PAGE = 1.0
+
+
+def _further_kilobytes(size_bytes: int) -> int:
+    """Whole kilobytes beyond the first, begun ones counted; an item of no bytes is like one of 1 KB."""
+    return (size_bytes - 1) // _KILOBYTE if size_bytes > _KILOBYTE else 0
+
+
+def point_read(item_bytes: int) -> float:
+    if item_bytes <= _KILOBYTE:
+        return _READ
+    return round(_READ + _READ_PER_FURTHER_KILOBYTE * _further_kilobytes(item_bytes), 2)
+
+
+def write(item_bytes: int, indexed_paths: int) -> float:
+    """A create, or an upsert that creates. `indexed_paths` counts the index entries written."""
+    return round(_one_version(item_bytes) + _WRITE_PER_INDEXED_PATH * indexed_paths, 2)
+
+
+def replace(before_bytes: int, after_bytes: int, indexed_paths: int) -> float:
+    """A replace, a patch, or an upsert that finds the item: the old version goes and a new one comes.
+
+    `indexed_paths` counts the index entries removed and added.
+    """
+    versions = _one_version(before_bytes) + _one_version(after_bytes)
+    return round(versions + _WRITE_PER_INDEXED_PATH * indexed_paths, 2)
+
+
+def delete(item_bytes: int, indexed_paths: int) -> float:
+    return write(item_bytes, indexed_paths)
+
+
+def _one_version(item_bytes: int) -> float:
+    return _WRITE + _WRITE_PER_FURTHER_KILOBYTE * _further_kilobytes(item_bytes)
+
+
+def query(index_lookups: int, items_loaded: int, bytes_loaded: int, results: int, bytes_returned: int) -> float:
+    """One page of a query in one partition: what it looked up, what it had to load, what it answered."""
+    looked_up = _QUERY_PER_INDEX_LOOKUP * index_lookups
+    loaded = _PER_ITEM_LOADED * items_loaded + _PER_KILOBYTE_LOADED * bytes_loaded / _KILOBYTE
+    returned = _PER_RESULT * results + _PER_KILOBYTE_RETURNED * bytes_returned / _KILOBYTE
+    return round(_QUERY + looked_up + loaded + returned, 2)
+
+
+def feed_page(items: int, page_bytes: int) -> float:
+    """One page of a read feed or change feed: items are loaded and returned, without lookups."""
+    per_item = (_PER_ITEM_LOADED + _PER_RESULT) * items
+    per_kilobyte = (_PER_KILOBYTE_LOADED + _PER_KILOBYTE_RETURNED) * page_bytes / _KILOBYTE
+    return round(_FEED_PAGE + per_item + per_kilobyte, 2)

@@ -1,0 +1,140 @@
+"""Whether a partition may serve a request now, or the client must wait.
+
+A bucket holds at most one second's request units; a request is admitted while the balance is positive, and its cost
+may take the balance below zero, so that even a cost above a second's budget is served some time. Idle units flow into
+a *reserve*, as the service's burst capacity: see docs/request-units.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+# The service's burst capacity: idle units of the last 300 s, spent at up to 3,000 RU/s in all, and only by
+# partitions whose own share is below that.
+BURST_RESERVE_SECONDS: Final = 300.0
+BURST_RU_PER_SECOND_MAX: Final = 3_000.0
+
+# Added to a wait so that rounding cannot end it just before the balance is positive.
+_WAIT_MARGIN_SECONDS = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The request may run and is paid for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Throttled:
+    """The request may not run; nothing is taken for it."""
+
+    retry_after_seconds: float
+
+
+Admission = Admitted | Throttled
+ADMITTED: Final = Admitted()
+
+
+class TokenBucket:
+    """The budget of one partition. Times are seconds of any clock that does not go back."""
+
+    __slots__ = (
+        "_balance_ru",
+        "_burst_enabled",
+        "_burst_ready_ru",
+        "_burst_ru_per_second",
+        "_reserve_ru",
+        "_reserve_ru_max",
+        "_ru_per_second",
+        "_updated_at",
+    )
+
+    def __init__(self, ru_per_second: float, *, burst: bool, now: float) -> None:
+        """Starts with a full second and, with `burst`, a full reserve: like a partition that has long been idle."""
+        self._burst_enabled = burst
+        self._updated_at = now
+        self._configure(ru_per_second)
+        self._balance_ru = self._ru_per_second
+        self._reserve_ru = self._reserve_ru_max
+        self._burst_ready_ru = self._burst_ru_per_second
+
+    def _configure(self, ru_per_second: float) -> None:
+        if ru_per_second <= 0:
+            raise ValueError("a token bucket needs a positive rate")
+        bursting = self._burst_enabled and ru_per_second < BURST_RU_PER_SECOND_MAX
+        self._ru_per_second = float(ru_per_second)
+        self._reserve_ru_max = BURST_RESERVE_SECONDS * ru_per_second if bursting else 0.0
+        self._burst_ru_per_second = BURST_RU_PER_SECOND_MAX - ru_per_second if bursting else 0.0
+
+    @property
+    def ru_per_second(self) -> float:
+        return self._ru_per_second
+
+    @property
+    def balance_ru(self) -> float:
+        """As of the last call with a time."""
+        return self._balance_ru
+
+    @property
+    def reserve_ru(self) -> float:
+        return self._reserve_ru
+
+    def take(self, cost: float, *, now: float) -> Admission:
+        if now > self._updated_at:
+            self._refill(now)
+        balance = self._balance_ru
+        if balance < cost and self._reserve_ru > 0.0:
+            balance = self._draw_reserve(cost)
+        if balance > 0.0:
+            self._balance_ru = balance - cost
+            return ADMITTED
+        return Throttled(self._seconds_until_positive())
+
+    def spend(self, cost: float, *, now: float) -> None:
+        """Takes a cost that became known afterwards, whatever the balance."""
+        if now > self._updated_at:
+            self._refill(now)
+        if self._balance_ru < cost and self._reserve_ru > 0.0:
+            self._draw_reserve(cost)
+        self._balance_ru -= cost
+
+    def set_rate(self, ru_per_second: float, *, now: float) -> None:
+        """Another rate from now on; what was saved stays, as far as the new rate could have saved it."""
+        if now > self._updated_at:
+            self._refill(now)
+        self._configure(ru_per_second)
+        self._balance_ru = min(self._balance_ru, self._ru_per_second)
+        self._reserve_ru = min(self._reserve_ru, self._reserve_ru_max)
+        self._burst_ready_ru = min(self._burst_ready_ru, self._burst_ru_per_second)
+
+    def _refill(self, now: float) -> None:
+        elapsed_seconds = now - self._updated_at
+        self._updated_at = now
+        rate = self._ru_per_second
+        balance = self._balance_ru + rate * elapsed_seconds
+        if balance > rate:
+            self._reserve_ru = min(self._reserve_ru + balance - rate, self._reserve_ru_max)
+            balance = rate
+        self._balance_ru = balance
+        burst_rate = self._burst_ru_per_second
+        if burst_rate:
+            self._burst_ready_ru += burst_rate * elapsed_seconds
+            if balance < 0.0:
+                # Debts are paid all the time, not only when somebody asks: before the second's cap is applied.
+                self._draw_reserve(0.0)
+            self._burst_ready_ru = min(self._burst_ready_ru, burst_rate)
+
+    def _draw_reserve(self, cost: float) -> float:
+        """Moves what the cost lacks from the reserve to the balance, no faster than bursts may run."""
+        drawn = min(cost - self._balance_ru, self._reserve_ru, self._burst_ready_ru)
+        self._reserve_ru -= drawn
+        self._burst_ready_ru -= drawn
+        self._balance_ru += drawn
+        return self._balance_ru
+
+    def _seconds_until_positive(self) -> float:
+        owed = -self._balance_ru
+        with_reserve_seconds = owed / (self._ru_per_second + self._burst_ru_per_second)
+        if self._reserve_ru >= self._burst_ru_per_second * with_reserve_seconds:
+            return with_reserve_seconds + _WAIT_MARGIN_SECONDS
+        return (owed - self._reserve_ru) / self._ru_per_second + _WAIT_MARGIN_SECONDS

@@ -1,0 +1,78 @@
+"""An item as it arrives: a JSON object of bounded size and depth, with a name that fits in a path."""
+
+from __future__ import annotations
+
+import re
+
+from asterism.errors import MalformedRequest, TooLarge
+from asterism.limits import ITEM_ID_CHARACTERS_MAX, ITEM_NESTING_LEVELS_MAX, RESOURCE_NAME_CHARACTERS_MAX
+from asterism.values import json_text
+
+Item = dict[str, object]
+
+# Names are segments of a URL path, so what would end or escape a segment is refused; so are control characters, of
+# which the official clients refuse tab, carriage return and newline before they send.
+_FORBIDDEN_IN_NAMES = re.compile(r"[/\\#?\x00-\x1f\x7f]")
+
+
+def parse_item(body: bytes, *, bytes_max: int) -> Item:
+    """The JSON object in `body`. Raises TooLarge, or MalformedRequest with a sentence for the sender."""
+    if len(body) > bytes_max:
+        raise TooLarge(what="item", bytes_max=bytes_max)
+    value = json_text.loads(body)
+    if type(value) is not dict:
+        raise MalformedRequest(reason="The body must be a JSON object.")
+    # Most items have fewer brackets than the limit has levels, and need no walk.
+    if body.count(b"{") + body.count(b"[") > ITEM_NESTING_LEVELS_MAX:
+        check_nesting(value, levels_max=ITEM_NESTING_LEVELS_MAX)
+    return value
+
+
+def check_nesting(value: object, *, levels_max: int) -> None:
+    """Raises MalformedRequest when `value` has objects or arrays nested deeper than `levels_max`."""
+    level: list[object] = [value]
+    for _ in range(levels_max):
+        level = [inner for outer in level for inner in _elements(outer) if type(inner) in (dict, list)]
+        if not level:
+            return
+    raise MalformedRequest(reason=f"The item is nested deeper than {levels_max} levels.")
+
+
+def _elements(value: object) -> list[object]:
+    match value:
+        case dict():
+            return list(value.values())
+        case list():
+            return value
+        case _:
+            return []
+
+
+def validate_item_id(value: object) -> str:
+    """`value` as the id of an item; MalformedRequest when it cannot be one."""
+    return _validate_name(value, characters_max=ITEM_ID_CHARACTERS_MAX, told_limit=ITEM_ID_CHARACTERS_MAX + 1)
+
+
+def validate_resource_name(value: object) -> str:
+    """`value` as the name of a database, container, user or script; MalformedRequest when it cannot be one."""
+    # The service names 255 in its refusal and yet accepts 255 characters.
+    return _validate_name(value, characters_max=RESOURCE_NAME_CHARACTERS_MAX, told_limit=RESOURCE_NAME_CHARACTERS_MAX)
+
+
+def _validate_name(value: object, *, characters_max: int, told_limit: int) -> str:
+    if type(value) is not str:
+        raise MalformedRequest(
+            reason="The input content is invalid because the required property 'id' is missing or not a string."
+        )
+    if not value or len(value) > characters_max:
+        raise MalformedRequest(
+            reason=f"The input name '{value[:64]}' is invalid. "
+            f"Ensure to provide a unique non-empty string less than '{told_limit}' characters."
+        )
+    if _FORBIDDEN_IN_NAMES.search(value):
+        raise MalformedRequest(
+            reason=f"The input name '{value[:64]}' has a character that names cannot have: / \\ # ? or a control one."
+        )
+    if value[-1] == " ":
+        raise MalformedRequest(reason=f"The input name '{value[:64]}' ends with a space.")
+    return value

@@ -1,0 +1,133 @@
+"""Servers under measurement: one process each, on a core of its own, with a port and a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.wire import ACCOUNT_KEY
+
+PROJECT = Path(__file__).resolve().parents[1]
+# On the disk of the project: a folder in memory would make durable writes look cheap.
+BUILD = PROJECT / "build" / "bench"
+
+READY_SECONDS_MAX = 20.0
+STOP_SECONDS_MAX = 15.0
+HEALTH_REQUEST = b"GET /_asterism/health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
+START_ASTERISM = [sys.executable, "-c", "from asterism.cli.main import main; main()", "serve"]
+
+
+def python_module(module: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", module, *arguments]
+
+
+class NotMeasured(Exception):
+    """A case that cannot be measured here, and why."""
+
+
+def server_core() -> int:
+    return min(_CORES)
+
+
+def load_core() -> int:
+    return max(_CORES)
+
+
+_CORES = os.sched_getaffinity(0)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def fresh_folder() -> Iterator[Path]:
+    BUILD.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=BUILD))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class RunningServer:
+    port: int
+    process: subprocess.Popen[bytes]
+    # From the start of the process to its first answer.
+    start_seconds: float
+
+    def resident_bytes(self) -> int:
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def cpu_seconds(self) -> float:
+        # The name in brackets may hold spaces; user and system time are the 12th and 13th fields after it.
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def running(
+    command: Sequence[str], *, port: int, log_name: str, probe: bytes = HEALTH_REQUEST, folder: Path = PROJECT
+) -> Iterator[RunningServer]:
+    """Starts a server on its core, waits for its first answer to `probe`, and always stops it."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    log = BUILD / f"{log_name}.log"
+    with log.open("wb") as output:
+        started = time.perf_counter()
+        process = subprocess.Popen(
+            command, stdout=output, stderr=subprocess.STDOUT, cwd=folder, preexec_fn=_pin_to(server_core())
+        )
+        try:
+            wait_for_answer(process, port=port, probe=probe, log=log)
+            yield RunningServer(port, process, time.perf_counter() - started)
+        finally:
+            stop(process)
+
+
+def _pin_to(core: int) -> Callable[[], None]:
+    return lambda: os.sched_setaffinity(0, {core})
+
+
+@contextmanager
+def running_asterism(data: Path, *, throttle: bool = False) -> Iterator[RunningServer]:
+    port = free_port()
+    arguments = ["--data", str(data), "--port", str(port), "--key", ACCOUNT_KEY]
+    arguments += [] if throttle else ["--no-throttle"]
+    with running([*START_ASTERISM, *arguments], port=port, log_name="asterism") as server:
+        yield server
+
+
+def wait_for_answer(process: subprocess.Popen[bytes], *, port: int, probe: bytes, log: Path) -> None:
+    deadline = time.perf_counter() + READY_SECONDS_MAX
+    while time.perf_counter() < deadline and process.poll() is None:
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+                connection.sendall(probe)
+                if connection.recv(64).startswith(b"HTTP/1.1"):
+                    return
+        except OSError:
+            time.sleep(0.002)
+    tail = "\n".join(log.read_text(errors="replace").splitlines()[-8:])
+    raise NotMeasured(f"the server did not answer (exit status {process.poll()}): {tail}")
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -1,0 +1,1 @@
+"""The official client's own tests, run against Asterism."""

@@ -1,0 +1,159 @@
+"""`make conformance`: download the client's tests, start Asterism over https, run them, write docs/conformance.md."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.outcomes import Outcome, Result, explain, read_outcomes, read_reasons, reasons_no_longer_needed
+from conformance.report import Run, write_report
+from conformance.server import EMULATOR_PORT, STOP_SECONDS_MAX, ServerNotReady, choose_port, running_server
+from conformance.workspace import Workspace, prepare_workspace
+
+PROJECT = Path(__file__).resolve().parents[1]
+BUILD = PROJECT / "build" / "conformance"
+REPORT = PROJECT / "docs" / "conformance.md"
+REASONS = Path(__file__).with_name("expected.toml")
+
+MARKERS_DEFAULT = "cosmosLong or cosmosQuery or cosmosSplit"
+# The emulator's published key: the tests' own default.
+KEY_DEFAULT = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
+
+# pytest's exit statuses: all passed, some failed. Anything else is a broken run, not a score.
+EXIT_STATUS_OF_A_SCORE = (0, 1)
+
+
+@dataclass(frozen=True)
+class Options:
+    markers: str
+    workers: int
+    timeout_seconds: int
+    budget_seconds: int
+    server_arguments: tuple[str, ...]
+    strict: bool
+    pytest_arguments: tuple[str, ...]
+
+
+def read_options(arguments: list[str]) -> Options:
+    parser = argparse.ArgumentParser(prog="conformance", description=__doc__)
+    parser.add_argument("--markers", default=MARKERS_DEFAULT, help="pytest marker expression")
+    parser.add_argument("--workers", type=int, default=4, help="parallel test processes; 0 for none")
+    parser.add_argument("--timeout-seconds", type=int, default=120, help="the most that one test may take")
+    parser.add_argument("--budget-seconds", type=int, default=2400, help="the most that all of it may take")
+    parser.add_argument("--server-args", default="", help="more options for `asterism serve`")
+    parser.add_argument("--strict", action="store_true", help="fail if a test fails without a known reason")
+    parser.add_argument("pytest_arguments", nargs="*", help="after --: more arguments for pytest, tests for example")
+    told = parser.parse_args(arguments)
+    return Options(
+        markers=told.markers,
+        workers=told.workers,
+        timeout_seconds=told.timeout_seconds,
+        budget_seconds=told.budget_seconds,
+        server_arguments=tuple(shlex.split(told.server_args)),
+        strict=told.strict,
+        pytest_arguments=tuple(told.pytest_arguments),
+    )
+
+
+def main(arguments: list[str]) -> int:
+    options = read_options(arguments)
+    key = os.environ.get("ACCOUNT_KEY", KEY_DEFAULT)
+    workspace = prepare_workspace(BUILD, account_key=key)
+    given_host = os.environ.get("ACCOUNT_HOST")
+    if given_host:
+        return run_and_report(workspace, options, host=given_host, key=key)
+    port = choose_port()
+    if port != EMULATOR_PORT:
+        print(f"port {EMULATOR_PORT} is taken; using {port}, so tests that want an emulator's address will differ")
+    try:
+        with running_server(
+            port=port, key=key, log=BUILD / "server.log", more_arguments=options.server_arguments
+        ) as host:
+            return run_and_report(workspace, options, host=host, key=key)
+    except ServerNotReady as problem:
+        print(problem, file=sys.stderr)
+        return 2
+
+
+def run_and_report(workspace: Workspace, options: Options, *, host: str, key: str) -> int:
+    outcomes = run_tests(workspace, options, host=host, key=key)
+    if not outcomes:
+        return 2
+    reasons = read_reasons(REASONS)
+    explained = list(explain(outcomes, reasons))
+    run = Run(
+        client_version=workspace.client_version,
+        markers=options.markers,
+        command=shlex.join(["pytest", "-m", options.markers, *options.pytest_arguments]),
+        is_emulator_address=host == f"https://localhost:{EMULATOR_PORT}/",
+        unneeded_reasons=tuple(reasons_no_longer_needed(explained, reasons)),
+    )
+    text = write_report(run, explained)
+    # Part of the tests is no score: it is shown, and the whole score is left alone.
+    if options.pytest_arguments:
+        print(text)
+    else:
+        REPORT.parent.mkdir(exist_ok=True)
+        REPORT.write_text(text, encoding="utf-8")
+    count = Counter(outcome.result for outcome in explained)
+    print(", ".join(f"{result} {count[result]}" for result in Result))
+    unexplained = count[Result.FAILED] + count[Result.ERROR]
+    return 1 if options.strict and unexplained else 0
+
+
+def run_tests(workspace: Workspace, options: Options, *, host: str, key: str) -> dict[str, Outcome]:
+    """All tests in parallel; then those that failed once more alone, because some count what others create."""
+    parallel = ("-n", str(options.workers), "--dist", "loadfile") if options.workers else ()
+    outcomes = run_pytest(workspace, options, (*parallel, *options.pytest_arguments), host=host, key=key)
+    failed = [test for test, outcome in outcomes.items() if outcome.result in (Result.FAILED, Result.ERROR)]
+    if failed and parallel:
+        names = BUILD / "alone.txt"
+        names.write_text("".join(f"{test}\n" for test in failed))
+        outcomes |= run_pytest(workspace, options, (f"@{names}",), host=host, key=key)
+    return outcomes
+
+
+def run_pytest(
+    workspace: Workspace, options: Options, arguments: tuple[str, ...], *, host: str, key: str
+) -> dict[str, Outcome]:
+    junit = BUILD / "junit.xml"
+    junit.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", "-q", "--tb=line", "-p", "conformance.plugin", "-p", "no:cacheprovider"]
+    command += ["-m", options.markers, "--timeout", str(options.timeout_seconds), f"--junit-xml={junit}", *arguments]
+    environment = {
+        **os.environ,
+        "ACCOUNT_HOST": host,
+        "ACCOUNT_KEY": key,
+        "PYTHONPATH": os.pathsep.join([str(PROJECT), str(workspace.stubs)]),
+    }
+    process = subprocess.Popen(command, cwd=workspace.tests, env=environment)
+    try:
+        status = process.wait(options.budget_seconds)
+    except subprocess.TimeoutExpired:
+        print(f"the tests took more than {options.budget_seconds} s; stopping them", file=sys.stderr)
+        status = stop_tests(process)
+    # Collection errors (2) and a run cut short still leave the outcomes of what did run.
+    if status not in EXIT_STATUS_OF_A_SCORE:
+        print(f"pytest ended with status {status}", file=sys.stderr)
+    return read_outcomes(junit) if junit.exists() else {}
+
+
+def stop_tests(process: subprocess.Popen[bytes]) -> int:
+    # An interrupted pytest still writes down what it knows.
+    process.send_signal(signal.SIGINT)
+    try:
+        return process.wait(STOP_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,57 @@
+"""Runs the scenario files in `query/`: items, a query with its parameters, and the results or the error.
+
+A file has items that its cases share. A case has `query`, `parameters` if it needs any, and either `results` or an
+`error` with the code, the place in the text and the reason.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asterism.errors import MalformedQuery
+from asterism.query import compile_query, parse_query
+from asterism.values.undefined import UNDEFINED
+
+_FILES = sorted((Path(__file__).parent / "query").glob("*.json"))
+
+
+def _cases(outcome: str) -> list[Any]:
+    """Every case with that outcome, each with the items of its file."""
+    files = [(path.stem, json.loads(path.read_text(encoding="utf-8"))) for path in _FILES]
+    return [
+        pytest.param(file["items"], case, id=f"{stem}: {case['name']}")
+        for stem, file in files
+        for case in file["cases"]
+        if outcome in case
+    ]
+
+
+def _run(items: list[dict[str, object]], case: dict[str, Any]) -> list[object]:
+    compiled = compile_query(parse_query(case["query"]), case.get("parameters", {}))
+    rows = items if compiled.reads_items else [{}]
+    projected = [compiled.project(row) for row in rows if compiled.matches(row)]
+    return [result for result in projected if result is not UNDEFINED]
+
+
+@pytest.mark.parametrize(("items", "case"), _cases("results"))
+def test_a_query_gives_the_results_of_its_scenario(items: list[dict[str, object]], case: dict[str, Any]) -> None:
+    # Compared as text, so that true is not 1 and the order of properties counts.
+    assert json.dumps(_run(items, case)) == json.dumps(case["results"])
+
+
+@pytest.mark.parametrize(("items", "case"), _cases("error"))
+def test_a_query_is_refused_as_its_scenario_says(items: list[dict[str, object]], case: dict[str, Any]) -> None:
+    with pytest.raises(MalformedQuery) as refusal:
+        _run(items, case)
+    error = refusal.value
+    found = {"code": error.code, "start": error.start, "end": error.end, "reason": error.reason}
+    assert found == case["error"]
+
+
+def test_the_name_of_every_scenario_is_its_own() -> None:
+    names = [case.id for outcome in ("results", "error") for case in _cases(outcome)]
+    assert len(names) == len(set(names))

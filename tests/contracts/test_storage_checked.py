@@ -1,0 +1,126 @@
+"""`CheckedEngine` notices what it is there to notice: callers and engines that break the contract."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asterism.storage.checked import CheckedEngine, ContractViolation
+from asterism.storage.contract import KEY_BYTES_MAX, Add, Batch, Fence, ScanPage, Span
+from asterism.storage.lmdb import LmdbEngine
+from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
+
+ONE = PartitionNumber(1)
+EPOCH = Epoch(1)
+
+
+class LyingEngine:
+    """An engine whose answers to some calls are replaced."""
+
+    def __init__(self, engine: LmdbEngine) -> None:
+        self._engine = engine
+        self.lies: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        async def lie(*_: object, **__: object) -> Any:
+            return self.lies[name]
+
+        return lie if name in self.lies else getattr(self._engine, name)
+
+
+@pytest.fixture
+async def liar(tmp_path: Path) -> AsyncIterator[LyingEngine]:
+    engine = LmdbEngine.open(tmp_path, durable=False)
+    await engine.create_partition(ONE, Fence(EPOCH))
+    yield LyingEngine(engine)
+    await engine.close()
+
+
+@pytest.fixture
+def checked(liar: LyingEngine) -> CheckedEngine:
+    return CheckedEngine(liar)  # type: ignore[arg-type]  # its methods are found when they are called
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        Batch(puts=[(b"k" * (KEY_BYTES_MAX + 1), b"")]),
+        Batch(stamped_puts=[(b"k" * (KEY_BYTES_MAX - 7), b"", b"")]),
+        Batch(deletes=[b"k"], puts=[(b"k", b"")]),
+        Batch(versioned_puts=[(b"k", b"")], adds=[Add(b"k", (1,))]),
+        Batch(puts=[(b"k", bytearray(b"v"))]),  # type: ignore[list-item]  # the offence
+    ],
+    ids=["long key", "long stamped key", "deleted and put", "put and added to", "not bytes"],
+)
+async def test_a_batch_against_the_law_is_not_passed_on(checked: CheckedEngine, batch: Batch) -> None:
+    with pytest.raises(ContractViolation):
+        await checked.apply(ONE, EPOCH, batch)
+    assert (await checked.read_fence(ONE))[1] == 0
+
+
+@pytest.mark.parametrize("lsn", [1, 3], ids=["repeated", "with a gap"])
+async def test_an_lsn_that_is_not_the_next_is_noticed(checked: CheckedEngine, liar: LyingEngine, lsn: int) -> None:
+    await checked.apply(ONE, EPOCH, Batch())
+    liar.lies["apply"] = Lsn(lsn)
+    with pytest.raises(ContractViolation):
+        await checked.apply(ONE, EPOCH, Batch())
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        ScanPage([(b"c", b""), (b"b", b"")], more=False),
+        ScanPage([(b"b", b""), (b"b", b"")], more=False),
+        ScanPage([(b"z", b"")], more=False),
+        ScanPage([(b"b", b""), (b"c", b""), (b"d", b"")], more=False),
+        ScanPage([(b"b", b"x" * 50), (b"c", b"")], more=False),
+        ScanPage([], more=True),
+        ScanPage([(b"b", b"")], more=True),
+    ],
+    ids=["reversed", "twice", "outside", "too long", "too large", "more of nothing", "more for no reason"],
+)
+async def test_a_page_against_the_law_is_noticed(checked: CheckedEngine, liar: LyingEngine, page: ScanPage) -> None:
+    liar.lies["scan"] = page
+    with pytest.raises(ContractViolation):
+        await checked.scan(ONE, EPOCH, Span(b"a", b"x"), limit=2, bytes_max=50)
+
+
+@pytest.mark.parametrize("fence", [Fence(EPOCH, sealed=True), Fence(Epoch(2))], ids=["sealed", "another epoch"])
+async def test_a_call_that_passes_its_fence_is_noticed(checked: CheckedEngine, liar: LyingEngine, fence: Fence) -> None:
+    await checked.set_fence(ONE, fence)
+    liar.lies |= {"apply": Lsn(1), "read": (Lsn(0), []), "scan": ScanPage([], more=False)}
+    for call in (
+        checked.apply(ONE, EPOCH, Batch()),
+        checked.read(ONE, EPOCH, []),
+        checked.scan(ONE, EPOCH, Span()),
+    ):
+        with pytest.raises(ContractViolation):
+            await call
+
+
+async def test_a_read_that_misses_an_acknowledged_batch_is_noticed(checked: CheckedEngine, liar: LyingEngine) -> None:
+    await checked.apply(ONE, EPOCH, Batch())
+    liar.lies["read"] = (Lsn(0), [])
+    with pytest.raises(ContractViolation):
+        await checked.read(ONE, EPOCH, [])
+
+
+async def test_copying_into_a_partition_in_use_is_noticed(checked: CheckedEngine) -> None:
+    await checked.set_fence(ONE, Fence(EPOCH))
+    with pytest.raises(ContractViolation):
+        await checked.write_copied(ONE, puts=[(b"a", b"")])
+
+
+async def test_a_snapshot_left_open_and_one_used_after_closing_are_noticed(tmp_path: Path) -> None:
+    engine = CheckedEngine(LmdbEngine.open(tmp_path / "own", durable=False))
+    await engine.create_partition(ONE, Fence(EPOCH))
+    closed = await engine.snapshot(ONE, EPOCH)
+    await closed.close()
+    with pytest.raises(ContractViolation):
+        await closed.read([b"a"])
+    await engine.snapshot(ONE, EPOCH)
+    with pytest.raises(ContractViolation):
+        await engine.close()

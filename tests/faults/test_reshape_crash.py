@@ -1,0 +1,102 @@
+"""kill -9 at each step of a split and of a merge.
+
+After the restart nothing acknowledged is lost, nothing is half there, the statistics agree with the data, and the job
+has been finished.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from asterism.documents.answers import Scope
+from asterism.documents.pages import read_items_page
+from asterism.keyspaces.reshape_job import Step
+from asterism.values.json_text import loads
+from tests.support.world import ACCOUNT, World, open_world
+
+ROOT = Path(__file__).parents[2]
+Name = tuple[str, str]
+
+
+@dataclass
+class Told:
+    """What the victim's lines say must be there, and what its last unanswered attempts may have left."""
+
+    sure: dict[Name, int | None] = field(default_factory=dict)
+    open: dict[Name, int | None] = field(default_factory=dict)
+
+    def read(self, line: str) -> None:
+        words = line.split()
+        if words[0] == "wrote":
+            self.sure[words[2], words[3]] = int(words[1])
+        elif words[0] in ("deleted", "none"):
+            self.sure[words[1], words[2]] = None
+        elif words[:2] == ["try", "delete"]:
+            self.open[words[2], words[3]] = None
+            return
+        elif words[0] == "try":
+            self.open[words[2], words[3]] = int(words[1])
+            return
+        else:
+            return
+        self.open.pop((words[-2], words[-1]) if words[0] != "none" else (words[1], words[2]), None)
+
+
+def run_victim(directory: Path, kind: str, step: Step) -> Told:
+    command = [sys.executable, "-m", "tests.faults.reshape_victim", str(directory), kind, step.name]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stdout[-200:] + done.stderr
+    told = Told()
+    for line in done.stdout.splitlines():
+        told.read(line)
+    return told
+
+
+async def numbers_found(world: World) -> dict[Name, int | None]:
+    container = world.store.container_for_items(ACCOUNT, "d", "c")
+    found: dict[Name, int | None] = {}
+    position, more = None, True
+    while more:
+        page = await read_items_page(world.owner, container, Scope(b"", b"\xff"), position=position, items_max=100)
+        for body in page.bodies:
+            item = loads(body)
+            assert isinstance(item, dict)
+            assert (item["pk"], item["id"]) not in found
+            found[item["pk"], item["id"]] = item.get("n")
+        position, more = page.position, page.position is not None
+    return found
+
+
+async def check_after_restart(directory: Path, kind: str, told: Told) -> None:
+    async with open_world(directory) as world:
+        container = world.store.container_for_items(ACCOUNT, "d", "c")
+        async with asyncio.timeout(20):
+            while world.reshaping.progress or world.catalog.garbage:
+                await asyncio.sleep(0.02)
+        found = await numbers_found(world)
+        old = {name for name in found if name[1].startswith("old-")}
+        assert len(old) == 400
+        written = {name: found.get(name) for name in found.keys() | told.sure.keys() if name not in old}
+        settled = {name: number for name, number in written.items() if name not in told.open}
+        assert settled == {name: number for name, number in told.sure.items() if name not in told.open}
+        for name, attempted in told.open.items():
+            assert found.get(name) in (attempted, told.sure.get(name))
+        await world.check_statistics(container)
+        maps = container.keyspace.record.map
+        assert len(maps.ranges) == (1 if kind == "merge" else 2)
+        assert set(await world.engine.partitions()) == {0} | {one.partition for one in maps.ranges}
+        await container.create_item({"id": "after", "pk": "after"}, None)
+
+
+@pytest.mark.parametrize("kind", ["split", "merge"])
+@pytest.mark.parametrize("step", list(Step), ids=lambda step: step.name)
+def test_a_killed_process_takes_its_reshaping_up_again(tmp_path: Path, kind: str, step: Step) -> None:
+    told = run_victim(tmp_path, kind, step)
+    asyncio.run(check_after_restart(tmp_path, kind, told))

@@ -1,0 +1,219 @@
+"""The LMDB engine when its process is killed, its room runs out, or parts of it die."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asterism.storage.contract import Batch, EngineFailed, Fence, OutOfSpace, Span, decode_counters
+from asterism.storage.lmdb import LmdbEngine
+from tests.faults.storage_worker import COUNTERS_KEY, EPOCH, PARTITION, PUTS_PER_BATCH
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+def worker_command(mode: str, *arguments: object) -> list[str]:
+    return [sys.executable, "-m", "tests.faults.storage_worker", mode, *map(str, arguments)]
+
+
+class Writer:
+    """A process that writes until it is killed; collects what it has acknowledged."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self.acknowledged: list[tuple[int, bytes]] = []
+        self.process = subprocess.Popen(
+            worker_command("write", directory, name), cwd=PROJECT, stdout=subprocess.PIPE, bufsize=0
+        )
+
+    def await_acknowledgements(self, count: int) -> None:
+        for _ in range(count):
+            self._take_line(self._output.readline())
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        # Lines are written whole; all that were in the pipe were acknowledged.
+        for line in self._output:
+            self._take_line(line)
+        self._output.close()
+
+    @property
+    def _output(self) -> Any:
+        return self.process.stdout
+
+    def _take_line(self, line: bytes) -> None:
+        lsn, name = line.split()
+        self.acknowledged.append((int(lsn), name))
+
+
+@contextmanager
+def writers(directory: Path, *names: str) -> Iterator[list[Writer]]:
+    started = [Writer(directory, name) for name in names]
+    try:
+        yield started
+    finally:
+        for writer in started:
+            writer.process.kill()
+            writer.process.wait()
+
+
+async def stored(directory: Path) -> tuple[int, dict[bytes, bytes]]:
+    engine = LmdbEngine.open(directory)
+    _, lsn = await engine.read_fence(PARTITION)
+    page = await engine.scan(PARTITION, EPOCH, Span(), limit=10**9)
+    await engine.close()
+    return lsn, dict(page.entries)
+
+
+async def create_store(directory: Path, **options: Any) -> LmdbEngine:
+    engine = LmdbEngine.open(directory, **options)
+    await engine.create_partition(PARTITION, Fence(EPOCH))
+    return engine
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[LmdbEngine]:
+    engine = await create_store(tmp_path, durable=False)
+    yield engine
+    await engine.close()
+
+
+# --- killed ---------------------------------------------------------------------------------------------------------
+
+
+async def test_processes_killed_while_writing_lose_and_halve_no_batch(tmp_path: Path) -> None:
+    await (await create_store(tmp_path)).close()
+    chance = random.Random(20260101)
+    acknowledged: list[tuple[int, bytes]] = []
+    for round_number in range(4):
+        with writers(tmp_path, f"{round_number}a", f"{round_number}b") as (first, second):
+            first.await_acknowledgements(chance.randrange(1, 250))
+            second.await_acknowledgements(chance.randrange(1, 250))
+            first.kill()
+            # The other goes on, even if the first one died with the writer's lock in its hand.
+            second.await_acknowledgements(chance.randrange(20, 150))
+            second.kill()
+        acknowledged += first.acknowledged + second.acknowledged
+
+        lsn, entries = await stored(tmp_path)
+        log = {
+            int.from_bytes(key.removeprefix(b"log/"), "big"): name
+            for key, name in entries.items()
+            if key.startswith(b"log/")
+        }
+        assert list(log) == list(range(1, lsn + 1))
+        assert dict(acknowledged).items() <= log.items()
+        wanted = {b"data/%s/%d" % (name, index) for name in log.values() for index in range(PUTS_PER_BATCH)}
+        assert {key for key in entries if key.startswith(b"data/")} == wanted
+        assert decode_counters(entries[COUNTERS_KEY]) == (PUTS_PER_BATCH * lsn, lsn)
+
+
+# --- no room --------------------------------------------------------------------------------------------------------
+
+
+async def fill(engine: LmdbEngine, value_bytes: int) -> int:
+    """Puts one value after the other until one is refused; returns how many were stored."""
+    for number in range(10_000):
+        try:
+            await engine.apply(PARTITION, EPOCH, Batch(puts=[(b"%d" % number, bytes(value_bytes))]))
+        except OutOfSpace:
+            return number
+    raise AssertionError("there was room for everything")
+
+
+async def test_a_full_map_refuses_writes_serves_reads_and_recovers_by_deletes(tmp_path: Path) -> None:
+    engine = await create_store(tmp_path, map_bytes=2 * 1024 * 1024, durable=False)
+    count = await fill(engine, 50_000)
+    assert count > 20
+    lsn, values = await engine.read(PARTITION, EPOCH, [b"%d" % number for number in range(count + 1)])
+    assert (lsn, [value is None for value in values]) == (count, [False] * count + [True])
+    assert await engine.apply(PARTITION, EPOCH, Batch(deletes=[b"0", b"1", b"2"])) == count + 1
+    # Pages are free again one transaction after the one that gave them up.
+    assert await engine.apply(PARTITION, EPOCH, Batch()) == count + 2
+    assert await engine.apply(PARTITION, EPOCH, Batch(puts=[(b"new", bytes(50_000))])) == count + 3
+    await engine.close()
+
+
+async def test_the_batch_that_does_not_fit_is_refused_alone(tmp_path: Path) -> None:
+    engine = await create_store(tmp_path, map_bytes=2 * 1024 * 1024, durable=False)
+    sizes = [10, 10, 5_000_000, 10, 10]
+    batches = [Batch(puts=[(b"%d" % number, bytes(size))]) for number, size in enumerate(sizes)]
+    outcomes = await asyncio.gather(
+        *(engine.apply(PARTITION, EPOCH, batch) for batch in batches), return_exceptions=True
+    )
+    assert [type(outcome) for outcome in outcomes] == [int, int, OutOfSpace, int, int]
+    page = await engine.scan(PARTITION, EPOCH, Span())
+    assert [key for key, _ in page.entries] == [b"0", b"1", b"3", b"4"]
+    await engine.close()
+
+
+def test_a_file_that_may_not_grow_refuses_writes_serves_reads_and_recovers(tmp_path: Path) -> None:
+    finished = subprocess.run(
+        worker_command("fill", tmp_path), cwd=PROJECT, capture_output=True, check=True, timeout=60
+    )
+    told = json.loads(finished.stdout)
+    applied = told["applied"]
+    assert applied > 5
+    assert told["refused"] == "OutOfSpace"
+    assert set(told["also_refused"]) == {"OutOfSpace"}
+    assert (told["readable_when_full"], told["lsn_full"], told["lsn_after"]) == (applied, applied, applied + 1)
+    lsn, entries = asyncio.run(stored(tmp_path))
+    assert (lsn, set(entries)) == (applied + 1, {b"after", *(b"%d" % number for number in range(applied))})
+
+
+# --- parts that die -------------------------------------------------------------------------------------------------
+
+
+async def test_an_environment_that_failed_is_opened_again(engine: LmdbEngine) -> None:
+    await engine.apply(PARTITION, EPOCH, Batch(puts=[(b"a", b"1")]))
+    snapshot = await engine.snapshot(PARTITION, EPOCH)
+    engine._store.env.close()
+    outcomes = await asyncio.gather(*(engine.apply(PARTITION, EPOCH, Batch()) for _ in range(3)))
+    assert outcomes == [2, 3, 4]
+    assert await engine.read(PARTITION, EPOCH, [b"a"]) == (4, [b"1"])
+    with pytest.raises(EngineFailed):
+        await snapshot.read([b"a"])
+    await snapshot.close()
+
+
+async def test_nobody_waits_for_a_writer_that_has_died(engine: LmdbEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(engine._store, "env", None)
+        outcomes = await asyncio.gather(
+            *(engine.apply(PARTITION, EPOCH, Batch()) for _ in range(3)), return_exceptions=True
+        )
+    assert [type(outcome) for outcome in outcomes] == [EngineFailed] * 3
+    with pytest.raises(EngineFailed):
+        await engine.apply(PARTITION, EPOCH, Batch())
+    assert (await engine.read_fence(PARTITION))[1] == 0
+
+
+def test_an_event_loop_closed_with_writes_under_way_leaves_a_store_that_can_be_closed_and_opened(
+    tmp_path: Path,
+) -> None:
+    first = asyncio.new_event_loop()
+    engine = first.run_until_complete(create_store(tmp_path, durable=False))
+    abandoned = [first.create_task(engine.apply(PARTITION, EPOCH, Batch())) for _ in range(3)]
+    first.run_until_complete(asyncio.sleep(0))
+    for task in abandoned:
+        task.cancel()
+    first.run_until_complete(asyncio.gather(*abandoned, return_exceptions=True))
+    first.close()
+
+    async def close_and_open_again() -> int:
+        await engine.close()
+        again = LmdbEngine.open(tmp_path)
+        lsn = await again.apply(PARTITION, EPOCH, Batch(puts=[(b"a", b"1")]))
+        await again.close()
+        return lsn
+
+    assert asyncio.run(close_and_open_again()) >= 1

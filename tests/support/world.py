@@ -1,0 +1,103 @@
+"""A whole database in this process, on a real engine held to its contract: what the tests of the middle floors use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from asterism.clock import SYSTEM_CLOCK
+from asterism.documents.container import Container, Tools
+from asterism.documents.store import DocumentStore
+from asterism.keyspaces.admission import Admission
+from asterism.keyspaces.catalog import Catalog
+from asterism.keyspaces.layout import COUNTERS, ITEMS, LOGICAL_SIZES, TOTALS_KEY, after_prefix
+from asterism.keyspaces.owner import Owner
+from asterism.keyspaces.reshape_job import Step
+from asterism.keyspaces.reshaping import Reshaping
+from asterism.limits import DEFAULT_LIMITS, Limits
+from asterism.storage.checked import CheckedEngine
+from asterism.storage.contract import Engine, Span
+from asterism.storage.lmdb import LmdbEngine
+from asterism.throughput.budgets import Throughput
+from asterism.values.identifiers import PartitionNumber
+
+ACCOUNT = "test"
+
+
+@dataclass(frozen=True)
+class World:
+    engine: Engine
+    catalog: Catalog
+    store: DocumentStore
+    reshaping: Reshaping
+    owner: Owner
+
+    async def container(
+        self, path: str = "/pk", *, throughput: Throughput | None = None, **settings: object
+    ) -> Container:
+        database = self.catalog.find_database(ACCOUNT, "d")
+        if database is None:
+            database = await self.store.create_database(ACCOUNT, "d", None)
+        body = {"id": "c", "partitionKey": {"paths": [path], "kind": "Hash", "version": 2}, **settings}
+        return await self.store.create_container(database, body, throughput)
+
+    async def everything(self, partition: PartitionNumber, prefix: bytes = b"") -> list[tuple[bytes, bytes]]:
+        """All entries of a partition, under the engine's own roof: no fence, no routing."""
+        span = Span(prefix, after_prefix(prefix) if prefix else None)
+        entries: list[tuple[bytes, bytes]] = []
+        more = True
+        while more:
+            page = await self.engine.scan_unfenced(partition, span, limit=5000)
+            entries += page.entries
+            more = page.more
+            span = Span(entries[-1][0] + b"\x00", span.end) if entries else span
+        return entries
+
+    async def check_statistics(self, container: Container) -> None:
+        """What the counters say is what a count of the data says, in every partition and logical partition."""
+        for one in container.keyspace.record.map.ranges:
+            items = await self.everything(one.partition, ITEMS)
+            sizes = {
+                key[1:]: COUNTERS.unpack(value) for key, value in await self.everything(one.partition, LOGICAL_SIZES)
+            }
+            counted: dict[bytes, tuple[int, int]] = {}
+            for key, stored in items:
+                assert one.range.contains(key[1:]), "an item lies outside the range of its partition"
+                logical = next(size for size in sizes if key[1:].startswith(size))
+                told_bytes, told_items = counted.get(logical, (0, 0))
+                counted[logical] = (told_bytes + len(stored) - 35, told_items + 1)
+            assert counted == sizes
+            (totals,) = await self.engine.read_unfenced(one.partition, [TOTALS_KEY])
+            summed = tuple(map(sum, zip(*sizes.values(), strict=True))) if sizes else (0, 0)
+            assert (COUNTERS.unpack(totals) if totals is not None else (0, 0)) == summed
+
+
+@asynccontextmanager
+async def open_world(
+    directory: Path,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    enforce: bool = False,
+    on_step: Callable[[Step], None] | None = None,
+) -> AsyncIterator[World]:
+    engine: Engine = CheckedEngine(LmdbEngine.open(directory))
+    try:
+        catalog = Catalog(engine, random_bytes=os.urandom, monotonic=SYSTEM_CLOCK.monotonic_seconds)
+        await catalog.open()
+        admission = Admission(catalog, limits, enforce=enforce, monotonic=SYSTEM_CLOCK.monotonic_seconds)
+        for keyspace in catalog.keyspaces.values():
+            admission.refresh(keyspace)
+        owner = Owner(engine)
+        reshaping = Reshaping(engine, catalog, owner, admission, limits, SYSTEM_CLOCK, on_step=on_step)
+        numbers = count(catalog.boot_number << 36)
+        tools = Tools(owner, reshaping, limits, SYSTEM_CLOCK, os.urandom, lambda: next(numbers))
+        store = DocumentStore(catalog, admission, tools)
+        await reshaping.recover()
+        yield World(engine, catalog, store, reshaping, owner)
+        await reshaping.stop()
+    finally:
+        await engine.close()

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asterism.errors import MalformedRequest, PartitionKeyMismatch
+from asterism.partitioning.partition_key import (
+    SYSTEM_KEY,
+    PartitionKeyDefinition,
+    PartitionKeyKind,
+    extract,
+    header_agrees_with_item,
+    is_full,
+    parse_header,
+    same_component,
+)
+from asterism.values.undefined import UNDEFINED
+
+ONE = PartitionKeyDefinition(paths=("/pk",))
+NESTED = PartitionKeyDefinition(paths=("/a/b",))
+VERSION_1 = PartitionKeyDefinition(paths=("/pk",), version=1)
+LEVELS = PartitionKeyDefinition(paths=("/tenant", "/user/id", "/session"), kind=PartitionKeyKind.MULTI_HASH)
+FIXED = PartitionKeyDefinition(paths=("/_partitionKey",), system_key=True)
+
+json_scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(st.characters(codec="utf-8"), max_size=200),
+)
+
+
+# --- definitions ----------------------------------------------------------------------------------------------------
+
+
+def test_a_definition_without_version_is_stored_as_version_2() -> None:
+    parsed = PartitionKeyDefinition.parse({"paths": ["/pk"]})
+    assert parsed.to_json() == {"paths": ["/pk"], "kind": "Hash", "version": 2}
+
+
+def test_version_1_is_kept_when_asked_for() -> None:
+    assert PartitionKeyDefinition.parse({"paths": ["/pk"], "kind": "Hash", "version": 1}).version == 1
+
+
+@pytest.mark.parametrize("definition", [ONE, NESTED, VERSION_1, LEVELS, FIXED])
+def test_a_definition_survives_its_json(definition: PartitionKeyDefinition) -> None:
+    assert PartitionKeyDefinition.parse(json.loads(json.dumps(definition.to_json()))) == definition
+
+
+def test_a_fixed_container_says_so_in_json() -> None:
+    assert FIXED.to_json()["systemKey"] is True
+
+
+@pytest.mark.parametrize(
+    ("definition", "word"),
+    [
+        (None, "object"),
+        ([], "object"),
+        ({}, "paths"),
+        ({"paths": []}, "paths"),
+        ({"paths": "/pk"}, "paths"),
+        ({"paths": [1]}, "string"),
+        ({"paths": ["pk"]}, "begin with"),
+        ({"paths": ["/a", "/b"]}, "exactly one path"),
+        ({"paths": ["/a"], "kind": "Range"}, "kind"),
+        ({"paths": ["/a"], "version": 3}, "version"),
+        ({"paths": ["/a"], "version": True}, "version"),
+        ({"paths": ["/a"], "version": "2"}, "version"),
+        ({"paths": ["/a", "/b"], "kind": "MultiHash", "version": 1}, "version 2"),
+        ({"paths": ["/a", "/b", "/c", "/d"], "kind": "MultiHash"}, "at most 3"),
+        ({"paths": ["/a", '/"a"'], "kind": "MultiHash"}, "twice"),
+        ({"paths": ["/a"], "systemKey": 1}, "systemKey"),
+        ({"paths": ["/a"], "systemKey": True, "kind": "MultiHash"}, "MultiHash"),
+    ],
+)
+def test_a_definition_the_service_would_refuse_is_refused_with_a_reason(definition: object, word: str) -> None:
+    with pytest.raises(MalformedRequest) as refused:
+        PartitionKeyDefinition.parse(definition)
+    assert word in refused.value.reason
+
+
+# --- extraction -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["x", "", 1, 1.5, True, False, None])
+def test_a_scalar_at_the_path_is_the_key(value: Any) -> None:
+    assert extract(ONE, {"id": "1", "pk": value}) == (value,)
+    assert extract(NESTED, {"a": {"b": value}}) == (value,)
+
+
+@pytest.mark.parametrize("item", [{}, {"a": None}, {"a": 1}, {"a": {}}, {"a": {"c": 1}}, {"a": [1]}])
+def test_a_path_that_is_absent_from_the_item_is_undefined(item: dict[str, Any]) -> None:
+    assert extract(NESTED, item) == (UNDEFINED,)
+    assert extract(ONE, item) == (UNDEFINED,)
+
+
+def test_a_hierarchical_key_has_a_component_for_each_path() -> None:
+    assert extract(LEVELS, {"tenant": "t", "user": {"id": 7}}) == ("t", 7, UNDEFINED)
+
+
+def test_every_item_of_a_fixed_container_has_the_system_key() -> None:
+    assert extract(FIXED, {"_partitionKey": "x"}) == SYSTEM_KEY
+
+
+@pytest.mark.parametrize("value", [{}, {"x": 1}, [], ["x"], "x" * 2049, "ü" * 1025, 10**400])
+def test_a_value_that_cannot_be_a_key_is_refused(value: Any) -> None:
+    with pytest.raises(MalformedRequest):
+        extract(ONE, {"pk": value})
+    with pytest.raises(MalformedRequest):
+        extract(LEVELS, {"tenant": value})
+
+
+@pytest.mark.parametrize("value", ["x" * 2048, "ü" * 1024, "x" * 101])
+@pytest.mark.parametrize("definition", [ONE, VERSION_1])
+def test_a_value_of_up_to_2048_bytes_is_a_key(definition: PartitionKeyDefinition, value: str) -> None:
+    assert extract(definition, {"pk": value}) == (value,)
+    assert parse_header(json.dumps([value]), definition) == (value,)
+
+
+# --- headers --------------------------------------------------------------------------------------------------------
+
+
+@given(json_scalars)
+def test_header_and_extraction_agree(value: Any) -> None:
+    header_key = parse_header(json.dumps([value]), ONE)
+    item_key = extract(ONE, {"pk": value})
+    assert header_key == item_key
+    assert type(header_key[0]) is type(item_key[0])
+    assert header_agrees_with_item(ONE, header_key, item_key)
+
+
+def test_an_empty_object_in_the_header_is_undefined() -> None:
+    assert parse_header("[{}]", ONE) == (UNDEFINED,)
+    assert parse_header('["t",{},null]', LEVELS) == ("t", UNDEFINED, None)
+
+
+@pytest.mark.parametrize("text", ["[]", "[{}]"])
+def test_a_fixed_container_accepts_only_the_empty_key(text: str) -> None:
+    assert parse_header(text, FIXED) == SYSTEM_KEY
+    with pytest.raises(PartitionKeyMismatch):
+        parse_header('["x"]', FIXED)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x",
+        '"x"',
+        "{}",
+        "null",
+        "[",
+        '["a"',
+        "[[]]",
+        '[["a"]]',
+        '[{"a":1}]',
+        "[NaN]",
+        "[Infinity]",
+        "[1e400]",
+        "[" * 100_000,
+        "[" + "9" * 5000 + "]",
+        '["\\ud800"]',
+        '["' + "x" * 2049 + '"]',
+    ],
+)
+def test_a_header_that_is_not_a_list_of_scalars_is_malformed(text: str) -> None:
+    with pytest.raises(MalformedRequest):
+        parse_header(text, ONE)
+
+
+@pytest.mark.parametrize(
+    ("definition", "text"), [(ONE, '["a","b"]'), (ONE, "[]"), (LEVELS, "[1,2,3,4]"), (LEVELS, "[]")]
+)
+def test_a_header_with_another_number_of_components_does_not_fit(definition: PartitionKeyDefinition, text: str) -> None:
+    with pytest.raises(PartitionKeyMismatch):
+        parse_header(text, definition)
+
+
+def test_only_a_hierarchical_key_has_prefixes() -> None:
+    prefix = parse_header('["t",1]', LEVELS)
+    assert not is_full(LEVELS, prefix)
+    assert is_full(LEVELS, parse_header('["t",1,true]', LEVELS))
+    assert is_full(ONE, parse_header('["t"]', ONE))
+    assert is_full(FIXED, SYSTEM_KEY)
+
+
+# --- equality -------------------------------------------------------------------------------------------------------
+
+
+def test_numbers_compare_as_doubles_and_booleans_are_not_numbers() -> None:
+    assert same_component(1, 1.0)
+    assert not same_component(1, True)
+    assert not same_component(0.0, False)
+    assert not same_component(None, UNDEFINED)
+    assert not same_component("1", 1)
+
+
+def test_integers_that_are_one_double_are_one_key() -> None:
+    assert extract(ONE, {"pk": 2**53 + 1}) == extract(ONE, {"pk": float(2**53)}) == parse_header(f"[{2**53}]", ONE)
+
+
+def test_null_in_the_header_stands_for_an_absent_level_of_a_hierarchical_key_only() -> None:
+    assert header_agrees_with_item(LEVELS, ("t", None, 1), ("t", UNDEFINED, 1))
+    assert not header_agrees_with_item(LEVELS, ("t", UNDEFINED, 1), ("t", None, 1))
+    assert not header_agrees_with_item(ONE, (None,), (UNDEFINED,))
+
+
+def test_another_value_or_a_prefix_does_not_agree_with_the_item() -> None:
+    assert not header_agrees_with_item(ONE, ("a",), ("b",))
+    assert not header_agrees_with_item(ONE, (True,), (1,))
+    assert not header_agrees_with_item(LEVELS, ("t",), ("t", 1, 2))
+    assert header_agrees_with_item(FIXED, SYSTEM_KEY, SYSTEM_KEY)
