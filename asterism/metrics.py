@@ -10,16 +10,18 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class HeavyHitters(Generic[Key]):
-    """The keys with the largest sums, in bounded memory.
+    """The keys with the largest sums, in bounded memory and constant time on average.
 
-    The space-saving sketch: at most `capacity` keys are kept; a new one takes the place of the smallest and inherits
-    its sum, so a key that truly has more than total / capacity is never missed and a sum is never too small.
+    At most four times `capacity` keys are kept; then all but the largest `capacity` are forgotten, and what was the
+    most any of them had is what a key met later starts from. So a sum is never too small, and a key that has more
+    than the total divided by `capacity` is never missed.
     """
 
-    __slots__ = ("_capacity", "_sums")
+    __slots__ = ("_capacity", "_floor", "_sums")
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
+        self._floor = 0.0
         self._sums: dict[Key, float] = {}
 
     def add(self, key: Key, amount: float) -> None:
@@ -27,11 +29,15 @@ class HeavyHitters(Generic[Key]):
         known = sums.get(key)
         if known is not None:
             sums[key] = known + amount
-        elif len(sums) < self._capacity:
-            sums[key] = amount
-        else:
-            smallest = min(sums, key=sums.__getitem__)
-            sums[key] = sums.pop(smallest) + amount
+            return
+        if len(sums) >= 4 * self._capacity:
+            self._forget_the_small()
+        self._sums[key] = self._floor + amount
+
+    def _forget_the_small(self) -> None:
+        ranked = self.top(len(self._sums))
+        self._sums = dict(ranked[: self._capacity])
+        self._floor = ranked[self._capacity][1]
 
     def top(self, count: int) -> list[tuple[Key, float]]:
         return sorted(self._sums.items(), key=lambda entry: entry[1], reverse=True)[:count]
@@ -39,6 +45,7 @@ class HeavyHitters(Generic[Key]):
     def halve(self) -> None:
         """Lets the past fade, so that what was hot an hour ago does not hide what is hot now."""
         self._sums = {key: amount / 2 for key, amount in self._sums.items() if amount >= 1.0}
+        self._floor /= 2
 
 
 @dataclass(slots=True)

@@ -7,22 +7,35 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import uvloop
 
+from asterism.clock import SYSTEM_CLOCK
+from asterism.documents.container import Container, Tools
+from asterism.documents.settings import complete_container_properties
+from asterism.keyspaces.keyspace import Keyspace
+from asterism.keyspaces.owner import Owner
+from asterism.keyspaces.records import KeyspaceRecord
+from asterism.keyspaces.reshaping import Reshaping
+from asterism.limits import DEFAULT_LIMITS
+from asterism.partitioning.partition_key import PartitionKeyDefinition
+from asterism.partitioning.partition_map import PartitionRange, initial_map
 from asterism.storage.contract import Batch, Fence
 from asterism.storage.lmdb import LmdbEngine
-from asterism.values.identifiers import Epoch, PartitionNumber
+from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
+from benchmarks.workload import make_item
 
 PARTITION = PartitionNumber(1)
 EPOCH = Epoch(1)
+CONTAINER = {"id": "bare", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +49,51 @@ class BareEngineResult:
     durable: bool
 
 
-def item_like_batches(count: int, *, item_bytes: int = 1024, small_puts: int = 15) -> list[Batch]:
-    """Batches as an item with a few index entries makes them: one large put and many small ones, scattered."""
-    body = os.urandom(item_bytes)
-    return [
-        Batch(
-            versioned_puts=[(b"i" + os.urandom(16), body)],
-            puts=[(b"x%02d" % index + os.urandom(24), b"") for index in range(small_puts)],
-        )
-        for _ in range(count)
-    ]
+class RecordingOwner(Owner):
+    """Stands where the owner stands, and keeps the batches that the documents floor hands down."""
+
+    def __init__(self) -> None:
+        self.batches: list[Batch] = []
+
+    async def apply(
+        self,
+        keyspace: Keyspace,
+        point: bytes,
+        batch: Batch,
+        admit: Callable[[PartitionRange], None] | None = None,  # noqa: ARG002  (the owner's own signature)
+    ) -> tuple[PartitionRange, Lsn]:
+        self.batches.append(batch)
+        return keyspace.record.map.find(point), Lsn(len(self.batches))
+
+
+class NoReshaping(Reshaping):
+    def __init__(self) -> None:
+        pass
+
+    def notice_growth(self, keyspace: Keyspace, partition: PartitionRange, bytes_delta: int) -> None:
+        pass
+
+
+async def batches_of_creates(count: int) -> list[Batch]:
+    """The very batches that creating the benchmark's items makes, default indexing included."""
+    owner = RecordingOwner()
+    properties = complete_container_properties(CONTAINER)
+    definition = PartitionKeyDefinition.parse(properties["partitionKey"])
+    record = KeyspaceRecord(
+        rid=os.urandom(4) + b"\x80" + os.urandom(3),
+        name="bare",
+        settings=properties,
+        definition=definition,
+        map=initial_map(definition, [PARTITION], epoch=EPOCH),
+        etag="",
+        changed_at=0,
+    )
+    numbers = itertools.count(1)
+    tools = Tools(owner, NoReshaping(), DEFAULT_LIMITS, SYSTEM_CLOCK, os.urandom, lambda: next(numbers))
+    container = Container(Keyspace(record, b"", time.monotonic), tools)
+    for number in range(count):
+        await container.create_item(make_item(f"b{number:08d}"), None)
+    return owner.batches
 
 
 async def measure_bare_engine(
@@ -91,12 +139,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--batches", type=int, default=20_000)
     parser.add_argument("--tasks", type=int, default=32)
-    parser.add_argument("--item-bytes", type=int, default=1024)
-    parser.add_argument("--small-puts", type=int, default=15)
     parser.add_argument("--not-durable", action="store_true", help="leave it to the operating system when to write")
     parser.add_argument("--directory", type=Path, help="where the store is made, and removed again")
     options = parser.parse_args()
-    batches = item_like_batches(options.batches, item_bytes=options.item_bytes, small_puts=options.small_puts)
+    batches = asyncio.run(batches_of_creates(options.batches))
     with tempfile.TemporaryDirectory(dir=options.directory) as directory:
         result = uvloop.run(
             measure_bare_engine(

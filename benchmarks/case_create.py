@@ -21,8 +21,6 @@ CONNECTIONS = 32
 ROUNDS = 3
 ROUND_SECONDS = 2.5
 WARM_UP_SECONDS = 0.5
-# Entries that the default indexing makes of the benchmark's item, and the change log's own.
-INDEX_ENTRIES = 15
 BARE_BATCHES = 10_000
 BARE_SECONDS_MAX = 60
 
@@ -56,7 +54,7 @@ def measure_bare_engine() -> float:
         command = python_module(
             "benchmarks.bare_engine",
             *("--directory", str(folder), "--tasks", str(CONNECTIONS)),
-            *("--batches", str(BARE_BATCHES), "--small-puts", str(INDEX_ENTRIES)),
+            *("--batches", str(BARE_BATCHES)),
         )
         core = server_core()
         try:

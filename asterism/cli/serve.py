@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Annotated
 
@@ -17,16 +18,20 @@ _HOW = "How it behaves"
 
 SERVE_EXAMPLES = """[bold]Examples[/bold]
 
-  asterism serve                                     on http://127.0.0.1:8081/ with the emulator's well-known key
+On http://127.0.0.1:8081/ with the emulator's well-known key:\n
+  asterism serve
 
-  asterism serve --https --tls-name db.test          with a self-signed certificate for localhost and db.test
+Encrypted, with a self-signed certificate for localhost and db.test:\n
+  asterism serve --https --tls-name db.test
 
-  ASTERISM_KEY=$(openssl rand -base64 64 | tr -d '\\n') asterism serve --host 0.0.0.0
+With a key of your own, open to the network:\n
+  ASTERISM_KEY=$(openssl rand -base64 48) asterism serve --host 0.0.0.0
 
-  asterism serve --seed shop.json --no-throttle      databases, containers and items from a file, without 429
+Filled from a file at the first start, and never answering 429:\n
+  asterism serve --seed shop.json --no-throttle
 
-  asterism serve --limit physical-partition-bytes=1MB --limit logical-partition-bytes=64KB
-                                                     to see partitions split and fill up within seconds
+To see partitions split within seconds:\n
+  asterism serve --limit physical-partition-bytes=1MB
 """
 
 
@@ -139,5 +144,7 @@ def serve(
 
 
 def _say(text: str) -> None:
-    # At once, also into a pipe or a file: programs wait for this line.
-    print(text, flush=True)
+    # At once, also into a pipe or a file: programs wait for this line. Nobody may be reading any more, which is no
+    # reason to stop serving.
+    with contextlib.suppress(OSError):
+        print(text, flush=True)

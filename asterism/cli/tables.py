@@ -13,6 +13,7 @@ from rich.table import Table
 _NUMERIC = {"bytes", "items", "RU/s share", "RU so far", "entries copied"}
 # Enough of a bound to tell ranges apart; a whole one has 32 characters.
 _BOUND_CHARACTERS = 8
+_WIDTH_ELSEWHERE = 240
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -23,9 +24,9 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
         table.add_column(column, justify="right" if column in _NUMERIC else "left", overflow="fold")
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))
-    console = Console()
-    # Into a pipe or a file there is no width to keep to, and a table cut at 80 characters is of no use there.
-    console.print(table, width=None if console.is_terminal else 200, soft_wrap=False)
+    # Into a pipe or a file there is no width to keep to, and a table folded at 80 characters is of no use there.
+    is_terminal = Console().is_terminal
+    Console(width=None if is_terminal else _WIDTH_ELSEWHERE).print(table)
 
 
 def readable_bytes(count: int) -> str:

@@ -16,6 +16,10 @@ from asterism.throughput.token_bucket import Throttled, TokenBucket
 SEAL_WAIT_SECONDS_MAX = 30.0
 
 
+# Every so many requests the past counts half, so that the hottest keys are those of now.
+_FADE_REQUESTS = 100_000
+
+
 class Keyspace:
     """The live handle on a keyspace. Floors above hold it for the length of a request, never longer."""
 
@@ -74,5 +78,7 @@ class Keyspace:
                 usage.throttled += 1
                 raise RequestRateTooLarge(retry_after_seconds=admission.retry_after_seconds)
         usage.requests += 1
+        if not usage.requests % _FADE_REQUESTS:
+            usage.hottest.halve()
         usage.request_units += request_units
         usage.hottest.add(effective_key, request_units)

@@ -190,6 +190,8 @@ class Reshaping:
         self._watch(self._split_for_size, keyspace, partition)
 
     async def _split_for_size(self, keyspace: Keyspace, partition: PartitionRange) -> None:
+        if self._job_on(keyspace, partition.id) is not None:
+            return
         try:
             await self.split(keyspace, partition.id, SplitReason.SIZE)
         except ReshapeRefused as refusal:
@@ -420,6 +422,7 @@ class Reshaping:
         made = [one.id for one in after.ranges if one.since_version == after.version]
         return dumps(
             {
+                "id": job.id,
                 "kind": job.kind,
                 "reason": job.reason,
                 "sources": [str(one) for one in job.source_ids],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -58,6 +59,8 @@ async def logical_partitions(
         if not page.more:
             return
         at = page.entries[-1][0] + b"\x00"
+        # A read of the embedded store never suspends; between two pages other requests have their turn.
+        await asyncio.sleep(0)
 
 
 async def largest_logical_partitions(

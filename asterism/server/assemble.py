@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
-import uuid
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 from asterism import __version__
@@ -16,6 +15,7 @@ from asterism.apis.nosql.door import NoSqlDoor
 from asterism.clock import SYSTEM_CLOCK
 from asterism.documents.container import Tools
 from asterism.documents.store import DocumentStore
+from asterism.errors import AsterismError
 from asterism.keyspaces.admission import Admission
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.owner import Owner
@@ -48,14 +48,13 @@ async def assembled(
     `on_step` hears of every step of a split or merge; fault tests stop the process there.
     """
     keys = account_keys(config)
-    try:
+    with _opening(directory):
         engine = LmdbEngine.open(directory.store)
-    except StorageRefusal as refusal:
-        raise StartRefused(f"the store in {directory.store} cannot be opened: {refusal}") from None
     try:
         clock = SYSTEM_CLOCK
         catalog = Catalog(engine, random_bytes=os.urandom, monotonic=clock.monotonic_seconds)
-        await catalog.open()
+        with _opening(directory):
+            await catalog.open()
         admission = Admission(catalog, config.limits, enforce=config.throttle, monotonic=clock.monotonic_seconds)
         for keyspace in catalog.keyspaces.values():
             admission.refresh(keyspace)
@@ -84,13 +83,23 @@ async def assembled(
             keys=keys,
             clock=clock,
         )
-        await reshaping.recover()
         try:
+            with _opening(directory):
+                await reshaping.recover()
             yield Assembly(store, admission, nosql, admin)
         finally:
             await reshaping.stop()
     finally:
         await engine.close()
+
+
+@contextmanager
+def _opening(directory: DataDirectory) -> Iterator[None]:
+    """What the store refuses before the server is ready is a reason not to start."""
+    try:
+        yield
+    except (StorageRefusal, AsterismError) as refusal:
+        raise StartRefused(f"the store in {directory.store} cannot be used: {refusal}") from None
 
 
 def item_numbers(boot_number: int) -> Callable[[], int]:
@@ -105,4 +114,5 @@ def store_bytes(engine: LmdbEngine) -> Callable[[], int]:
 
 
 def new_activity_id() -> str:
-    return str(uuid.UUID(bytes=os.urandom(16), version=4))
+    text = os.urandom(16).hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

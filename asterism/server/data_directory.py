@@ -60,5 +60,7 @@ def _lock(handle: int, path: Path) -> None:
         holder = os.pread(handle, 32, 0).decode("ascii", "replace").strip()
         told = f" (process {holder})" if holder else ""
         raise StartRefused(f"another server{told} is using the data directory {path}") from None
-    os.ftruncate(handle, 0)
-    os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+    # Only for the message above: not worth failing for on a full disk.
+    with contextlib.suppress(OSError):
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)

@@ -78,7 +78,8 @@ def make_application(*, admin: Door, nosql: Door, request_bytes_max: int) -> App
             # The client has gone in the middle of its request; nobody is left to hear an answer.
             return
         except Exception:
-            LOG.exception("a request could not be answered: %s %s", method, scope.path)
+            # The path is the client's text: %r keeps line breaks in it from forging lines of the log.
+            LOG.exception("a request could not be answered: %s %r", method, scope.path[:512])
             protocol.response_bytes(500, [_JSON], _INTERNAL_ERROR)
         else:
             if response.body:

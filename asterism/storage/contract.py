@@ -159,7 +159,8 @@ class CeilingPassed(StorageRefusal):
 
 
 class OutOfSpace(StorageRefusal):
-    """The disk or the configured map is full; nothing was written, and later calls may succeed."""
+    """The disk or the configured map is full, or so nearly full that only deletes are taken; nothing was written, and
+    later calls may succeed."""
 
 
 class EngineFailed(StorageRefusal):

@@ -41,7 +41,7 @@ async def liar(tmp_path: Path) -> AsyncIterator[LyingEngine]:
 
 @pytest.fixture
 def checked(liar: LyingEngine) -> CheckedEngine:
-    return CheckedEngine(liar)  # type: ignore[arg-type]  # its methods are found when they are called
+    return CheckedEngine(liar)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,7 @@ OTHER_EPOCH = Epoch(8)
 ALL = Span()
 
 
-@pytest.fixture(params=ENGINES.values(), ids=ENGINES.keys())
+@pytest.fixture(params=list(ENGINES.values()), ids=list(ENGINES))
 def open_engine(request: pytest.FixtureRequest) -> EngineOpener:
     opener: EngineOpener = request.param
     return opener
@@ -190,7 +191,7 @@ async def test_an_expected_version_holds_until_the_record_is_written_again(engin
 async def test_of_concurrent_creations_exactly_one_succeeds(engine: CheckedEngine) -> None:
     batches = [Batch(expectations=[Expectation(b"a", None)], puts=[(b"a", b"%d" % number)]) for number in range(20)]
     outcomes = await asyncio.gather(*(engine.apply(ONE, EPOCH, batch) for batch in batches), return_exceptions=True)
-    kinds = [type(outcome) for outcome in outcomes]
+    kinds: list[type] = [type(outcome) for outcome in outcomes]
     assert (kinds.count(int), kinds.count(ExpectationFailed)) == (1, 19)
     assert await engine.read(ONE, EPOCH, [b"a"]) == (1, [b"%d" % kinds.index(int)])
 
@@ -298,7 +299,7 @@ async def test_a_fence_stops_every_call_with_an_epoch_and_none_without(engine: C
 
 
 async def test_no_batch_escapes_a_seal(engine: CheckedEngine) -> None:
-    outcomes = await asyncio.gather(
+    outcomes: list[Any] = await asyncio.gather(
         *(put(engine, b"before %d" % number) for number in range(10)),
         engine.set_fence(ONE, Fence(EPOCH, sealed=True)),
         *(put(engine, b"after %d" % number) for number in range(10)),

@@ -264,8 +264,9 @@ class StorageMachine(RuleBasedStateMachine):
 
 @pytest.mark.parametrize("open_engine", ENGINES.values(), ids=ENGINES.keys())
 def test_an_engine_holds_what_a_dictionary_would(open_engine: EngineOpener) -> None:
+    make_machine: Any = lambda: StorageMachine(open_engine)  # noqa: E731  # typed as a class, called as a function
     run_state_machine_as_test(
-        lambda: StorageMachine(open_engine),
+        make_machine,
         settings=settings(
             max_examples=50,
             stateful_step_count=15,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -137,9 +139,32 @@ async def test_a_full_map_refuses_writes_serves_reads_and_recovers_by_deletes(tm
     lsn, values = await engine.read(PARTITION, EPOCH, [b"%d" % number for number in range(count + 1)])
     assert (lsn, [value is None for value in values]) == (count, [False] * count + [True])
     assert await engine.apply(PARTITION, EPOCH, Batch(deletes=[b"0", b"1", b"2"])) == count + 1
-    # Pages are free again one transaction after the one that gave them up.
-    assert await engine.apply(PARTITION, EPOCH, Batch()) == count + 2
-    assert await engine.apply(PARTITION, EPOCH, Batch(puts=[(b"new", bytes(50_000))])) == count + 3
+    assert await engine.apply(PARTITION, EPOCH, Batch(puts=[(b"new", bytes(50_000))])) == count + 2
+    await engine.close()
+
+
+@pytest.mark.parametrize("value_bytes", [100, 1000, 5000])
+async def test_a_full_store_still_takes_every_delete(tmp_path: Path, value_bytes: int) -> None:
+    engine = await create_store(tmp_path, map_bytes=1024 * 1024, durable=False)
+    count = await fill(engine, value_bytes)
+    for number in range(count):
+        await engine.apply(PARTITION, EPOCH, Batch(deletes=[b"%d" % number], stamped_puts=[(b"log", b"", b"")]))
+    assert await engine.apply(PARTITION, EPOCH, Batch(puts=[(b"new", bytes(value_bytes))])) == 2 * count + 1
+    await engine.close()
+
+
+async def test_a_full_disk_keeps_its_last_bytes_for_deletes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = await create_store(tmp_path, durable=False)
+    await engine.apply(PARTITION, EPOCH, Batch(puts=[(b"a", bytes(2_000_000))]))
+    measured = os.statvfs(tmp_path)
+    full = SimpleNamespace(f_bavail=0, f_frsize=measured.f_frsize)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "statvfs", lambda _: full)
+        with pytest.raises(OutOfSpace):
+            await engine.apply(PARTITION, EPOCH, Batch(puts=[(b"b", b"")]))
+        assert await engine.apply(PARTITION, EPOCH, Batch(deletes=[b"a"])) == 2
+        # The pages that were given up are room again.
+        assert await engine.apply(PARTITION, EPOCH, Batch(puts=[(b"b", b"")])) == 3
     await engine.close()
 
 
@@ -183,6 +208,16 @@ async def test_an_environment_that_failed_is_opened_again(engine: LmdbEngine) ->
     with pytest.raises(EngineFailed):
         await snapshot.read([b"a"])
     await snapshot.close()
+
+
+async def test_a_directory_that_vanishes_fails_the_calls_that_wait(engine: LmdbEngine, tmp_path: Path) -> None:
+    hidden = tmp_path.rename(tmp_path.with_name("hidden"))
+    outcomes = await asyncio.gather(
+        *(engine.apply(PARTITION, EPOCH, Batch()) for _ in range(3)), return_exceptions=True
+    )
+    assert [type(outcome) for outcome in outcomes] == [EngineFailed] * 3
+    hidden.rename(tmp_path)
+    assert await engine.apply(PARTITION, EPOCH, Batch()) == 1
 
 
 async def test_nobody_waits_for_a_writer_that_has_died(engine: LmdbEngine, monkeypatch: pytest.MonkeyPatch) -> None:

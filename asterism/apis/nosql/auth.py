@@ -12,6 +12,8 @@ from asterism.values.resource_ids import from_text
 # The text of a database's resource id, four bytes in base64.
 _DATABASE_RID_CHARACTERS = 8
 
+# What the official clients' master tokens begin with.
+_MASTER_TOKEN_START = "type%3Dmaster"
 _OTHER_TOKENS = {
     "type=resource": "Resource tokens are not available in this version; sign with an account key.",
     "type=aad": "Tokens of Microsoft Entra ID are not available in this version; sign with an account key.",
@@ -54,7 +56,8 @@ def authorize(
         raise Unauthorized(
             reason="Required Header authorization is missing. Ensure a valid Authorization token is passed."
         )
-    refuse_other_tokens(authorization)
+    if not authorization.startswith(_MASTER_TOKEN_START):
+        refuse_other_tokens(authorization)
     grant = check_master_key(
         keys,
         authorization=authorization,

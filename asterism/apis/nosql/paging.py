@@ -13,6 +13,9 @@ from asterism.values.json_text import dumps
 
 # Begins every continuation, so that a token of another kind, or of a later version, is refused and not misread.
 _MARK = "a1."
+# The service's own tokens begin so. They name a place that only the service knows; a client that brings one along is
+# answered from the beginning, as the service does with a token of another container.
+_FOREIGN_MARKS = ("-RID:", "+RID:")
 
 
 def page_items_max(told: Headers) -> int:
@@ -50,7 +53,7 @@ def decode_position(token: str) -> bytes:
 
 def position_of(told: Headers) -> bytes | None:
     token = told.get(headers.CONTINUATION)
-    return decode_position(token) if token else None
+    return decode_position(token) if token and not token.startswith(_FOREIGN_MARKS) else None
 
 
 def feed_body(rid: str, name: str, bodies: Sequence[bytes]) -> bytes:

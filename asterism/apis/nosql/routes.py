@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from asterism.apis.http import Request, Response
-from asterism.apis.nosql import account, containers, databases, feeds, items, offers, pkranges, unavailable
+from asterism.apis.nosql import account, conflicts, containers, databases, feeds, items, offers, pkranges, unavailable
 from asterism.apis.nosql.context import Context
 from asterism.apis.nosql.errors import Refusal
 
@@ -56,6 +56,10 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("DELETE", _ITEM, "docs", items.delete_item, "Delete an item."),
     Route("GET", f"{_COLL}/pkranges", "pkranges", pkranges.list_ranges, "The partitions, or what changed of them."),
     Route("GET", f"{_COLL}/pkranges/{{range}}", "pkranges", pkranges.read_range, "One partition's range."),
+    Route("GET", f"{_COLL}/conflicts", "conflicts", conflicts.list_conflicts, "The conflicts: there never are any."),
+    Route("POST", f"{_COLL}/conflicts", "conflicts", conflicts.list_conflicts, "Query the conflicts."),
+    Route("GET", f"{_COLL}/conflicts/{{one}}", "conflicts", conflicts.find_conflict, "One conflict: not there."),
+    Route("DELETE", f"{_COLL}/conflicts/{{one}}", "conflicts", conflicts.find_conflict, "Delete a conflict."),
     Route("GET", "offers", "offers", offers.list_offers, "The throughput of everything that has its own."),
     Route("POST", "offers", "offers", offers.post_offers, "Query the offers."),
     Route("GET", "offers/{offer}", "offers", offers.read_offer, "One offer, and whether it is in force already."),

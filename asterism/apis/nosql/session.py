@@ -7,6 +7,7 @@ level that the account does not offer, and a token of a log that this server has
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from asterism.apis.http import Headers
@@ -16,6 +17,9 @@ from asterism.errors import MalformedRequest
 # From the strongest to the weakest: a request may ask for less than the account gives, never for more.
 CONSISTENCY_LEVELS: Final = ("Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual")
 _SESSION: Final = "Session"
+# A client that only reads sends one token again and again; long ones are parsed each time, to keep the cache small.
+_CACHED_TOKEN_CHARACTERS_MAX: Final = 128
+_CACHED_TOKENS_MAX: Final = 2048
 
 
 class ConsistencyRules:
@@ -39,7 +43,9 @@ class ConsistencyRules:
         if not uses_session:
             return None
         token = told.get(headers.SESSION_TOKEN)
-        return parse_session_token(token) if token else None
+        if not token:
+            return None
+        return _parse_cached(token) if len(token) <= _CACHED_TOKEN_CHARACTERS_MAX else parse_session_token(token)
 
     def _refuse(self, level: str) -> None:
         if level not in CONSISTENCY_LEVELS:
@@ -72,3 +78,6 @@ def parse_session_token(token: str) -> dict[int, int]:
             ) from None
         reached[range_id] = max(lsn, reached.get(range_id, 0))
     return reached
+
+
+_parse_cached = lru_cache(maxsize=_CACHED_TOKENS_MAX)(parse_session_token)

@@ -28,7 +28,6 @@ FEEDS: Final[tuple[tuple[str, str], ...]] = (
         "dbs/{database}/colls/{container}/udfs",
         "User-defined functions are not available in this version of Asterism.",
     ),
-    ("dbs/{database}/colls/{container}/conflicts", "Conflicts are not available in this version of Asterism."),
     (
         "dbs/{database}/colls/{container}/docs/{item}/attachments",
         "Attachments are not available in Asterism; the service has retired them too.",

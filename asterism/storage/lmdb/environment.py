@@ -24,6 +24,12 @@ READERS_MAX = 1024
 # Ended read transactions kept for the next read; it halves the time of a point read.
 SPARE_TRANSACTIONS = 16
 
+# Room that only deletes may use: they need pages of their own before they give any back, and those come back two
+# commits later. A full group of deletes dirties a few megabytes, a lone one some twenty pages in all.
+RESERVED_BYTES_MAX = 1 << 24
+RESERVED_BYTES_MIN = 1 << 18
+RESERVED_SHARE = 16
+
 SPACE_ERRORS = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
 PROBE_BYTES = 1 << 18
 
@@ -46,6 +52,7 @@ class StoreEnvironment:
         self._path = path
         self._map_bytes = map_bytes
         self._durable = durable
+        self._map_bytes_open = 0
         self.env = self._open()
 
     def _open(self) -> lmdb.Environment:
@@ -62,6 +69,7 @@ class StoreEnvironment:
         except (lmdb.Error, EngineFailed) as error:
             env.close()
             raise self.translate(error) from error
+        self._map_bytes_open = env.info()["map_size"]
         if is_new and self._durable:
             _sync_directory(self._path)
             _sync_directory(self._path.parent)
@@ -106,6 +114,16 @@ class StoreEnvironment:
             # Another process has opened the store with a larger map and filled it beyond ours.
             self.env.set_mapsize(0)
             return self.env.begin()
+
+    def has_room(self, txn: lmdb.Transaction[bytes]) -> bool:
+        """Whether the store may grow: what its tree uses leaves more than the reserve, in the map and on the disk."""
+        tree = txn.stat()
+        used_bytes = (tree["branch_pages"] + tree["leaf_pages"] + tree["overflow_pages"]) * tree["psize"]
+        disk = os.statvfs(self._path)
+        file_bytes = os.stat(self._path / "data.mdb").st_size
+        capacity_bytes = min(self._map_bytes_open, file_bytes + disk.f_bavail * disk.f_frsize)
+        reserved_bytes = min(RESERVED_BYTES_MAX, max(RESERVED_BYTES_MIN, capacity_bytes // RESERVED_SHARE))
+        return capacity_bytes - used_bytes > reserved_bytes
 
     def translate(self, error: Exception) -> StorageRefusal:
         """The refusal that a failure inside a transaction means for its callers, if nothing was committed."""

@@ -138,7 +138,7 @@ class GroupCommitter:
         # What stands if the work below is interrupted by something that is not an Exception.
         self._spoiled_by = EngineFailed("the transaction was interrupted")
         try:
-            self._fill(WriteView(txn, self._names))
+            self._fill(WriteView(txn, self._names, has_room=self._store.has_room(txn)))
             self._spoiled_by = None
             order = _Order.COMMIT
         except Exception as error:
@@ -173,6 +173,9 @@ class GroupCommitter:
         else:
             for entry in group:
                 entry.fail(failure)
+            if not group:
+                # It failed before any change was looked at, and would do so for ever.
+                self._fail_waiting(failure)
         if not continues:
             self._go_on()
 

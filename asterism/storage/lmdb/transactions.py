@@ -19,6 +19,7 @@ from asterism.storage.contract import (
     EpochFenced,
     ExpectationFailed,
     Fence,
+    OutOfSpace,
     PartitionUnknown,
     Span,
     decode_counters,
@@ -44,10 +45,12 @@ REMOVE_ENTRIES_PER_CHANGE = 1000
 class WriteView:
     """One write transaction, and the meta records it has read: each is read once and written once per transaction."""
 
-    __slots__ = ("_changed", "_metas", "_names", "txn")
+    __slots__ = ("_changed", "_metas", "_names", "has_room", "txn")
 
-    def __init__(self, txn: lmdb.Transaction[bytes], names: PartitionNames) -> None:
+    def __init__(self, txn: lmdb.Transaction[bytes], names: PartitionNames, *, has_room: bool) -> None:
         self.txn = txn
+        # Without room, only changes that take away more than they bring are carried out.
+        self.has_room = has_room
         self._names = names
         self._metas: dict[PartitionNumber, PartitionMeta | None] = {}
         self._changed: set[PartitionNumber] = set()
@@ -88,6 +91,8 @@ def apply_batch(view: WriteView, partition: PartitionNumber, epoch: Epoch, batch
     prefix = view.prefix(partition)
     txn = view.txn
     _check_expectations(txn, prefix, batch)
+    if not view.has_room and _grows(batch):
+        raise OutOfSpace("the store is nearly full; what is left is for deletes")
     totals = _add_up(txn, prefix, batch) if batch.adds else {}
 
     lsn = Lsn(meta.lsn + 1)
@@ -121,6 +126,12 @@ def _check_expectations(txn: lmdb.Transaction[bytes], prefix: bytes, batch: Batc
         wanted = expectation.begins_with
         if value is not None if wanted is None else value is None or not value.startswith(wanted):
             raise ExpectationFailed(expectation.key)
+
+
+def _grows(batch: Batch) -> bool:
+    """A guess from the number of entries: removing an item deletes several and adds one to the change log."""
+    put_count = len(batch.puts) + len(batch.versioned_puts) + len(batch.stamped_puts)
+    return not batch.range_deletes and put_count > len(batch.deletes)
 
 
 def _add_up(txn: lmdb.Transaction[bytes], prefix: bytes, batch: Batch) -> dict[bytes, list[int]]:
@@ -211,6 +222,8 @@ def write_copied(
 ) -> None:
     if not view.meta(partition).sealed:
         raise EpochFenced(partition)
+    if not view.has_room and puts:
+        raise OutOfSpace("the store is nearly full; what is left is for deletes")
     prefix = view.prefix(partition)
     txn = view.txn
     for span in range_deletes:

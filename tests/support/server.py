@@ -1,0 +1,143 @@
+"""A server as a process of its own, and the plainest of clients for it."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from email.utils import formatdate
+from pathlib import Path
+from urllib.parse import quote
+
+from azure.cosmos import CosmosClient
+
+from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY
+from asterism.access.master_key import signature
+
+PROJECT = Path(__file__).resolve().parents[2]
+PROGRAM = [sys.executable, "-m", "asterism.cli.main"]
+WAIT_SECONDS_MAX = 20.0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def environment() -> dict[str, str]:
+    """This process's environment without anything that would configure the server."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("ASTERISM_")}
+    return {**kept, "PYTHONPATH": str(PROJECT)}
+
+
+@dataclass(frozen=True)
+class RunningServer:
+    process: subprocess.Popen[str]
+    port: int
+    scheme: str
+    greeting: str
+
+    @property
+    def endpoint(self) -> str:
+        return f"{self.scheme}://127.0.0.1:{self.port}/"
+
+    def client(self) -> CosmosClient:
+        return CosmosClient(self.endpoint, WELL_KNOWN_EMULATOR_KEY)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def end(self) -> tuple[int, str]:
+        """Asks it to stop; its exit status and what it wrote to standard error."""
+        self.process.terminate()
+        _, errors = self.process.communicate(timeout=WAIT_SECONDS_MAX)
+        return self.process.returncode, errors
+
+
+def read_greeting(process: subprocess.Popen[str]) -> str:
+    """What the server prints when it answers; the last line tells how to stop it."""
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if line.startswith("  Stop "):
+            return "".join(lines)
+    raise AssertionError(f"the server ended: {process.communicate()[1]}")
+
+
+@contextmanager
+def running_server(
+    data: Path,
+    *options: str,
+    port: int | None = None,
+    more_environment: dict[str, str] | None = None,
+    before_start: Callable[[], None] | None = None,
+) -> Iterator[RunningServer]:
+    chosen = port or free_port()
+    process = subprocess.Popen(
+        [*PROGRAM, "serve", "--data", str(data), "--port", str(chosen), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**environment(), **(more_environment or {})},
+        preexec_fn=before_start,
+    )
+    try:
+        scheme = "https" if "--https" in options else "http"
+        yield RunningServer(process, chosen, scheme, read_greeting(process))
+    finally:
+        process.kill()
+        process.communicate()
+
+
+class PlainClient:
+    """Signed requests over one connection, without a retry: what the server says is what the test sees."""
+
+    def __init__(self, port: int, *, key: str = WELL_KNOWN_EMULATOR_KEY) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT_SECONDS_MAX)
+        self._key_bytes = base64.b64decode(key)
+
+    def send(
+        self,
+        verb: str,
+        path: str,
+        body: object = None,
+        *,
+        resource_type: str,
+        link: str,
+        headers: dict[str, str] | None = None,
+        date_seconds: float | None = None,
+    ) -> tuple[int, dict[str, str], object]:
+        date = formatdate(time.time() if date_seconds is None else date_seconds, usegmt=True)
+        signed = signature(self._key_bytes, verb=verb, resource_type=resource_type, link=link, date=date)
+        sent = {
+            "x-ms-date": date,
+            "x-ms-version": "2020-07-15",
+            "authorization": quote(f"type=master&ver=1.0&sig={signed}", safe=""),
+            **(headers or {}),
+        }
+        content = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        self._connection.request(verb, quote(path), content, sent)
+        response = self._connection.getresponse()
+        told = response.read()
+        lowered = {name.lower(): value for name, value in response.getheaders()}
+        return response.status, lowered, json.loads(told) if told else None
+
+    def write_item(self, container: str, item: dict[str, object], *, key: str) -> tuple[int, dict[str, str], object]:
+        """An upsert into `dbs/d/colls/<container>`."""
+        link = f"dbs/d/colls/{container}"
+        headers = {"x-ms-documentdb-partitionkey": json.dumps([key]), "x-ms-documentdb-is-upsert": "True"}
+        return self.send("POST", f"/{link}/docs/", item, resource_type="docs", link=link, headers=headers)
+
+    def close(self) -> None:
+        self._connection.close()

@@ -1,0 +1,105 @@
+"""Seed files: what they may say, and how a mistake in them is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asterism.server.assemble import assembled
+from asterism.server.config import ServerConfig, StartRefused
+from asterism.server.data_directory import DataDirectory
+from asterism.server.seed import apply_seed, read_seed
+from asterism.throughput.budgets import Autoscale, Manual
+
+
+def write_seed(folder: Path, told: object) -> Path:
+    file = folder / "seed.json"
+    file.write_text(json.dumps(told))
+    return file
+
+
+def shop(**container: Any) -> dict[str, Any]:
+    return {"databases": [{"id": "shop", "containers": [{"id": "orders", "partitionKey": "/pk", **container}]}]}
+
+
+@pytest.mark.parametrize(
+    ("partition_key", "kind"),
+    [
+        ("/a", "Hash"),
+        (["/a"], "Hash"),
+        (["/a", "/b"], "MultiHash"),
+        ({"paths": ["/a"], "kind": "Hash", "version": 1}, "Hash"),
+    ],
+)
+def test_a_partition_key_may_be_a_path_several_paths_or_a_definition(
+    tmp_path: Path, partition_key: object, kind: str
+) -> None:
+    (database,) = read_seed(write_seed(tmp_path, shop(partitionKey=partition_key)))
+    assert database.containers[0].properties["partitionKey"]["kind"] == kind
+
+
+def test_throughput_is_manual_or_autoscale(tmp_path: Path) -> None:
+    manual = read_seed(write_seed(tmp_path, shop(throughput=500)))[0].containers[0]
+    autoscale = read_seed(write_seed(tmp_path, shop(autoscaleMaxThroughput=4000)))[0].containers[0]
+    assert (manual.throughput, autoscale.throughput) == (Manual(500), Autoscale(4000))
+
+
+@pytest.mark.parametrize(
+    ("told", "place"),
+    [
+        ([], "seed.json: a JSON object"),
+        ({}, "seed.json: databases must be a list"),
+        ({"databases": [{}]}, r"databases\[0\]: id is missing"),
+        ({"databases": [{"id": "a", "collections": []}]}, r"databases\[0\]: there is no property 'collections'"),
+        ({"databases": [{"id": "a", "containers": [7]}]}, r"databases\[0\].containers\[0\]: a JSON object"),
+        ({"databases": [{"id": "a", "containers": [{"id": "c"}]}]}, r"containers\[0\]: partitionKey is missing"),
+        (shop(items=[{"id": "1"}, {"pk": "x"}]), r"containers\[0\].items\[1\]: id is missing"),
+        (shop(throughput="400"), r"containers\[0\]: throughput must be a whole number"),
+        (shop(throughput=400, autoscaleMaxThroughput=1000), r"containers\[0\]: give throughput or"),
+    ],
+)
+def test_a_mistake_names_its_place(tmp_path: Path, told: object, place: str) -> None:
+    with pytest.raises(StartRefused, match=place):
+        read_seed(write_seed(tmp_path, told))
+
+
+def test_a_file_that_is_not_json_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "seed.json").write_text("{")
+    with pytest.raises(StartRefused, match="not valid JSON"):
+        read_seed(tmp_path / "seed.json")
+
+
+async def seed_once(folder: Path, told: object) -> str:
+    """What the operator is told."""
+    directory = DataDirectory(folder)
+    async with assembled(ServerConfig(), directory) as assembly:
+        file = write_seed(folder, told)
+        return await apply_seed(file, assembly.store, assembly.admission, directory, account="localhost")
+
+
+@pytest.mark.parametrize(
+    ("told", "place"),
+    [
+        (shop(throughput=7), r"containers\[0\]: .*400"),
+        (shop(partitionKey="pk"), r"containers\[0\]: "),
+        (shop(items=[{"id": "a/b", "pk": "x"}]), r"items\[0\]: "),
+    ],
+)
+async def test_what_the_database_refuses_names_its_place_too(tmp_path: Path, told: object, place: str) -> None:
+    with pytest.raises(StartRefused, match=place):
+        await seed_once(tmp_path, told)
+    assert not DataDirectory(tmp_path).seeded_marker.exists()
+
+
+async def test_a_seed_is_applied_once_and_completed_when_it_was_interrupted(tmp_path: Path) -> None:
+    told = shop(items=[{"id": str(number), "pk": "a"} for number in range(50)])
+    first = await seed_once(tmp_path, told)
+    again = await seed_once(tmp_path, told)
+    DataDirectory(tmp_path).seeded_marker.unlink()
+    completed = await seed_once(tmp_path, told)
+    assert first == completed
+    assert first.endswith("1 databases, 1 containers, 50 items.")
+    assert "not applied again" in again
