@@ -8,7 +8,7 @@ STAMPS := $(VENV)/stamps
 ARGS ?=
 # Markers of the client's own tests that `make conformance` runs.
 MARKERS ?= cosmosLong or cosmosQuery or cosmosSplit
-# Options of its runner, for example: RUNNER="--workers 0 --server-args=--no-throttle"
+# Options of its runner, for example: RUNNER="--workers 1 --server-args=--no-throttle"
 RUNNER ?=
 TEST_WORKERS ?= 2
 

@@ -54,7 +54,13 @@ def read_outcomes(junit: Path) -> dict[str, Outcome]:
 def read_case(case: ElementTree.Element) -> Outcome:
     properties = {entry.get("name", ""): entry.get("value", "") for entry in case.iter("property")}
     # A file that cannot be imported has no properties, only a name.
-    test = properties.get("nodeid") or case.get("file") or case.get("classname") or case.get("name") or "?"
+    test = (
+        VOLATILE.sub("…", properties.get("nodeid", ""))
+        or case.get("file")
+        or case.get("classname")
+        or case.get("name")
+        or "?"
+    )
     markers = tuple(properties.get("markers", "").split())
     for tag, result in (("error", Result.ERROR), ("failure", Result.FAILED), ("skipped", Result.SKIPPED)):
         told = case.find(tag)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from conformance.outcomes import Outcome, Result, explain, read_outcomes, read_reasons, reasons_no_longer_needed
@@ -26,8 +30,8 @@ MARKERS_DEFAULT = "cosmosLong or cosmosQuery or cosmosSplit"
 # The emulator's published key: the tests' own default.
 KEY_DEFAULT = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 
-# pytest's exit statuses: all passed, some failed. Anything else is a broken run, not a score.
-EXIT_STATUS_OF_A_SCORE = (0, 1)
+# pytest's exit statuses: all passed, some failed, none chosen. Anything else is a broken run, not a score.
+EXIT_STATUS_OF_A_SCORE = (0, 1, 5)
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class Options:
 def read_options(arguments: list[str]) -> Options:
     parser = argparse.ArgumentParser(prog="conformance", description=__doc__)
     parser.add_argument("--markers", default=MARKERS_DEFAULT, help="pytest marker expression")
-    parser.add_argument("--workers", type=int, default=4, help="parallel test processes; 0 for none")
+    parser.add_argument("--workers", type=int, default=4, help="test processes at a time")
     parser.add_argument("--timeout-seconds", type=int, default=120, help="the most that one test may take")
     parser.add_argument("--budget-seconds", type=int, default=2400, help="the most that all of it may take")
     parser.add_argument("--server-args", default="", help="more options for `asterism serve`")
@@ -109,21 +113,49 @@ def run_and_report(workspace: Workspace, options: Options, *, host: str, key: st
 
 
 def run_tests(workspace: Workspace, options: Options, *, host: str, key: str) -> dict[str, Outcome]:
-    """All tests in parallel; then those that failed once more alone, because some count what others create."""
-    parallel = ("-n", str(options.workers), "--dist", "loadfile") if options.workers else ()
-    outcomes = run_pytest(workspace, options, (*parallel, *options.pytest_arguments), host=host, key=key)
+    """Every file in a process of its own, several at a time; then what failed once more, alone.
+
+    Names of tests hold random identifiers, which pytest's own way of sharing tests between processes cannot bear; and
+    some tests count what others create.
+    """
+    call = partial(
+        run_pytest, workspace, options, host=host, key=key, ends_at=time.monotonic() + options.budget_seconds
+    )
+    if options.pytest_arguments:
+        return call(0, options.pytest_arguments)
+    outcomes: dict[str, Outcome] = {}
+    files = files_to_run(workspace, options.markers)
+    with ThreadPoolExecutor(options.workers) as workers:
+        for number, found in enumerate(workers.map(lambda one: call(*one), enumerate((name,) for name in files))):
+            outcomes |= found
+            print(f"{number + 1}/{len(files)} {files[number]}: {len(found)} tests", flush=True)
     failed = [test for test, outcome in outcomes.items() if outcome.result in (Result.FAILED, Result.ERROR)]
-    if failed and parallel:
-        names = BUILD / "alone.txt"
-        names.write_text("".join(f"{test}\n" for test in failed))
-        outcomes |= run_pytest(workspace, options, (f"@{names}",), host=host, key=key)
+    alone = sorted({test.partition("[")[0] for test in failed})
+    if alone and options.workers > 1:
+        outcomes |= call(len(files), tuple(alone))
     return outcomes
 
 
+def files_to_run(workspace: Workspace, markers: str) -> list[str]:
+    """Test files that name one of the markers, the longest first, so that no long one is left to the end."""
+    wanted = [word for word in re.findall(r"\w+", markers) if word not in ("or", "and", "not")]
+    texts = {file: file.read_text(encoding="utf-8") for file in workspace.tests.rglob("test_*.py")}
+    chosen = [file for file, text in texts.items() if any(word in text for word in wanted)]
+    chosen.sort(key=lambda file: (-len(texts[file]), file.name))
+    return [str(file.relative_to(workspace.tests)) for file in chosen]
+
+
 def run_pytest(
-    workspace: Workspace, options: Options, arguments: tuple[str, ...], *, host: str, key: str
+    workspace: Workspace,
+    options: Options,
+    number: int,
+    arguments: tuple[str, ...],
+    *,
+    host: str,
+    key: str,
+    ends_at: float,
 ) -> dict[str, Outcome]:
-    junit = BUILD / "junit.xml"
+    junit = BUILD / f"junit-{number}.xml"
     junit.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", "-q", "--tb=line", "-p", "conformance.plugin", "-p", "no:cacheprovider"]
     command += ["-m", options.markers, "--timeout", str(options.timeout_seconds), f"--junit-xml={junit}", *arguments]
@@ -133,15 +165,16 @@ def run_pytest(
         "ACCOUNT_KEY": key,
         "PYTHONPATH": os.pathsep.join([str(PROJECT), str(workspace.stubs)]),
     }
-    process = subprocess.Popen(command, cwd=workspace.tests, env=environment)
-    try:
-        status = process.wait(options.budget_seconds)
-    except subprocess.TimeoutExpired:
-        print(f"the tests took more than {options.budget_seconds} s; stopping them", file=sys.stderr)
-        status = stop_tests(process)
+    with (BUILD / f"pytest-{number}.log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=workspace.tests, env=environment, stdout=log, stderr=log)
+        try:
+            status = process.wait(max(ends_at - time.monotonic(), 1.0))
+        except subprocess.TimeoutExpired:
+            print(f"the tests took more than {options.budget_seconds} s; stopping them", file=sys.stderr)
+            status = stop_tests(process)
     # Collection errors (2) and a run cut short still leave the outcomes of what did run.
     if status not in EXIT_STATUS_OF_A_SCORE:
-        print(f"pytest ended with status {status}", file=sys.stderr)
+        print(f"pytest ended with status {status} for {' '.join(arguments[:3])}", file=sys.stderr)
     return read_outcomes(junit) if junit.exists() else {}
 
 

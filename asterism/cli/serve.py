@@ -111,6 +111,16 @@ def serve(
             help="Default consistency level of the account.",
         ),
     ] = _DEFAULTS.consistency,
+    announce_seconds: Annotated[
+        float,
+        typer.Option(
+            envvar="ASTERISM_ANNOUNCE_SECONDS",
+            min=0,
+            metavar="SECONDS",
+            rich_help_panel=_HOW,
+            help="How long a split for throughput is announced (offer pending, range splitting) before it happens.",
+        ),
+    ] = _DEFAULTS.announce_seconds,
     limit: Annotated[
         list[str] | None,
         typer.Option(
@@ -135,6 +145,7 @@ def serve(
             account=account,
             consistency=parse_consistency(consistency),
             limits=parse_limits(limit or ()),
+            announce_seconds=announce_seconds,
         )
         from asterism.server.run import run_server
 

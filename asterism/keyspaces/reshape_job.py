@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, cast
 
 from asterism.partitioning.key_range import KeyRange
-from asterism.partitioning.partition_map import PartitionMap
+from asterism.partitioning.partition_map import PartitionMap, RangeStatus
 from asterism.values.identifiers import Epoch, PartitionNumber
 from asterism.values.json_text import dumps, loads
 
@@ -16,6 +16,7 @@ class Step(Enum):
     """Where a job stands. A fault test stops the process at each of these."""
 
     PLANNED = "planned"
+    ANNOUNCED = "announced"
     TARGETS_CREATED = "targets created"
     JOURNALING = "journaling"
     COPYING = "copying"
@@ -60,6 +61,14 @@ class ReshapeJob:
     @property
     def kind(self) -> str:
         return "split" if len(self.targets) > len(self.source_ids) else "merge"
+
+    def announce(self, current: PartitionMap) -> PartitionMap:
+        """The map that tells clients of the job while it is under way."""
+        return current.mark(self.source_ids, RangeStatus.SPLITTING if self.kind == "split" else RangeStatus.MERGING)
+
+    def recall(self, current: PartitionMap) -> PartitionMap:
+        """The map that takes the announcement back."""
+        return current.mark(self.source_ids, RangeStatus.ONLINE)
 
     def change_map(self, current: PartitionMap) -> PartitionMap:
         """The map as it will be when the job is published."""

@@ -25,7 +25,7 @@ from asterism.keyspaces.statistics import logical_partitions, partition_size
 from asterism.limits import Limits
 from asterism.partitioning.hash_space import midpoint
 from asterism.partitioning.key_range import KeyRange
-from asterism.partitioning.partition_map import PartitionRange
+from asterism.partitioning.partition_map import PartitionRange, RangeStatus
 from asterism.partitioning.split_merge import (
     MergePlan,
     Refusal,
@@ -68,14 +68,18 @@ class Reshaping:
         limits: Limits,
         clock: Clock,
         *,
+        announce_seconds: float = 0.0,
         on_step: Callable[[Step], None] | None = None,
     ) -> None:
+        """A split for throughput is announced at least `announce_seconds` before it happens, as the service takes its
+        time too: whoever polls the offer or the ranges can see it coming."""
         self._engine = engine
         self._catalog = catalog
         self._owner = owner
         self._admission = admission
         self._limits = limits
         self._clock = clock
+        self._announce_seconds = announce_seconds
         self._on_step = on_step
         self._garbage = GarbageCollector(engine, catalog)
         self._places = asyncio.Semaphore(_JOBS_AT_ONCE)
@@ -339,6 +343,7 @@ class Reshaping:
                 except AsterismError as refusal:
                     _log.warning("%s of %s was given up: %s", job.kind, keyspace.record.name, refusal)
                     await self._abandon(progress.job)
+                    await self._recall(keyspace, progress.job)
                     break
             self.progress.pop(job.id, None)
         self._garbage.wake()
@@ -349,9 +354,14 @@ class Reshaping:
         job = progress.job
         sources = [self._range(keyspace, source_id) for source_id in job.source_ids]
         self._reach(progress, Step.PLANNED)
+        announced_at = self._clock.monotonic_seconds()
+        await self._announce(keyspace, job)
+        self._reach(progress, Step.ANNOUNCED)
         await self._prepare(job, sources, progress)
         copier = Copier(self._engine, sources, job.targets, self._clock.monotonic_seconds)
         await self._copy(copier, progress)
+        if job.reason == SplitReason.THROUGHPUT.value:
+            await asyncio.sleep(announced_at + self._announce_seconds - self._clock.monotonic_seconds())
         await copier.count_totals()
         for _ in range(_CATCH_UP_ROUNDS_MAX):
             if await copier.replay() <= _CATCH_UP_BATCHES:
@@ -367,6 +377,10 @@ class Reshaping:
         await asyncio.gather(*(self._engine.set_fence(one.number, opened, lsn=max(lsns)) for one in job.targets))
         self._reach(progress, Step.TARGETS_OPENED)
         await self._publish(keyspace, progress, sources, began)
+
+    async def _announce(self, keyspace: Keyspace, job: ReshapeJob) -> None:
+        if any(self._range(keyspace, one).status is RangeStatus.ONLINE for one in job.source_ids):
+            await self._catalog.publish_map(keyspace, job.announce, with_changes=Batch())
 
     async def _prepare(self, job: ReshapeJob, sources: list[PartitionRange], progress: Progress) -> None:
         """Targets exist and are sealed, sources journal. On a resumed job some of this is so already."""
@@ -453,6 +467,10 @@ class Reshaping:
 
     async def _abandon(self, job: ReshapeJob) -> None:
         await self._catalog.give_up_job(job.id, [target.number for target in job.targets])
+
+    async def _recall(self, keyspace: Keyspace, job: ReshapeJob) -> None:
+        if not keyspace.deleted:
+            await self._catalog.publish_map(keyspace, job.recall, with_changes=Batch())
 
     # --- small things -------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
@@ -49,7 +48,7 @@ async def logical_partitions(
     at, end = LOGICAL_SIZES + partition.range.start, LOGICAL_SIZES + partition.range.end
     while True:
         record = keyspace.record
-        if partition not in record.map.ranges:
+        if record.map.get(partition.id) is None:
             return
         page = await owner.scan(keyspace, record, partition, Span(at, end), limit=_PAGE_ENTRIES, bytes_max=_PAGE_BYTES)
         if page is None:
@@ -61,16 +60,3 @@ async def logical_partitions(
         at = page.entries[-1][0] + b"\x00"
         # A read of the embedded store never suspends; between two pages other requests have their turn.
         await asyncio.sleep(0)
-
-
-async def largest_logical_partitions(
-    owner: Owner, keyspace: Keyspace, partition: PartitionRange, *, count: int
-) -> list[LogicalPartition]:
-    found: list[tuple[int, bytes, LogicalPartition]] = []
-    async for one in logical_partitions(owner, keyspace, partition):
-        entry = (one.size.bytes, one.effective_key, one)
-        if len(found) < count:
-            heapq.heappush(found, entry)
-        else:
-            heapq.heappushpop(found, entry)
-    return [one for _, _, one in sorted(found, reverse=True)]

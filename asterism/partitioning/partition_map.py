@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,9 +14,17 @@ from asterism.partitioning.key_range import FULL, KeyRange
 from asterism.partitioning.partition_key import PartitionKeyDefinition
 from asterism.values.identifiers import Epoch, PartitionNumber
 
-__all__ = ["LOCAL_NODE", "PartitionMap", "PartitionRange", "RetiredRange", "initial_map", "midpoint"]
+__all__ = ["LOCAL_NODE", "PartitionMap", "PartitionRange", "RangeStatus", "RetiredRange", "initial_map", "midpoint"]
 
 LOCAL_NODE = "local"
+
+
+class RangeStatus(enum.StrEnum):
+    """What clients are told of a range: while it is being reshaped it goes on serving."""
+
+    ONLINE = "online"
+    SPLITTING = "splitting"
+    MERGING = "merging"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,7 @@ class PartitionRange:
     node: str = LOCAL_NODE
     parents: tuple[int, ...] = ()
     since_version: int = 1
+    status: RangeStatus = RangeStatus.ONLINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +103,13 @@ class PartitionMap:
         parent = self._require(range_id)
         if not parent.range.start < at < parent.range.end:
             raise ValueError("the split point is not inside the range")
-        child = replace(parent, epoch=epoch, parents=(*parent.parents, parent.id), since_version=self.version + 1)
+        child = replace(
+            parent,
+            epoch=epoch,
+            parents=(*parent.parents, parent.id),
+            since_version=self.version + 1,
+            status=RangeStatus.ONLINE,
+        )
         children = (
             replace(child, id=self.next_id, range=KeyRange(parent.range.start, at), partition=low),
             replace(child, id=self.next_id + 1, range=KeyRange(at, parent.range.end), partition=high),
@@ -126,10 +142,18 @@ class PartitionMap:
 
     def move(self, range_id: int, *, node: str, partition: PartitionNumber, epoch: Epoch) -> PartitionMap:
         """The map in which the same range is served elsewhere."""
-        moved = replace(
-            self._require(range_id), node=node, partition=partition, epoch=epoch, since_version=self.version + 1
+        self._require(range_id)
+        return self._with_changed((range_id,), node=node, partition=partition, epoch=epoch)
+
+    def mark(self, range_ids: tuple[int, ...], status: RangeStatus) -> PartitionMap:
+        """The map in which clients are told another status of some ranges; nothing moves."""
+        return self._with_changed(range_ids, status=status)
+
+    def _with_changed(self, range_ids: tuple[int, ...], **changes: Any) -> PartitionMap:
+        ranges = tuple(
+            replace(one, since_version=self.version + 1, **changes) if one.id in range_ids else one
+            for one in self.ranges
         )
-        ranges = tuple(moved if one.id == range_id else one for one in self.ranges)
         return PartitionMap(version=self.version + 1, ranges=ranges, retired=self.retired, next_id=self.next_id)
 
     def _require(self, range_id: int) -> PartitionRange:
@@ -184,6 +208,7 @@ def _range_to_json(one: PartitionRange) -> dict[str, object]:
         "node": one.node,
         "parents": list(one.parents),
         "sinceVersion": one.since_version,
+        "status": one.status.value,
     }
 
 
@@ -196,6 +221,7 @@ def _range_from_json(told: Mapping[str, Any]) -> PartitionRange:
         node=told["node"],
         parents=tuple(told["parents"]),
         since_version=told["sinceVersion"],
+        status=RangeStatus(told["status"]),
     )
 
 

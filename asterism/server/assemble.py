@@ -59,7 +59,16 @@ async def assembled(
         for keyspace in catalog.keyspaces.values():
             admission.refresh(keyspace)
         owner = Owner(engine)
-        reshaping = Reshaping(engine, catalog, owner, admission, config.limits, clock, on_step=on_step)
+        reshaping = Reshaping(
+            engine,
+            catalog,
+            owner,
+            admission,
+            config.limits,
+            clock,
+            announce_seconds=config.announce_seconds,
+            on_step=on_step,
+        )
         tools = Tools(
             owner=owner,
             reshaping=reshaping,

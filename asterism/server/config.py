@@ -31,9 +31,12 @@ class ServerConfig:
     key: str = field(default=WELL_KNOWN_EMULATOR_KEY, repr=False)
     seed: Path | None = None
     throttle: bool = True
-    account: str = "localhost"
+    # Any name but "localhost": the JavaScript client would read the account again before every request.
+    account: str = "asterism"
     consistency: str = "Session"
     limits: Limits = DEFAULT_LIMITS
+    # Clients that poll the ranges or the offer, commonly every second, then see a split coming.
+    announce_seconds: float = 2.0
 
     @property
     def scheme(self) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import heapq
-from collections.abc import Iterable
 from typing import Any, cast
 
 from asterism.apis.admin.console import Console
@@ -15,7 +13,6 @@ from asterism.documents.item_record import body_of
 from asterism.errors import AsterismError
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.layout import ITEMS, after_prefix
-from asterism.keyspaces.reshape_job import Progress
 from asterism.keyspaces.statistics import logical_partitions, partition_size
 from asterism.metrics import PartitionUsage
 from asterism.partitioning.key_range import point_to_text
@@ -27,8 +24,6 @@ from asterism.values.json_text import dumps, loads
 from asterism.values.undefined import UNDEFINED
 
 TOP_COUNT = 5
-# Reading is quick but does not pause by itself: after this many logical partitions other requests get their turn.
-_LOGICAL_PARTITIONS_PER_TURN = 1000
 
 
 async def show_partitions(console: Console, request: Request) -> Response:
@@ -71,17 +66,9 @@ async def _describe(
         "ru_consumed": round(usage.request_units, 2),
         "requests": usage.requests,
         "throttled": usage.throttled,
-        "state": _state(console.reshaping.progress.values(), keyspace, partition),
+        "state": partition.status.value,
         "parents": [str(one) for one in partition.parents],
     }
-
-
-def _state(under_way: Iterable[Progress], keyspace: Keyspace, partition: PartitionRange) -> str:
-    for progress in under_way:
-        job = progress.job
-        if job.keyspace_rid == keyspace.record.rid and partition.id in job.source_ids:
-            return {"split": "splitting", "merge": "merging"}.get(job.kind, job.kind)
-    return "online"
 
 
 async def _describe_logical(console: Console, keyspace: Keyspace, partition: PartitionRange) -> dict[str, Any]:
@@ -92,8 +79,6 @@ async def _describe_logical(console: Console, keyspace: Keyspace, partition: Par
         heapq.heappush(largest, (one.size.bytes, one.effective_key, one.size.items))
         if len(largest) > TOP_COUNT:
             heapq.heappop(largest)
-        if count % _LOGICAL_PARTITIONS_PER_TURN == 0:
-            await asyncio.sleep(0)
     usage = keyspace.usage.get(partition.id) or PartitionUsage()
     return {
         "logical_partitions": count,

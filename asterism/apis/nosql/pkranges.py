@@ -40,7 +40,7 @@ def range_json(record: KeyspaceRecord, one: PartitionRange) -> dict[str, object]
         "ridPrefix": one.id,
         "_self": self_link_of_child(rid, segment="pkranges"),
         "throughputFraction": round(1 / len(record.map.ranges), 6),
-        "status": "online",
+        "status": one.status.value,
         "parents": [str(parent) for parent in one.parents],
         "ownedArchivalPKRangeIds": [],
         "_ts": record.changed_at,

@@ -63,7 +63,7 @@ async def operator(tmp_path: Path) -> AsyncIterator[Operator]:
     """An operator of a server with 40 items of 10 customers in shop/orders."""
     async with assembled(ServerConfig(), DataDirectory(tmp_path)) as assembly:
         store = assembly.store
-        database = await store.create_database("localhost", "shop", None)
+        database = await store.create_database("asterism", "shop", None)
         properties = {"id": "orders", "partitionKey": {"paths": ["/customer"], "kind": "Hash", "version": 2}}
         container = await store.create_container(database, properties, None)
         for number in range(40):
@@ -149,7 +149,7 @@ async def test_a_split_and_a_merge_are_carried_out_and_remembered(operator: Oper
 
 
 async def test_metrics_count_every_partition_and_escape_its_names(operator: Operator) -> None:
-    database = await operator.assembly.store.create_database("localhost", 'a "b"', None)
+    database = await operator.assembly.store.create_database("asterism", 'a "b"', None)
     properties = {"id": "c", "partitionKey": {"paths": ["/k"], "kind": "Hash", "version": 2}}
     await operator.assembly.store.create_container(database, properties, None)
     text = (await operator.ask("GET", "metrics")).body.decode()

@@ -1,0 +1,124 @@
+"""Feeds, queries, plans and ranges, as the door answers them on a real store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.nosql.door_at_hand import CROSSING, ITEMS, DoorAtHand, door_at_hand, key
+
+
+@pytest.fixture
+async def door(tmp_path: Path) -> AsyncIterator[DoorAtHand]:
+    async with door_at_hand(tmp_path) as at_hand:
+        yield at_hand
+
+
+async def pages_of(door: DoorAtHand, headers: dict[str, str], query: str | None = None) -> list[list[str]]:
+    pages: list[list[str]] = []
+    told = dict(headers)
+    while True:
+        answer = await (door.send("GET", ITEMS, headers=told) if query is None else door.query(query, headers=told))
+        assert answer.status == 200
+        assert answer.headers["x-ms-item-count"] == str(answer.body["_count"])
+        pages.append([item["id"] for item in answer.body["Documents"]])
+        if "x-ms-continuation" not in answer.headers:
+            return pages
+        told["x-ms-continuation"] = answer.headers["x-ms-continuation"]
+
+
+def flat(pages: list[list[str]]) -> list[str]:
+    return [item_id for page in pages for item_id in page]
+
+
+async def test_pages_of_a_feed_and_of_a_query_hold_every_item_once(door: DoorAtHand) -> None:
+    ids = {(await door.create(f"i{number}", pk=f"p{number % 7}"))["id"] for number in range(40)}
+    fed = await pages_of(door, {"x-ms-max-item-count": "6"})
+    queried = await pages_of(door, {"x-ms-max-item-count": "6", **CROSSING}, "SELECT * FROM c")
+    assert fed == queried
+    assert sorted(flat(fed)) == sorted(ids)
+    assert max(map(len, fed)) == 6
+
+
+async def test_a_continuation_survives_a_split_and_old_range_ids_stay_intervals(door: DoorAtHand) -> None:
+    ids = [(await door.create(f"i{number}", pk=f"p{number}"))["id"] for number in range(60)]
+    first = await door.send("GET", ITEMS, headers={"x-ms-max-item-count": "25"})
+    await door.split()
+    rest = await pages_of(door, {"x-ms-continuation": first.headers["x-ms-continuation"]})
+    seen = [item["id"] for item in first.body["Documents"]] + flat(rest)
+    assert sorted(seen) == sorted(ids)
+    old = await pages_of(door, {"x-ms-documentdb-partitionkeyrangeid": "0"})
+    halves = [await pages_of(door, {"x-ms-documentdb-partitionkeyrangeid": text}) for text in ("1", "2")]
+    assert sorted(flat(old)) == sorted(ids)
+    assert sorted(flat(halves[0]) + flat(halves[1])) == sorted(ids)
+
+
+async def test_an_interval_of_the_line_narrows_a_query(door: DoorAtHand) -> None:
+    for number in range(30):
+        await door.create(f"i{number}", pk=f"p{number}")
+    low = {"x-ms-start-epk": "", "x-ms-end-epk": "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF"}
+    high = {"x-ms-start-epk": "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF", "x-ms-end-epk": "FF"}
+    parts = [flat(await pages_of(door, told, "SELECT * FROM c")) for told in (low, high)]
+    assert len(parts[0]) + len(parts[1]) == 30
+    assert parts[0]
+    assert parts[1]
+
+
+async def test_a_query_across_partitions_needs_permission_or_a_pinned_key(door: DoorAtHand) -> None:
+    await door.create("i", n=1)
+    refused = await door.query("SELECT * FROM c WHERE c.n = 1")
+    pinned = await door.query("SELECT * FROM c WHERE c.pk = @pk", ("@pk", "a"))
+    named = await door.query("SELECT * FROM c WHERE c.n = 1", headers=key("a"))
+    allowed = await door.query("SELECT * FROM c WHERE c.n = 1", headers=CROSSING)
+    assert refused.status == 400
+    assert refused.body["message"].startswith("Cross partition query is required but disabled")
+    assert [len(answer.body["Documents"]) for answer in (pinned, named, allowed)] == [1, 1, 1]
+
+
+async def test_a_pinned_query_looks_only_into_its_logical_partitions(door: DoorAtHand) -> None:
+    for number in range(20):
+        await door.create(f"i{number}", pk=f"p{number}")
+    told = {"x-ms-documentdb-populatequerymetrics": "True"}
+    answer = await door.query("SELECT * FROM c WHERE c.pk IN ('p1', 'p2', 'none')", headers=told)
+    assert sorted(item["id"] for item in answer.body["Documents"]) == ["i1", "i2"]
+    assert "retrievedDocumentCount=2;" in answer.headers["x-ms-documentdb-query-metrics"]
+
+
+async def test_a_query_projects(door: DoorAtHand) -> None:
+    await door.create("i", n=5)
+    answer = await door.query("SELECT c.id, c.n AS number, c.none FROM c", headers=CROSSING)
+    values = await door.query("SELECT VALUE c.n FROM c", headers=CROSSING)
+    assert answer.body["Documents"] == [{"id": "i", "number": 5}]
+    assert values.body["Documents"] == [5]
+
+
+async def test_a_query_that_does_not_compile_tells_where(door: DoorAtHand) -> None:
+    answer = await door.query("SELECT * FROM c WHERE", headers=CROSSING)
+    assert answer.status == 400
+    assert "SC1001" in answer.body["message"]
+
+
+async def test_a_plan_names_the_points_of_pinned_keys(door: DoorAtHand) -> None:
+    plan = {"x-ms-cosmos-is-query-plan-request": "True"}
+    pinned = await door.send("POST", ITEMS, {"query": "SELECT * FROM c WHERE c.pk = 'redmond'"}, headers=plan)
+    free = await door.send("POST", ITEMS, {"query": "SELECT * FROM c"}, headers=plan)
+    point = "22E342F38A486A088463DFF7838A5963"
+    assert pinned.body["queryRanges"] == [{"min": point, "max": point, "isMinInclusive": True, "isMaxInclusive": True}]
+    assert free.body["queryRanges"] == [{"min": "", "max": "FF", "isMinInclusive": True, "isMaxInclusive": False}]
+    assert free.body["queryInfo"]["distinctType"] == "None"
+
+
+async def test_ranges_answer_304_for_their_own_etag_and_only_changes_for_an_older_one(door: DoorAtHand) -> None:
+    path, incremental = "dbs/d/colls/c/pkranges", {"a-im": "Incremental Feed"}
+    for number in range(20):
+        await door.create(f"i{number}", pk=f"p{number}")
+    first = await door.send("GET", path, headers=incremental)
+    same = await door.send("GET", path, headers={"if-none-match": first.headers["etag"], **incremental})
+    await door.split()
+    changed = await door.send("GET", path, headers={"if-none-match": first.headers["etag"], **incremental})
+    assert (same.status, same.headers["etag"]) == (304, first.headers["etag"])
+    assert [one["id"] for one in first.body["PartitionKeyRanges"]] == ["0"]
+    assert [(one["id"], one["parents"]) for one in changed.body["PartitionKeyRanges"]] == [("1", ["0"]), ("2", ["0"])]
+    assert changed.headers["etag"] != first.headers["etag"]

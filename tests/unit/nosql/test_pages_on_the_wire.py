@@ -1,0 +1,80 @@
+"""Page sizes, continuations and envelopes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asterism.apis.nosql.paging import (
+    decode_position,
+    encode_position,
+    feed_body,
+    list_page,
+    page_items_max,
+    position_of,
+)
+from asterism.errors import MalformedRequest
+from asterism.values.json_text import loads
+
+
+@given(st.binary(max_size=600))
+def test_a_position_survives_its_token(position: bytes) -> None:
+    assert decode_position(encode_position(position)) == position
+
+
+@given(st.binary(max_size=320))
+def test_a_token_stands_in_a_header_or_an_address_as_it_is_and_below_a_kilobyte(position: bytes) -> None:
+    token = encode_position(position)
+    assert re.fullmatch(r"[A-Za-z0-9._-]+", token)
+    assert len(token) < 1024
+
+
+@pytest.mark.parametrize("token", ["x", "a1.=", "a2.AAAA", "a1.%%%", "a1.A", "ä1.AAAA", "[1,2]"])
+def test_a_token_that_nobody_gave_is_refused(token: str) -> None:
+    with pytest.raises(MalformedRequest):
+        decode_position(token)
+
+
+def test_a_token_of_the_service_begins_anew() -> None:
+    assert position_of({"x-ms-continuation": "-RID:~a0NPAOszCpOChB4AAAAAAA==#RT:1#TRC:2"}) is None
+
+
+@pytest.mark.parametrize(("told", "count"), [({}, 100), ({"x-ms-max-item-count": "-1"}, 100)])
+def test_the_server_chooses_a_page_size_when_the_client_does_not(told: dict[str, str], count: int) -> None:
+    assert page_items_max(told) == count
+
+
+@pytest.mark.parametrize(("text", "count"), [("1", 1), ("7", 7), ("100000", 1000)])
+def test_a_client_may_choose_a_page_size_up_to_the_servers_maximum(text: str, count: int) -> None:
+    assert page_items_max({"x-ms-max-item-count": text}) == count
+
+
+@pytest.mark.parametrize("text", ["0", "-2", "many", ""])
+def test_a_page_size_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(MalformedRequest):
+        page_items_max({"x-ms-max-item-count": text})
+
+
+def test_an_envelope_counts_what_it_holds() -> None:
+    assert loads(feed_body("abc=", "Documents", [b'{"a":1}', b"2"])) == {
+        "_rid": "abc=",
+        "Documents": [{"a": 1}, 2],
+        "_count": 2,
+    }
+
+
+@given(st.lists(st.text(max_size=5), unique=True), st.integers(1, 7))
+def test_the_pages_of_a_list_hold_each_entry_once_and_in_order(names: list[str], items_max: int) -> None:
+    entries = [(name, {"id": name}) for name in sorted(names)]
+    seen: list[object] = []
+    told: dict[str, str] = {"x-ms-max-item-count": str(items_max)}
+    for _ in range(len(names) // items_max + 1):
+        page = list_page(told, entries, rid="", name="Things", more_headers=[])
+        body = loads(page.body)
+        assert isinstance(body, dict)
+        seen += body["Things"]
+        told["x-ms-continuation"] = dict(page.headers).get("x-ms-continuation", encode_position(b"\xf4\x8f\xbf\xbf"))
+    assert seen[: len(entries)] == [entry for _, entry in entries]
