@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -123,16 +124,28 @@ def run_tests(workspace: Workspace, options: Options, *, host: str, key: str) ->
     )
     if options.pytest_arguments:
         return call(0, options.pytest_arguments)
-    outcomes: dict[str, Outcome] = {}
     files = files_to_run(workspace, options.markers)
-    with ThreadPoolExecutor(options.workers) as workers:
-        for number, found in enumerate(workers.map(lambda one: call(*one), enumerate((name,) for name in files))):
-            outcomes |= found
-            print(f"{number + 1}/{len(files)} {files[number]}: {len(found)} tests", flush=True)
+    outcomes = run_files(call, {file: (file,) for file in files}, workers=options.workers)
     failed = [test for test, outcome in outcomes.items() if outcome.result in (Result.FAILED, Result.ERROR)]
-    alone = sorted({test.partition("[")[0] for test in failed})
-    if alone and options.workers > 1:
-        outcomes |= call(len(files), tuple(alone))
+    if failed and options.workers > 1:
+        # A process for each file again: some tests leave the client changed when they fail.
+        again: dict[str, tuple[str, ...]] = {}
+        for test in sorted({test.partition("[")[0] for test in failed}):
+            file = test.partition("::")[0]
+            again[file] = (*again.get(file, ()), test)
+        outcomes |= run_files(call, again, workers=1)
+    return outcomes
+
+
+def run_files(
+    call: Callable[[int, tuple[str, ...]], dict[str, Outcome]], arguments: dict[str, tuple[str, ...]], *, workers: int
+) -> dict[str, Outcome]:
+    outcomes: dict[str, Outcome] = {}
+    with ThreadPoolExecutor(workers) as pool:
+        all_found = pool.map(call, range(len(arguments)), arguments.values())
+        for number, (file, found) in enumerate(zip(arguments, all_found, strict=True), start=1):
+            outcomes |= found
+            print(f"{number}/{len(arguments)} {file}: {len(found)} tests", flush=True)
     return outcomes
 
 

@@ -25,6 +25,7 @@ class Stopped(Enum):
     ITEM_COUNT = "item count"
     PAGE_BYTES = "page bytes"
     TIME = "time"
+    BUDGET_SPENT = "budget spent"
 
 
 @dataclass(frozen=True, slots=True)

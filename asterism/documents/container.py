@@ -185,9 +185,8 @@ class Container:
 
     def _key_of(self, item: Item, told: PartitionKey | None) -> PartitionKey:
         """The item's partition key value, which must be the one the request names."""
-        definition = self.record.definition
-        own = extract(definition, item)
-        if told is not None and told != own and not header_agrees_with_item(definition, told, own):
+        own = extract(self.record.definition, item)
+        if told is not None and not header_agrees_with_item(told, own):
             raise PartitionKeyMismatch
         return own
 

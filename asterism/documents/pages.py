@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from asterism.documents.answers import ItemsPage, Scope, Stopped
 from asterism.documents.container import Container
 from asterism.documents.item_record import body_of
+from asterism.errors import RequestRateTooLarge
 from asterism.keyspaces.layout import ITEMS
 from asterism.keyspaces.owner import Owner
 from asterism.limits import PAGE_BYTES_MAX
@@ -60,46 +61,63 @@ async def read_items_page(
     owner: Owner, container: Container, scope: Scope, *, position: bytes | None, items_max: int
 ) -> ItemsPage:
     """The next page of a feed. Each partition pays for what was read from it."""
-    bodies: list[bytes] = []
-    page_bytes = 0
-    total_charge = 0.0
-    partition = container.keyspace.record.map.find(scope.start if position is None else max(position, scope.start))
-    async for piece in scan_items(
-        owner, container, scope, position=position, slice_items=min(items_max + 1, SLICE_ENTRIES)
-    ):
-        partition = piece.partition
-        taken_bytes = taken_items = 0
-        stopped_at: tuple[bytes, Stopped] | None = None
-        for place, body in piece.items:
-            if len(bodies) == items_max:
-                stopped_at = (place, Stopped.ITEM_COUNT)
-                break
-            if bodies and page_bytes + len(body) > PAGE_BYTES_MAX:
-                stopped_at = (place, Stopped.PAGE_BYTES)
-                break
-            bodies.append(body)
-            page_bytes += len(body)
-            taken_items += 1
-            taken_bytes += len(body)
-        cost = charge.feed_page(taken_items, taken_bytes)
-        container.keyspace.spend(partition, cost, scope.start)
-        total_charge += cost
+    start = scope.start if position is None else max(position, scope.start)
+    page = _Page(items_max, container.keyspace.record.map.find(start))
+    slice_items = min(items_max + 1, SLICE_ENTRIES)
+    ended: tuple[bytes | None, Stopped] = (None, Stopped.END_OF_DATA)
+    async for piece in scan_items(owner, container, scope, position=position, slice_items=slice_items):
+        page.partition = piece.partition
+        is_first = page.charge == 0.0
+        stopped_at = page.take(piece)
+        try:
+            page.pay(container, scope.start)
+        except RequestRateTooLarge:
+            # A page that was begun is finished with what it has: refusing it would have the client ask for all of it
+            # again, and perhaps for ever.
+            if is_first:
+                raise
+            ended = stopped_at or (_behind(piece, scope), Stopped.BUDGET_SPENT)
+            break
         if stopped_at is not None:
-            return await _page(owner, container, partition, bodies, stopped_at[0], stopped_at[1], total_charge)
-    return await _page(owner, container, partition, bodies, None, Stopped.END_OF_DATA, total_charge)
+            ended = stopped_at
+            break
+    if page.charge == 0.0:
+        page.pay(container, scope.start)
+    _, lsn, _ = await owner.read(container.keyspace, page.partition.range.start, ())
+    return ItemsPage(page.bodies, *ended, round(page.charge, 2), page.partition.id, lsn)
 
 
-async def _page(
-    owner: Owner,
-    container: Container,
-    partition: PartitionRange,
-    bodies: list[bytes],
-    position: bytes | None,
-    stopped: Stopped,
-    total_charge: float,
-) -> ItemsPage:
-    _, lsn, _ = await owner.read(container.keyspace, partition.range.start, ())
-    return ItemsPage(bodies, position, stopped, round(total_charge, 2), partition.id, lsn)
+@dataclass(slots=True)
+class _Page:
+    """What a page has collected so far."""
+
+    items_max: int
+    partition: PartitionRange
+    bodies: list[bytes] = field(default_factory=list)
+    bytes_taken: int = 0
+    charge: float = 0.0
+
+    def take(self, piece: Slice) -> tuple[bytes, Stopped] | None:
+        """Adds a slice; says where and why the page ended, if it did."""
+        for place, body in piece.items:
+            if len(self.bodies) == self.items_max:
+                return place, Stopped.ITEM_COUNT
+            if self.bodies and self.bytes_taken + len(body) > PAGE_BYTES_MAX:
+                return place, Stopped.PAGE_BYTES
+            self.bodies.append(body)
+            self.bytes_taken += len(body)
+        return None
+
+    def pay(self, container: Container, effective_key: bytes) -> None:
+        """Takes what the page has cost since the last payment from the partition it was read from."""
+        due = charge.feed_page(len(self.bodies), self.bytes_taken) - self.charge
+        container.keyspace.spend(self.partition, due, effective_key)
+        self.charge += due
+
+
+def _behind(piece: Slice, scope: Scope) -> bytes:
+    """The first place after a slice."""
+    return piece.items[-1][0] + b"\x00" if piece.items else min(piece.partition.range.end, scope.end)
 
 
 def range_scope(interval: KeyRange) -> Scope:

@@ -16,7 +16,15 @@ from asterism.keyspaces.statistics import stored_bytes
 from asterism.limits import Limits
 from asterism.partitioning.partition_key import PartitionKeyDefinition
 from asterism.partitioning.split_merge import partition_count_at_creation
-from asterism.throughput.budgets import Autoscale, Manual, Throughput, effective_ru, minimum_ru, validate
+from asterism.throughput.budgets import (
+    Autoscale,
+    Manual,
+    Throughput,
+    effective_ru,
+    minimum_autoscale_max_ru,
+    minimum_ru,
+    validate,
+)
 from asterism.values.item import validate_resource_name
 from asterism.values.resource_ids import from_text
 
@@ -163,7 +171,8 @@ class DocumentStore:
         stored = 0
         for keyspace in keyspaces:
             stored += await stored_bytes(self.tools.owner, keyspace)
-        minimum = minimum_ru(stored_bytes=stored, highest_ever_ru=offer.highest_ever_ru)
+        lowest = minimum_autoscale_max_ru if isinstance(throughput, Autoscale) else minimum_ru
+        minimum = lowest(stored_bytes=stored, highest_ever_ru=offer.highest_ever_ru)
         validate(throughput, self._limits, minimum)
         is_fixed = len(offer.resource_rid) == 8 and keyspaces[0].record.definition.system_key
         if is_fixed and effective_ru(throughput) > self._limits.physical_partition_ru_per_second_max:

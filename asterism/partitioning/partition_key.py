@@ -96,10 +96,10 @@ def _parse_paths(paths: object, kind: PartitionKeyKind) -> tuple[str, ...]:
         raise MalformedRequest(reason="The partition key definition needs 'paths', a list with at least one path.")
     if kind is PartitionKeyKind.HASH and len(paths) != 1:
         raise MalformedRequest(
-            reason="A partition key of kind Hash has exactly one path; several paths need the kind MultiHash."
+            reason="Too many partition key paths: the kind Hash has exactly one; several need the kind MultiHash."
         )
     if len(paths) > PARTITION_KEY_LEVELS_MAX:
-        raise MalformedRequest(reason=f"A partition key has at most {PARTITION_KEY_LEVELS_MAX} paths.")
+        raise MalformedRequest(reason=f"Too many partition key paths: {PARTITION_KEY_LEVELS_MAX} are the most.")
     segments = []
     for path in paths:
         if not isinstance(path, str):
@@ -117,10 +117,10 @@ def extract(definition: PartitionKeyDefinition, item: Mapping[str, object]) -> P
         value = item.get(name, UNDEFINED)
         if type(value) is str and len(value) <= _CHARACTERS_SURELY_SHORT:
             return (value,)
-        return (_component(value),)
+        return (_extracted(value),)
     if definition.system_key:
         return SYSTEM_KEY
-    return tuple([_component(_value_at(item, segments)) for segments in definition.segments])
+    return tuple([_extracted(_value_at(item, segments)) for segments in definition.segments])
 
 
 def _value_at(item: Mapping[str, object], segments: tuple[str, ...]) -> object:
@@ -131,6 +131,11 @@ def _value_at(item: Mapping[str, object], segments: tuple[str, ...]) -> object:
             return UNDEFINED
         value = value.get(segment, UNDEFINED)
     return value
+
+
+def _extracted(value: object) -> Component:
+    # An object or array at the path is no key value; clients and service treat the item as if it had none.
+    return UNDEFINED if isinstance(value, dict | list) else _component(value)
 
 
 def _component(value: object) -> Component:
@@ -209,21 +214,13 @@ def is_full(definition: PartitionKeyDefinition, key: PartitionKey) -> bool:
     return definition.system_key or len(key) == len(definition.paths)
 
 
-def header_agrees_with_item(
-    definition: PartitionKeyDefinition, header_key: PartitionKey, item_key: PartitionKey
-) -> bool:
-    """Whether a request's key is the key of the item it carries. For a hierarchical key the Python client sends null
-    where the item lacks the property, so that agrees too; the item's own key is the one to store it under."""
-    if len(header_key) != len(item_key):
-        return False
-    null_may_mean_absent = definition.kind is PartitionKeyKind.MULTI_HASH
-    for said, found in zip(header_key, item_key, strict=True):
-        if same_component(said, found):
-            continue
-        if null_may_mean_absent and said is None and found is UNDEFINED:
-            continue
-        return False
-    return True
+def header_agrees_with_item(header_key: PartitionKey, item_key: PartitionKey) -> bool:
+    """Whether a request's key is the key of the item it carries.
+
+    Null is not absent: the Python client sends null for a level of a hierarchical key that the item lacks, and the
+    service refuses that too.
+    """
+    return len(header_key) == len(item_key) and all(map(same_component, header_key, item_key))
 
 
 def same_component(one: Component, other: Component) -> bool:

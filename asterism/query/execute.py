@@ -6,16 +6,18 @@ page finds its way whatever was split or restarted meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
 from asterism.documents.answers import Scope, Stopped
 from asterism.documents.container import Container
 from asterism.documents.pages import Slice, scan_items
+from asterism.errors import RequestRateTooLarge
 from asterism.keyspaces.owner import Owner
 from asterism.limits import PAGE_BYTES_MAX
 from asterism.partitioning.partition_key import PartitionKey, PartitionKeyKind
+from asterism.partitioning.partition_map import PartitionRange
 from asterism.query.compile import CompiledQuery, Item
 from asterism.throughput import charge
 from asterism.values.json_text import dumps, loads
@@ -46,6 +48,8 @@ class _Work:
     """What a page has collected so far."""
 
     items_max: int
+    # The last partition read.
+    partition: PartitionRange
     results: list[bytes] = field(default_factory=list)
     bytes_returned: int = 0
     items_loaded: int = 0
@@ -93,47 +97,73 @@ async def run_page(
     monotonic_seconds: Callable[[], float],
 ) -> QueryPage:
     """The next page of a query over `scopes`, which are in order and do not overlap."""
-    work = _Work(items_max)
-    finish_at = monotonic_seconds() + PAGE_SECONDS_MAX
     partition_map = container.keyspace.record.map
-    point = scopes[0].start if scopes else b""
-    partition = partition_map.find(point if position is None else max(position, point))
+    start = scopes[0].start if scopes else b""
+    work = _Work(items_max, partition_map.find(start if position is None else max(position, start)))
     stopped_at: tuple[bytes, Stopped] | None = None
-    if not query.reads_items:
-        scopes = []
-        if query.matches({}):
-            _add_result(work, query.project({}))
-    for scope in scopes:
-        if position is not None and scope.end <= position:
-            continue
-        async for piece in scan_items(owner, container, scope, position=position):
-            partition = piece.partition
-            stopped_at = _take(work, query, piece)
-            spent = _cost(work) - work.charge
-            work.charge += spent
-            container.keyspace.spend(partition, spent, scope.start)
-            if stopped_at is None and piece.items and monotonic_seconds() >= finish_at:
-                stopped_at = (piece.items[-1][0] + b"\x00", Stopped.TIME)
+    if query.reads_items:
+        finish_at = monotonic_seconds() + PAGE_SECONDS_MAX
+        for scope in scopes:
+            if position is not None and scope.end <= position:
+                continue
+            pieces = scan_items(owner, container, scope, position=position)
+            stopped_at = await _read_scope(work, container, query, scope, pieces, monotonic_seconds, finish_at)
             if stopped_at is not None:
                 break
-        if stopped_at is not None:
-            break
+    elif query.matches({}):
+        _add_result(work, query.project({}))
     if work.charge == 0.0:
-        work.charge = _cost(work)
-        container.keyspace.spend(partition, work.charge, point)
+        _pay(work, container, start)
     next_position, stopped = stopped_at or (None, Stopped.END_OF_DATA)
-    _, lsn, _ = await owner.read(container.keyspace, partition.range.start, ())
+    _, lsn, _ = await owner.read(container.keyspace, work.partition.range.start, ())
     return QueryPage(
         work.results,
         next_position,
         stopped,
         round(work.charge, 2),
-        partition.id,
+        work.partition.id,
         lsn,
         work.items_loaded,
         work.bytes_loaded,
         work.bytes_returned,
     )
+
+
+async def _read_scope(
+    work: _Work,
+    container: Container,
+    query: CompiledQuery,
+    scope: Scope,
+    pieces: AsyncIterator[Slice],
+    monotonic_seconds: Callable[[], float],
+    finish_at: float,
+) -> tuple[bytes, Stopped] | None:
+    """Works through a scope; says where and why the page ended, if it did before the scope's end."""
+    async for piece in pieces:
+        work.partition = piece.partition
+        stopped_at = _take(work, query, piece)
+        behind = piece.items[-1][0] + b"\x00" if piece.items else min(piece.partition.range.end, scope.end)
+        is_first_payment = work.charge == 0.0
+        try:
+            _pay(work, container, scope.start)
+        except RequestRateTooLarge:
+            # A page that was begun is finished with what it has; the next one is refused until the budget is back.
+            # To refuse this one would have the client ask for all of it again, and perhaps for ever.
+            if is_first_payment:
+                raise
+            return stopped_at or (behind, Stopped.BUDGET_SPENT)
+        if stopped_at is None and monotonic_seconds() >= finish_at:
+            stopped_at = (behind, Stopped.TIME)
+        if stopped_at is not None:
+            return stopped_at
+    return None
+
+
+def _pay(work: _Work, container: Container, effective_key: bytes) -> None:
+    """Takes what the work has cost since the last payment from the budget of the partition it was done in."""
+    due = _cost(work) - work.charge
+    container.keyspace.spend(work.partition, due, effective_key)
+    work.charge += due
 
 
 def _take(work: _Work, query: CompiledQuery, piece: Slice) -> tuple[bytes, Stopped] | None:

@@ -102,7 +102,9 @@ def validate(throughput: Throughput, limits: Limits, minimum: int) -> None:
 
 
 def _check(what: str, ru: int, *, ru_min: int, ru_max: int, step: int) -> None:
-    if ru < ru_min or ru > ru_max or ru % step:
+    if ru < ru_min:
+        raise ThroughputRefused(reason=f"Requested throughput {ru} is less than required minimum throughput {ru_min}.")
+    if ru > ru_max or ru % step:
         raise ThroughputRefused(
             reason=f"{what} must be between {ru_min} and {ru_max} RU/s inclusive, in increments of {step}; not {ru}."
         )

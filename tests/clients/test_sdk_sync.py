@@ -21,6 +21,7 @@ from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY, derive_readonly_key
 from tests.support.server import RunningServer
 
 SPLIT_SECONDS_MAX = 30.0
+WHOLE_LINE = {"Range": {"min": "", "max": "FF", "isMinInclusive": True, "isMaxInclusive": False}}
 
 
 def ids(items: Any) -> list[str]:
@@ -184,11 +185,14 @@ def test_a_client_never_notices_that_partitions_split(database: DatabaseProxy) -
     growing = database.create_container("growing", PartitionKey("/pk"), offer_throughput=400)
     made = [growing.create_item({"id": f"i{number:03}", "pk": f"p{number}"})["id"] for number in range(120)]
     pages = growing.query_items("SELECT * FROM c", enable_cross_partition_query=True, max_item_count=50).by_page()
-    first = ids(next(pages))
+    ranged = growing.query_items("SELECT * FROM c", feed_range=WHOLE_LINE, max_item_count=50).by_page()
+    first, first_ranged = ids(next(pages)), ids(next(ranged))
     growing.replace_throughput(25000)
     wait_for_splits(growing)
+    rest_ranged = [item["id"] for page in ranged for item in page]
     growing.create_item({"id": "after", "pk": "p5"})
     rest = [item["id"] for page in pages for item in page]
+    assert sorted(first_ranged + rest_ranged) == made
     assert len(list(growing.read_feed_ranges(force_refresh=True))) == 3
     assert set(made) <= set(first + rest)
     assert len(first + rest) == len(set(first + rest))

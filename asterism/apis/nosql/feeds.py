@@ -55,8 +55,7 @@ def is_scoped(container: Container, told: Headers) -> bool:
 
 
 def _interval_of(container: Container, text: str) -> KeyRange:
-    # Some clients put the container's resource id before the range's, with a comma.
-    number = text.rpartition(",")[2].strip()
+    number = _range_number(text)
     interval = None
     if number.isascii() and number.isdigit():
         # An id that was split or merged away is still an interval of the line, and is served as that.
@@ -67,6 +66,11 @@ def _interval_of(container: Container, text: str) -> KeyRange:
             "container has never had such a partition key range."
         )
     return interval
+
+
+def _range_number(text: str) -> str:
+    # Some clients put the container's resource id before the range's, with a comma.
+    return text.rpartition(",")[2].strip()
 
 
 def _narrowed(one: Scope, other: Scope) -> Scope:
@@ -89,6 +93,7 @@ async def check_sessions(
 def page_headers(
     context: Context,
     container: Container,
+    told: Headers,
     *,
     charge: float,
     range_id: int,
@@ -96,17 +101,21 @@ def page_headers(
     count: int,
     position: bytes | None,
 ) -> HeaderList:
-    told = [
+    # A client that asked for a range hears of that range, even when it was split meanwhile: at an unknown id the Python
+    # client drops its map, and in the middle of a query over a feed range it then begins anew and yields items twice.
+    # The session token names the partition that was read, because the LSNs of two children differ.
+    asked = told.get(headers.PARTITION_RANGE_ID)
+    answer_headers = [
         *context.facts(container).headers,
         (headers.CHARGE, str(charge)),
         (headers.SESSION_TOKEN, session_token(range_id, lsn)),
         (headers.LSN, str(lsn)),
-        (headers.PARTITION_RANGE_ID, str(range_id)),
+        (headers.PARTITION_RANGE_ID, str(range_id) if asked is None else _range_number(asked)),
         (headers.ITEM_COUNT, str(count)),
     ]
     if position is not None:
-        told.append((headers.CONTINUATION, encode_position(position)))
-    return told
+        answer_headers.append((headers.CONTINUATION, encode_position(position)))
+    return answer_headers
 
 
 async def read_item_feed(context: Context, request: Request, parts: list[str]) -> Response:
@@ -123,6 +132,7 @@ async def read_item_feed(context: Context, request: Request, parts: list[str]) -
     answer_headers = page_headers(
         context,
         container,
+        told,
         charge=page.charge,
         range_id=page.range_id,
         lsn=page.lsn,

@@ -82,6 +82,7 @@ async def query_items(context: Context, request: Request, parts: list[str]) -> R
     answer_headers = page_headers(
         context,
         container,
+        told,
         charge=page.charge,
         range_id=page.range_id,
         lsn=page.lsn,

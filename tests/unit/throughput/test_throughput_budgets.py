@@ -52,20 +52,20 @@ def test_what_is_in_range_and_in_steps_is_accepted(throughput: Throughput) -> No
 @pytest.mark.parametrize(
     ("throughput", "minimum", "words"),
     [
-        (Manual(300), 400, "between 400 and"),
+        (Manual(300), 400, "less than required minimum throughput 400"),
         (Manual(450), 400, "increments of 100"),
-        (Manual(400), 500, "between 500 and"),
-        (Manual(0), 400, "between 400 and"),
-        (Manual(-400), 400, "between 400 and"),
+        (Manual(400), 500, "less than required minimum throughput 500"),
+        (Manual(0), 400, "less than required minimum throughput 400"),
+        (Manual(-400), 400, "less than required minimum throughput 400"),
         (Manual(20_000_000), 400, "10000000"),
-        (Autoscale(900), 1000, "between 1000 and"),
+        (Autoscale(900), 1000, "less than required minimum throughput 1000"),
         (Autoscale(1500), 1000, "increments of 1000"),
-        (Autoscale(4000), 5000, "between 5000 and"),
+        (Autoscale(4000), 5000, "less than required minimum throughput 5000"),
         (Autoscale(20_000_000), 1000, "10000000"),
         (Autoscale(1000, -1), 1000, "percent"),
     ],
 )
-def test_what_the_service_refuses_is_refused_with_the_range(throughput: Throughput, minimum: int, words: str) -> None:
+def test_what_the_service_refuses_is_refused_with_a_reason(throughput: Throughput, minimum: int, words: str) -> None:
     with pytest.raises(ThroughputRefused) as refused:
         validate(throughput, LIMITS, minimum)
     assert words in refused.value.reason
