@@ -46,6 +46,10 @@ _JOB = b"j"
 _HISTORY = b"h"
 _NEXT_PARTITION = b"n/partition"
 _NEXT_BOOT = b"n/boot"
+_LSN_FLOOR = b"n/lsn"
+
+# More batches than can be on their way to a keyspace while it is being deleted.
+_LSN_MARGIN = 100_000
 
 _NUMBER = struct.Struct(">Q")
 
@@ -71,6 +75,9 @@ class Catalog:
         self._keyspace_rids: dict[tuple[bytes, str], bytes] = {}
         self._offer_rids: dict[bytes, bytes] = {}
         self.garbage: set[PartitionNumber] = set()
+        # New partitions begin above every LSN that a deleted keyspace has reached: a client may still hold session
+        # tokens of one that had the same name, and could not read its successor.
+        self._lsn_floor = Lsn(0)
 
     # --- opening ----------------------------------------------------------------------------------------------------
 
@@ -88,6 +95,8 @@ class Catalog:
             self._remember_offer(OfferRecord.from_bytes(value[LSN_BYTES:]))
         self.garbage = {PartitionNumber(_NUMBER.unpack(key[1:])[0]) for key, _ in await self.scan(_GARBAGE)}
         self.boot_number = await self._take_numbers(_NEXT_BOOT, 1)
+        _, (floor,) = await self._engine.read(CATALOG_PARTITION, CATALOG_EPOCH, [_LSN_FLOOR])
+        self._lsn_floor = Lsn(0 if floor is None else _NUMBER.unpack(floor)[0])
 
     async def scan(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
         """Every catalog entry under a prefix; the catalog is small enough to be read whole."""
@@ -166,6 +175,7 @@ class Catalog:
             for keyspace in keyspaces:
                 self._plan_keyspace_removal(keyspace.record, batch)
             self._plan_offer_removal(record.rid, batch)
+            await self._raise_lsn_floor(keyspaces, batch)
             await self._change(batch)
             for keyspace in keyspaces:
                 self._forget_keyspace(keyspace)
@@ -219,7 +229,7 @@ class Catalog:
     async def _create_partitions(self, numbers: Iterable[PartitionNumber]) -> None:
         async with asyncio.TaskGroup() as group:
             for number in numbers:
-                group.create_task(self._engine.create_partition(number, Fence(FIRST_EPOCH)))
+                group.create_task(self._engine.create_partition(number, Fence(FIRST_EPOCH), lsn=self._lsn_floor))
 
     async def replace_keyspace_settings(self, keyspace: Keyspace, settings: Mapping[str, Any], *, now: int) -> None:
         async with self._changing:
@@ -249,8 +259,15 @@ class Catalog:
                 raise ResourceNotFound(kind="container", name=keyspace.record.name)
             batch = Batch()
             self._plan_keyspace_removal(keyspace.record, batch)
+            await self._raise_lsn_floor([keyspace], batch)
             await self._change(batch)
             self._forget_keyspace(keyspace)
+
+    async def _raise_lsn_floor(self, keyspaces: Iterable[Keyspace], batch: Batch) -> None:
+        partitions = [one.partition for keyspace in keyspaces for one in keyspace.record.map.ranges]
+        lsns = [(await self._engine.read_fence(number))[1] for number in partitions]
+        self._lsn_floor = Lsn(max([self._lsn_floor, *(lsn + _LSN_MARGIN for lsn in lsns)]))
+        batch.puts.append((_LSN_FLOOR, _NUMBER.pack(self._lsn_floor)))
 
     def _plan_keyspace_removal(self, record: KeyspaceRecord, batch: Batch) -> None:
         batch.deletes += [_KEYSPACE + record.rid, _name_key(_KEYSPACE_NAME + record.database_rid, record.name)]

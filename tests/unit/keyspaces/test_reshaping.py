@@ -209,3 +209,14 @@ async def test_items_live_by_partition_key_and_id(tmp_path: Path) -> None:
             await container.read_item("1", one)
         assert list(await all_items(world, container)) == [("b", "1")]
         await world.check_statistics(container)
+
+
+async def test_a_container_of_a_deleted_ones_name_can_be_read_with_the_old_session(tmp_path: Path) -> None:
+    async with open_world(tmp_path) as world:
+        old = await world.container()
+        answers = [await old.create_item({"id": str(n), "pk": "a"}, None) for n in range(5)]
+        await world.store.delete_container(old)
+        new = await world.container()
+        await new.create_item({"id": "1", "pk": "a"}, None)
+        found = await new.read_item("1", ("a",), session={0: answers[-1].lsn})
+        assert found.lsn > answers[-1].lsn
