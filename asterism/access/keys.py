@@ -70,6 +70,8 @@ class AccountKeys:
     secondary_readonly: str = field(repr=False)
     # In the order in which they are tried: most requests carry the primary key.
     decoded: tuple[tuple[bytes, Grant], ...] = field(init=False, repr=False, compare=False)
+    # Signed requests that were found good lately (see `master_key.check_master_key`).
+    checked: dict[tuple[str, ...], Grant] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "decoded", tuple(self._decode()))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from asterism.clock import Clock
 from asterism.documents.answers import ItemAnswer, Scope
@@ -70,17 +70,13 @@ class Tools:
     next_item_number: Callable[[], int]
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where an item lives: its point on the hash line and its key."""
+class _Place(NamedTuple):
+    """Where an item lives: its point on the hash line, its key, and its reference, which is the key without its
+    family: what index and change-log entries hold, and are routed by."""
 
     point: bytes
     key: bytes
-
-    @property
-    def reference(self) -> bytes:
-        """The item's key without its family: what index and change-log entries hold, and are routed by."""
-        return self.key[1:]
+    reference: bytes
 
 
 class Container:
@@ -195,7 +191,8 @@ class Container:
         if not is_full(definition, key):
             raise PartitionKeyMismatch
         point = storage_point(definition, key)
-        return _Place(point, ITEMS + point + id_key(item_id))
+        reference = point + id_key(item_id)
+        return _Place(point, ITEMS + reference, reference)
 
     async def _find(self, place: _Place) -> StoredItem | None:
         _, _, (stored,) = await self._tools.owner.read(self.keyspace, place.point, (place.key,))
@@ -270,7 +267,8 @@ class Container:
         reference = place.reference
         batch.versioned_puts.append((place.key, pack_item(number=number, place_in_batch=0, guid=guid, body=body)))
         batch.stamped_puts.append((CHANGE_LOG, log_suffix(place_in_batch=0, item_number=number), reference))
-        batch.puts += [(key, reference) for key in _index_keys(new_terms, number)]
+        tail = number.to_bytes(8, "big")
+        batch.puts += [(INDEX + token + value + tail, reference) for token, value in new_terms]
 
     def _plan_log_removal(self, batch: Batch, before: StoredItem) -> None:
         """The log keeps only the latest change of an item; the one before goes with the change that follows it."""

@@ -136,19 +136,34 @@ class _Rule:
         return rule
 
 
+# Of each path, so that a container with very many paths remembers some megabytes at the most.
+KNOWN_VALUES_MAX = 16
+KNOWN_CHARACTERS_MAX = 32
+
+
 class _Place:
     """A path that was met in an item: its token, whether its scalar is indexed, and the paths below it."""
 
-    __slots__ = ("below", "indexed", "rule", "token", "verdict", "walked")
+    __slots__ = ("below", "indexed", "known", "rule", "token", "verdict", "walked")
 
     def __init__(self, token: bytes, *, rule: _Rule | None, inherited: bool) -> None:
         self.token = token
         self.rule = rule
         self.verdict = inherited if rule is None or rule.subtree is None else rule.subtree
         self.indexed = self.verdict if rule is None or rule.scalar is None else rule.scalar
+        # Terms of the first few short strings met here: most properties have few values, and those are met again.
+        self.known: dict[str, Term] = {}
         # Where nothing is included and no rule speaks of what is below, nothing below needs a look.
         self.walked = self.verdict or (rule is not None and bool(rule.below))
         self.below: dict[Segment, _Place] = {}
+
+    def term(self, value: Any) -> Term:
+        """The index term of a scalar here."""
+        term = (self.token, encode(value, bytes_max=VALUE_BYTES_MAX))
+        is_short = type(value) is str and len(value) <= KNOWN_CHARACTERS_MAX
+        if is_short and len(self.known) < KNOWN_VALUES_MAX:
+            self.known[value] = term
+        return term
 
     def child(self, segment: Segment) -> _Place:
         rule = self.rule.below.get(segment) if self.rule is not None else None
@@ -226,7 +241,8 @@ class IndexingRules:
                     met_array = True
                     self._add_array(child, value, terms)
             elif child.indexed:
-                terms.append((child.token, encode(value, bytes_max=VALUE_BYTES_MAX)))
+                term = child.known.get(value) if kind is str else None
+                terms.append(term or child.term(value))
         return met_array
 
     def _add_array(self, place: _Place, elements: Sequence[Any], terms: list[Term]) -> None:
@@ -240,7 +256,8 @@ class IndexingRules:
                 if child.walked:
                     self._add_array(child, value, terms)
             elif child.indexed:
-                terms.append((child.token, encode(value, bytes_max=VALUE_BYTES_MAX)))
+                term = child.known.get(value) if kind is str else None
+                terms.append(term or child.term(value))
 
     def _remember(self, place: _Place, segment: Segment) -> _Place:
         child = place.child(segment)

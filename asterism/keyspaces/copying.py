@@ -26,9 +26,11 @@ from asterism.partitioning.partition_map import PartitionRange
 from asterism.storage.contract import Engine, Span
 from asterism.values.identifiers import Lsn, PartitionNumber
 
-# One page of the copy holds the event loop for a millisecond or two, reading and writing.
-PAGE_ENTRIES = 384
-PAGE_BYTES = 256 * 1024
+# One page of the copy holds the event loop for a millisecond or two to read it, and as long to write it.
+PAGE_ENTRIES = 800
+PAGE_BYTES = 512 * 1024
+# How much longer than it has worked the copy rests between two pages.
+REST_SECONDS = 0.001
 _JOURNAL_PAGE_ENTRIES = 128
 
 Entries = list[tuple[bytes, bytes]]
@@ -63,14 +65,16 @@ class Copier:
         while more:
             began = self.monotonic()
             page = await self.engine.scan_unfenced(source, span, limit=PAGE_ENTRIES, bytes_max=PAGE_BYTES)
-            await self._write(self._divide(page.entries))
+            shares = self._divide(page.entries)
+            worked_seconds = self.monotonic() - began
+            await self._write(shares)
             if page.entries:
                 last_key = page.entries[-1][0]
                 yield last_key, len(page.entries)
                 span = Span(last_key + b"\x00", span.end)
             more = page.more
-            # Requests come first: the copy rests as long as it has worked.
-            await asyncio.sleep(self.monotonic() - began)
+            # Requests come first: the copy rests longer than it has worked.
+            await asyncio.sleep(worked_seconds + REST_SECONDS)
 
     def _divide(self, entries: Entries) -> list[Entries]:
         """Each target's share of the entries; the targets of a job lie side by side, in order."""

@@ -85,7 +85,7 @@ async def assembled(
             clock=clock,
             consistency=config.consistency,
             limits=config.limits,
-            new_activity_id=new_activity_id,
+            new_activity_id=activity_ids(),
         )
         admin = AdminDoor(
             Console(store, admission, account=config.account, version=__version__, store_bytes=store_bytes(engine)),
@@ -122,6 +122,9 @@ def store_bytes(engine: LmdbEngine) -> Callable[[], int]:
     return lambda: engine.stats().bytes_used
 
 
-def new_activity_id() -> str:
-    text = os.urandom(16).hex()
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+def activity_ids() -> Callable[[], str]:
+    """Names for requests that bring none: random for this start of the server, then counted."""
+    text = os.urandom(10).hex()
+    start = f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-"
+    numbers = itertools.count()
+    return lambda: f"{start}{next(numbers):012x}"

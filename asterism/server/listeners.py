@@ -55,11 +55,15 @@ class _BodyRefused(Exception):
 def make_application(*, admin: Door, nosql: Door, request_bytes_max: int) -> Application:
     """The callback the HTTP server runs for each request."""
 
+    slow_bodies = SlowBodies()
+
     async def application(scope: Any, protocol: Any) -> None:
         headers = scope.headers
         method = scope.method
         try:
-            body = await _read_body(protocol, headers, request_bytes_max) if method in _METHODS_WITH_BODY else b""
+            body = b""
+            if method in _METHODS_WITH_BODY:
+                body = await _read_body(slow_bodies, protocol, headers, request_bytes_max)
             path = scope.path
             request = Request(
                 method=method,
@@ -100,19 +104,51 @@ def _head_for_refusal(http_version: str) -> HeaderList:
     return [_JSON, _CLOSE] if http_version.startswith("1") else [_JSON]
 
 
-async def _read_body(protocol: Any, headers: Any, bytes_max: int) -> bytes:
+class SlowBodies:
+    """Ends the wait for bodies that do not arrive. One timer for all of them, and only while there are any: a timer
+    for each request costs more than reading its body."""
+
+    def __init__(self, seconds_max: float = BODY_SECONDS_MAX) -> None:
+        self._seconds_max = seconds_max
+        self._waiting: dict[asyncio.Task[Any], float] = {}
+        self._given_up: set[asyncio.Task[Any]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def wait_for(self, body: Awaitable[bytes]) -> bytes:
+        task = asyncio.current_task()
+        assert task is not None
+        loop = asyncio.get_running_loop()
+        self._waiting[task] = loop.time()
+        if self._timer is None:
+            self._timer = loop.call_later(self._seconds_max / 4, self._look)
+        try:
+            return await body
+        except asyncio.CancelledError:
+            if task not in self._given_up:
+                raise
+            self._given_up.discard(task)
+            task.uncancel()
+            raise _BodyRefused(408, "RequestTimeout", "The body of the request did not arrive in time.") from None
+        finally:
+            del self._waiting[task]
+
+    def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        for task, since in self._waiting.items():
+            if loop.time() - since >= self._seconds_max:
+                self._given_up.add(task)
+                task.cancel()
+        self._timer = loop.call_later(self._seconds_max / 4, self._look) if self._waiting else None
+
+
+async def _read_body(slow_bodies: SlowBodies, protocol: Any, headers: Any, bytes_max: int) -> bytes:
     announced = headers.get("content-length")
-    try:
-        async with asyncio.timeout(BODY_SECONDS_MAX):
-            if announced is None:
-                return await _read_chunks(protocol, bytes_max)
-            # Only digits get here: the HTTP server refuses any other length itself.
-            if int(announced) > bytes_max:
-                raise _too_large(bytes_max)
-            body: bytes = await protocol()
-            return body
-    except TimeoutError:
-        raise _BodyRefused(408, "RequestTimeout", "The body of the request did not arrive in time.") from None
+    if announced is None:
+        return await slow_bodies.wait_for(_read_chunks(protocol, bytes_max))
+    # Only digits get here: the HTTP server refuses any other length itself.
+    if int(announced) > bytes_max:
+        raise _too_large(bytes_max)
+    return await slow_bodies.wait_for(protocol())
 
 
 async def _read_chunks(protocol: Any, bytes_max: int) -> bytes:

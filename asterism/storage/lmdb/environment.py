@@ -29,6 +29,9 @@ SPARE_TRANSACTIONS = 16
 RESERVED_BYTES_MAX = 1 << 24
 RESERVED_BYTES_MIN = 1 << 18
 RESERVED_SHARE = 16
+# With this much beyond the reserve, this many transactions of a few megabytes cannot use it up.
+PLENTY_BYTES = 256 * 1024 * 1024
+TRANSACTIONS_WITHOUT_ASKING = 16
 
 SPACE_ERRORS = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
 PROBE_BYTES = 1 << 18
@@ -53,6 +56,7 @@ class StoreEnvironment:
         self._map_bytes = map_bytes
         self._durable = durable
         self._map_bytes_open = 0
+        self._transactions_without_asking = 0
         self.env = self._open()
 
     def _open(self) -> lmdb.Environment:
@@ -116,14 +120,23 @@ class StoreEnvironment:
             return self.env.begin()
 
     def has_room(self, txn: lmdb.Transaction[bytes]) -> bool:
-        """Whether the store may grow: what its tree uses leaves more than the reserve, in the map and on the disk."""
+        """Whether the store may grow: what its tree uses leaves more than the reserve, in the map and on the disk.
+
+        Asking the file system costs as much as writing an item, so with plenty of room it is asked now and then.
+        """
+        if self._transactions_without_asking > 0:
+            self._transactions_without_asking -= 1
+            return True
         tree = txn.stat()
         used_bytes = (tree["branch_pages"] + tree["leaf_pages"] + tree["overflow_pages"]) * tree["psize"]
         disk = os.statvfs(self._path)
         file_bytes = os.stat(self._path / "data.mdb").st_size
         capacity_bytes = min(self._map_bytes_open, file_bytes + disk.f_bavail * disk.f_frsize)
         reserved_bytes = min(RESERVED_BYTES_MAX, max(RESERVED_BYTES_MIN, capacity_bytes // RESERVED_SHARE))
-        return capacity_bytes - used_bytes > reserved_bytes
+        room_bytes = capacity_bytes - used_bytes - reserved_bytes
+        if room_bytes > PLENTY_BYTES:
+            self._transactions_without_asking = TRANSACTIONS_WITHOUT_ASKING
+        return room_bytes > 0
 
     def translate(self, error: Exception) -> StorageRefusal:
         """The refusal that a failure inside a transaction means for its callers, if nothing was committed."""

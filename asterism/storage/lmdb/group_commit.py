@@ -30,6 +30,8 @@ from asterism.storage.lmdb.transactions import WriteView
 
 # How long one group may hold the event loop; what is still waiting then goes into the next transaction.
 GROUP_SECONDS_MAX = 0.002
+# How long a transaction waits for changes that are just being made; less than an fsync takes.
+GATHER_SECONDS_MAX = 0.001
 # Bounds what has to be tried again, one by one, when a change spoils its group's transaction.
 GROUP_CHANGES_MAX = 256
 
@@ -93,6 +95,10 @@ class GroupCommitter:
         self._alone_count = 0
         self._begins_failed = 0
         self._is_busy = False
+        # Set between the wish for a transaction and its beginning.
+        self._gathering: asyncio.Handle | None = None
+        # How many changes the next transaction waits for.
+        self._expected = 1
         self._stopped_by: EngineFailed | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._became_idle: asyncio.Event | None = None
@@ -111,7 +117,9 @@ class GroupCommitter:
         self._waiting.append(_Entry(change, future))
         if not self._is_busy:
             self._is_busy = True
-            self._orders.put(_Order.BEGIN)
+            self._gather()
+        elif self._gathering is not None and len(self._waiting) >= self._expected:
+            self._begin()
         return future
 
     def _adopt(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -160,8 +168,10 @@ class GroupCommitter:
                 entry.carry_out(view)
         view.save_metas()
 
-    def _on_ended(self, commit_failure: StorageRefusal | None, *, continues: bool) -> None:
+    def _on_ended(self, commit_failure: StorageRefusal | None) -> None:
         group, self._group = self._group, []
+        # Three quarters, so that the number finds its way down again when some of those who wrote have gone.
+        self._expected = max(1, min(len(group) + len(self._waiting), GROUP_CHANGES_MAX) * 3 // 4)
         failure = self._spoiled_by or commit_failure
         if failure is None:
             for entry in group:
@@ -176,12 +186,29 @@ class GroupCommitter:
             if not group:
                 # It failed before any change was looked at, and would do so for ever.
                 self._fail_waiting(failure)
-        if not continues:
-            self._go_on()
+        self._go_on()
+
+    def _gather(self) -> None:
+        """Begins a transaction when about as many changes wait as the last one carried, or after a moment.
+
+        Those who write at the same time come back at about the same time; a transaction that began with the first of
+        them would have all the others wait for its fsync. Somebody who writes alone is not kept waiting.
+        """
+        assert self._loop is not None
+        if len(self._waiting) >= self._expected:
+            self._gathering = self._loop.call_soon(self._begin)
+        else:
+            self._gathering = self._loop.call_later(GATHER_SECONDS_MAX, self._begin)
+
+    def _begin(self) -> None:
+        if self._gathering is not None:
+            self._gathering.cancel()
+            self._gathering = None
+            self._orders.put(_Order.BEGIN)
 
     def _go_on(self) -> None:
         if self._waiting:
-            self._orders.put(_Order.BEGIN)
+            self._gather()
             return
         self._is_busy = False
         if self._became_idle is not None:
@@ -214,22 +241,21 @@ class GroupCommitter:
     def _writer_main(self) -> None:
         try:
             while self._orders.get() is not _Order.STOP:
-                while self._writer_runs_transaction():
-                    pass
+                self._writer_runs_transaction()
         except BaseException as error:
             self._stopped_by = EngineFailed(f"the writer has ended: {error!r}")
             self._writer_posts(self._on_writer_died, error)
 
-    def _writer_runs_transaction(self) -> bool:
-        """One transaction from beginning to end; returns whether another is to follow at once."""
+    def _writer_runs_transaction(self) -> None:
+        """One transaction from beginning to end."""
         try:
             txn = self._store.env.begin(write=True)
         except lmdb.Error as error:
             self._writer_posts(self._on_begin_failed, error)
-            return False
+            return
         if not self._writer_posts(self._on_begun, txn):
             txn.abort()
-            return False
+            return
         order = self._orders.get()
         failure = None
         if order is _Order.COMMIT:
@@ -241,10 +267,8 @@ class GroupCommitter:
             txn.abort()
         if order is _Order.STOP:
             self._orders.put(order)
-            return False
-        # Decided here, once, and told to the loop: asking it would cost a wake-up between two groups.
-        continues = order is _Order.COMMIT and failure is None and bool(self._waiting)
-        return self._writer_posts(lambda: self._on_ended(failure, continues=continues)) and continues
+        else:
+            self._writer_posts(self._on_ended, failure)
 
     def _writer_posts(self, callback: Callable[..., None], *arguments: Any) -> bool:
         """Has the event loop call back; False if it is closed, when nobody waits for anything any more."""

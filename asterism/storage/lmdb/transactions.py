@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from itertools import zip_longest
 
 import lmdb
 
@@ -93,7 +94,7 @@ def apply_batch(view: WriteView, partition: PartitionNumber, epoch: Epoch, batch
     _check_expectations(txn, prefix, batch)
     if not view.has_room and _grows(batch):
         raise OutOfSpace("the store is nearly full; what is left is for deletes")
-    totals = _add_up(txn, prefix, batch) if batch.adds else {}
+    totals = _add_up(txn, prefix, batch)
 
     lsn = Lsn(meta.lsn + 1)
     stamp = lsn.to_bytes(LSN_BYTES, "big")
@@ -108,11 +109,11 @@ def apply_batch(view: WriteView, partition: PartitionNumber, epoch: Epoch, batch
         put(prefix + key, stamp + value)
     for head, tail, value in batch.stamped_puts:
         put(prefix + head + stamp + tail, value)
-    for key, counters in totals.items():
-        if any(counters):
-            put(prefix + key, encode_counters(counters))
-        else:
+    for key, counters in totals:
+        if counters is None:
             txn.delete(prefix + key)
+        else:
+            put(prefix + key, counters)
     if meta.journaling:
         put(journal_key(prefix, lsn), encode_journal(batch, stamp))
     meta.lsn = lsn
@@ -134,25 +135,26 @@ def _grows(batch: Batch) -> bool:
     return not batch.range_deletes and put_count > len(batch.deletes)
 
 
-def _add_up(txn: lmdb.Transaction[bytes], prefix: bytes, batch: Batch) -> dict[bytes, list[int]]:
-    """The counters as the batch's adds will leave them; refuses before anything is written."""
-    totals: dict[bytes, list[int]] = {}
+def _add_up(txn: lmdb.Transaction[bytes], prefix: bytes, batch: Batch) -> list[tuple[bytes, bytes | None]]:
+    """What the batch's adds will leave, None for a record that goes; refuses before anything is written."""
+    totals: dict[bytes, tuple[int, ...]] = {}
     for add in batch.adds:
-        counters = totals.get(add.key)
+        key, deltas = add.key, add.deltas
+        counters = totals.get(key)
         if counters is None:
-            is_emptied = any(span.contains(add.key) for span in batch.range_deletes)
-            counters = [] if is_emptied else list(decode_counters(txn.get(prefix + add.key)))
-            totals[add.key] = counters
-        counters += [0] * (len(add.deltas) - len(counters))
-        for index, delta in enumerate(add.deltas):
-            counters[index] += delta
-        if add.first_max is not None and add.deltas and add.deltas[0] > 0 and counters[0] > add.first_max:
-            raise CeilingPassed(add.key)
-        try:
-            encode_counters(counters)
-        except struct.error as error:
-            raise EngineFailed(f"a counter of {add.key.hex()} leaves 64 bits") from error
-    return totals
+            is_emptied = batch.range_deletes and any(span.contains(key) for span in batch.range_deletes)
+            counters = () if is_emptied else decode_counters(txn.get(prefix + key))
+        if len(counters) == len(deltas):
+            counters = tuple(map(int.__add__, counters, deltas))
+        else:
+            counters = tuple(map(sum, zip_longest(counters, deltas, fillvalue=0)))
+        if add.first_max is not None and deltas and deltas[0] > 0 and counters[0] > add.first_max:
+            raise CeilingPassed(key)
+        totals[key] = counters
+    try:
+        return [(key, encode_counters(counters) if any(counters) else None) for key, counters in totals.items()]
+    except struct.error as error:
+        raise EngineFailed("a counter of the batch leaves 64 bits") from error
 
 
 def remove_span(txn: lmdb.Transaction[bytes], low: bytes, high: bytes, *, limit: int | None = None) -> int:

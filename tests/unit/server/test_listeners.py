@@ -141,7 +141,7 @@ class SilentProtocol(FakeProtocol):
 
 
 async def test_a_body_that_never_comes_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listeners, "BODY_SECONDS_MAX", 0.01)
+    monkeypatch.setattr(listeners.SlowBodies.__init__, "__defaults__", (0.01,))
     status, headers, _ = await Doors().call(make_scope(method="POST", content_length="2"), SilentProtocol())
     assert (status, headers["connection"]) == (408, "close")
 
