@@ -2,34 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from asterism.query import tree
-from asterism.query.expression_compiler import ExpressionCompiler, object_maker
-from asterism.query.partition_filter import PartitionFilter, PartitionKeyTuple, PropertyPath
-from asterism.query.path_access import Evaluator, path_reader
-from asterism.query.scope import Steps, scope_of
-from asterism.query.unsupported import refuse_clauses_not_run
+from asterism.query.collectors import Collector, distinct, new_collector
+from asterism.query.environment import Environment, Results, Udfs
+from asterism.query.functions.context import EvaluationContext
+from asterism.query.index_conditions import Condition, index_conditions
+from asterism.query.limits import RowMeter
+from asterism.query.ordered_rows import OrderedRow, compare_keys, ordered_rows_of
+from asterism.query.partition_filter import PartitionFilter, PartitionKeyTuple, PropertyPath, property_path
+from asterism.query.path_access import Evaluator
+from asterism.query.pipeline import Kind, OrderKey, Pipeline, compile_pipeline
+from asterism.query.scope import Row, Scope
+from asterism.values.ordering import SortKey
 from asterism.values.undefined import UNDEFINED
 
 Item = dict[str, object]
 
+_KINDS_WITHOUT_WAITING = (Kind.STREAMING, Kind.DISTINCT)
+
 
 @dataclass(frozen=True, slots=True)
 class CompiledQuery:
-    """A query with its values in place. Immutable, and without state between items."""
+    """A query with its values in place. What it knows between items is in the collectors it makes.
 
-    # Whether an item passes the filter: exactly `true` passes.
+    Without FROM a query has one row: give it one empty item. A STREAMING query is run with `rows`, item by item; any
+    other with a collector, or, when ORDERED, also by merging partitions that are read in order (`ordered_rows`).
+    """
+
+    # Whether an item gives any row that passes the filter: exactly `true` passes.
     matches: Callable[[Item], bool]
-    # What the query makes of an item that matches; UNDEFINED is no result at all.
+    # What a plain query makes of an item that matches, any other of that item alone: its first result. UNDEFINED is no
+    # result at all. See `is_plain`.
     project: Evaluator
     # Whether `project` returns the item as it is.
     is_select_star: bool
     has_filter: bool
-    # False for a query without FROM, which has one row: run `matches` and `project` once, on an empty item.
+    # False for a query without FROM, which has one row.
     reads_items: bool
+    # Whether an item gives at most one row, so that `matches` and `project` say it all; others need `rows`.
+    is_plain: bool
+    kind: Kind
+    is_distinct: bool
+    # TOP counts first, then OFFSET and LIMIT. Collectors apply them; who uses `rows` does it himself.
+    top: int | None
+    offset: int
+    limit: int | None
+    # The order of rows; empty for groups, which their collector sorts.
+    order_by: tuple[OrderKey, ...]
+    # The same as paths of the item with whether they descend; None if one is something else, or there is no order.
+    order_paths: tuple[tuple[PropertyPath, bool], ...] | None
+    _pipeline: Pipeline = field(repr=False)
     _partition_filter: PartitionFilter = field(repr=False)
+    _where: tree.Expression | None = field(repr=False)
+
+    @property
+    def needs_all_items(self) -> bool:
+        """Whether the first result is known only after the last item."""
+        return self.kind not in _KINDS_WITHOUT_WAITING
+
+    def rows(self, item: Item) -> Iterable[object]:
+        """The results of one item, before DISTINCT, TOP and OFFSET LIMIT; of a query without order and aggregates."""
+        if self.is_plain:
+            return () if not self.matches(item) or (result := self.project(item)) is UNDEFINED else (result,)
+        self._pipeline.meter.restart()
+        return self._pipeline.row_results(item)
+
+    def ordered_rows(self, item: Item, *, include_undefined: bool | None = None) -> Iterator[OrderedRow]:
+        """The results of one item of an ORDERED query, with their keys; see `new_collector`."""
+        self._pipeline.meter.restart()
+        with_undefined = self._pipeline.places_undefined(include_undefined)
+        return ordered_rows_of(self._pipeline, item, with_undefined=with_undefined)
+
+    def compare_keys(self, left: Sequence[SortKey], right: Sequence[SortKey]) -> int:
+        """-1, 0 or 1 as a row with the keys `left` comes before, with or after one with the keys `right`."""
+        return compare_keys(left, right, self.order_by)
+
+    def new_collector(self, *, include_undefined: bool | None = None) -> Collector:
+        """`include_undefined`: whether ORDER BY keeps items without a value at its path. None is the service's rule
+        for the default index: not with one path, but with several."""
+        return new_collector(self._pipeline, include_undefined=include_undefined)
+
+    def index_conditions(self) -> Condition:
+        """What an index can use of the filter: a superset of the items that match."""
+        return index_conditions(self._where, self._pipeline.sources.scope)
 
     def equalities(self) -> list[tuple[PropertyPath, object]]:
         """Paths with the value that each has in every item that matches: what an index can look up."""
@@ -44,71 +102,92 @@ class CompiledQuery:
         return self._partition_filter.pinned_partition_keys(paths)
 
 
-def compile_query(query: tree.Query, parameters: Mapping[str, object]) -> CompiledQuery:
-    """`parameters` by name, with the at-sign. Raises MalformedQuery for names without meaning, wrong numbers of
-    arguments, and what this version does not run."""
-    refuse_clauses_not_run(query)
-    scope = scope_of(query, parameters)
-    compiler = ExpressionCompiler(scope)
-    root = _root_steps(query)
-    selection = query.select.selection
+def compile_query(
+    query: tree.Query,
+    parameters: Mapping[str, object],
+    *,
+    udfs: Udfs | None = None,
+    context: EvaluationContext | None = None,
+) -> CompiledQuery:
+    """`parameters` by name, with the at-sign; without a `context`, functions of the time and of chance are refused.
+
+    Raises MalformedQuery for names without meaning, wrong numbers of arguments, aggregates where there can be none, and
+    what this version does not run.
+    """
+    meter = RowMeter()
+    environment = Environment({} if udfs is None else udfs, context, meter, _compile_subquery)
+    pipeline = compile_pipeline(query, Scope({}, parameters, sees_container=True), environment)
+    sources, window = pipeline.sources, pipeline.window
+    is_plain = sources.make_rows is None and pipeline.kind is Kind.STREAMING
+    has_subquery = any(isinstance(node, tree.Subquery | tree.SubqueryCollection) for node in tree.descendants(query))
+    matches, project = _plain_steps(pipeline, meter, has_subquery=has_subquery)
     return CompiledQuery(
-        matches=_filter(query, root, compiler),
-        project=_projection(selection, root, compiler),
-        is_select_star=isinstance(selection, tree.SelectStar) and not root,
-        has_filter=query.where is not None or bool(root),
+        matches=matches,
+        project=project,
+        is_select_star=isinstance(query.select.selection, tree.SelectStar) and sources.star == (),
+        has_filter=query.where is not None or sources.make_rows is not None or bool(sources.root),
         reads_items=query.from_clause is not None,
-        _partition_filter=PartitionFilter(query.where, scope),
+        is_plain=is_plain,
+        kind=pipeline.kind,
+        is_distinct=pipeline.is_distinct,
+        top=window.top,
+        offset=window.offset,
+        limit=window.limit,
+        order_by=pipeline.order,
+        order_paths=_order_paths(query, sources.scope),
+        _pipeline=pipeline,
+        _partition_filter=PartitionFilter(query.where, sources.scope),
+        _where=query.where,
     )
 
 
-def _root_steps(query: tree.Query) -> Steps:
-    """Where below the item the query's one source is."""
-    collection = query.from_clause.source.collection if query.from_clause else None
-    return collection.steps if isinstance(collection, tree.Path) else ()
+def _plain_steps(
+    pipeline: Pipeline, meter: RowMeter, *, has_subquery: bool
+) -> tuple[Callable[[Item], bool], Evaluator]:
+    """Filter and projection of single items, as directly as the query allows."""
+    if pipeline.sources.make_rows is None and pipeline.grouping is None and not has_subquery:
+        return pipeline.matches, pipeline.project
+
+    def matches(item: Item) -> bool:
+        meter.restart()
+        return any(True for _ in pipeline.matching_rows(item))
+
+    def project(item: Item) -> object:
+        meter.restart()
+        if pipeline.grouping is not None:
+            return next(_results_of_one(pipeline, item), UNDEFINED)
+        if pipeline.sources.make_rows is None:
+            return pipeline.project(item)
+        return next(pipeline.row_results(item), UNDEFINED)
+
+    return matches, project
 
 
-def _filter(query: tree.Query, root: Steps, compiler: ExpressionCompiler) -> Callable[[Item], bool]:
-    if query.where is None and not root:
-        return lambda _item: True
-    if query.where is None:
-        read_root = path_reader(root)
-        return lambda item: read_root(item) is not UNDEFINED
-    condition = compiler.compile(query.where)
-    if not root:
-        return lambda item: condition(item) is True
-    read = path_reader(root)
-    return lambda item: read(item) is not UNDEFINED and condition(item) is True
-
-
-def _projection(selection: tree.Selection, root: Steps, compiler: ExpressionCompiler) -> Evaluator:
-    match selection:
-        case tree.SelectStar():
-            return path_reader(root)
-        case tree.SelectValue(expression=expression):
-            return compiler.compile(expression)
-        case tree.SelectList(items=items):
-            names = names_of_select_items(items)
-            return object_maker(
-                [(name, compiler.compile(item.expression)) for name, item in zip(names, items, strict=True)]
-            )
-
-
-def names_of_select_items(items: tuple[tree.SelectItem, ...]) -> list[str]:
-    """The property each item becomes: its alias, the last name of its path, or $1, $2 … in order."""
-    names = []
-    unnamed_count = 0
-    for item in items:
-        name = item.alias or _own_name(item.expression)
-        if name is None:
-            unnamed_count += 1
-            name = f"${unnamed_count}"
-        names.append(name)
-    return names
-
-
-def _own_name(expression: tree.Expression) -> str | None:
-    if not isinstance(expression, tree.Path):
+def _order_paths(query: tree.Query, scope: Scope) -> tuple[tuple[PropertyPath, bool], ...] | None:
+    if query.order_by is None or query.group_by is not None:
         return None
-    last = (expression.alias, *expression.steps)[-1]
-    return last if isinstance(last, str) else None
+    paths = []
+    for item in query.order_by.items:
+        path = property_path(scope, item.expression) if isinstance(item.expression, tree.Path) else None
+        if path is None:
+            return None
+        paths.append((path, item.descending))
+    return tuple(paths)
+
+
+def _compile_subquery(query: tree.Query, scope: Scope, environment: Environment) -> Results:
+    pipeline = compile_pipeline(query, scope, environment)
+    window = pipeline.window
+    if pipeline.kind is Kind.STREAMING:
+        has_window = window.results_max is not None or window.offset
+        return (lambda row: window.cut(pipeline.row_results(row))) if has_window else pipeline.row_results
+    if pipeline.kind is Kind.DISTINCT:
+        return lambda row: window.cut(distinct(pipeline.row_results(row)))
+    return lambda row: _results_of_one(pipeline, row)
+
+
+def _results_of_one(pipeline: Pipeline, around: Row) -> Iterator[object]:
+    """The results when there is no other item; those of a subquery, for one row around it."""
+    collector = new_collector(pipeline)
+    collector.take(around)
+    return collector.results()

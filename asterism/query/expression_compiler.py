@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, cast
 
 from asterism.errors import MalformedQuery
 from asterism.query import tree
+from asterism.query.aggregates import AGGREGATES
+from asterism.query.environment import Environment
 from asterism.query.functions import FUNCTIONS
+from asterism.query.functions.context import EvaluationContext
 from asterism.query.like import like_matcher
-from asterism.query.path_access import Evaluator, equality_test, membership_test, path_reader
+from asterism.query.path_access import Evaluator, equality_test, membership_test, order_test, path_reader
 from asterism.query.scope import Scope
 from asterism.query.semantics import BINARY_OPERATIONS, UNARY_OPERATIONS, between, negate, step_into
+from asterism.query.subqueries import compile_subquery_expression
 from asterism.query.token_stream import SYNTAX_ERROR
 from asterism.query.tree import Expression
-from asterism.query.unsupported import refuse_call, refuse_subquery
+from asterism.query.unsupported import UNKNOWN_FUNCTION, refuse_call
 from asterism.values.ordering import values_equal
 from asterism.values.undefined import UNDEFINED
 
-_WRONG_ARGUMENT_COUNT = "SC2050"
+WRONG_ARGUMENT_COUNT: Final = "SC2050"
+MISPLACED_AGGREGATE: Final = "SC2101"
+# Each order with the one that says the same of the operands exchanged.
+_MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NO_ITEM: Final[dict[str, object]] = {}
 
 
 class ExpressionCompiler:
     """Compiles expressions of one query; each closure takes an item and returns a JSON value or UNDEFINED."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, environment: Environment | None = None) -> None:
+        """Without an environment, for expressions of constants alone."""
         self._scope = scope
+        self._environment = environment
 
     def compile(self, node: Expression) -> Evaluator:
         """Raises MalformedQuery for names without meaning and for what this version does not run."""
@@ -46,7 +56,7 @@ class ExpressionCompiler:
         return _always(self._scope.parameter(node))
 
     def _path(self, node: tree.Path) -> Evaluator:
-        return path_reader(self._scope.steps_below_item(node))
+        return path_reader(self._scope.steps_below_row(node))
 
     def _member(self, node: tree.Member) -> Evaluator:
         target, step = self.compile(node.target), self.compile(node.step)
@@ -69,7 +79,16 @@ class ExpressionCompiler:
         if node.operator == "=":
             for one, other in ((node.left, node.right), (node.right, node.left)):
                 if isinstance(one, tree.Path) and is_constant(other):
-                    return equality_test(self._scope.steps_below_item(one), self.constant(other))
+                    return equality_test(self._scope.steps_below_row(one), self.constant(other))
+        if node.operator in _MIRRORED:
+            for one, other, symbol in (
+                (node.left, node.right, node.operator),
+                (node.right, node.left, _MIRRORED[node.operator]),
+            ):
+                if isinstance(one, tree.Path) and is_constant(other):
+                    test = order_test(self._scope.steps_below_row(one), symbol, self.constant(other))
+                    if test is not None:
+                        return test
         operation = BINARY_OPERATIONS[node.operator]
         left, right = self.compile(node.left), self.compile(node.right)
         return lambda item: operation(left(item), right(item))
@@ -153,20 +172,41 @@ class ExpressionCompiler:
     # --- calls ------------------------------------------------------------------------------------------------------
 
     def _call(self, node: tree.Call) -> Evaluator:
-        function = None if node.is_udf else FUNCTIONS.get(node.name)
+        if node.is_udf:
+            return _calling(self._udf(node), self._arguments(node))
+        if node.name in AGGREGATES:
+            reason = f"The aggregate function {node.name} is not allowed here."
+            raise MalformedQuery(MISPLACED_AGGREGATE, reason, node.name_span.start, node.name_span.end)
+        function = FUNCTIONS.get(node.name)
         if function is None:
             refuse_call(node)
         if not function.arguments_min <= len(node.arguments) <= function.arguments_max:
             reason = function.arguments_sentence(node.name)
-            raise MalformedQuery(_WRONG_ARGUMENT_COUNT, reason, node.span.start, node.span.end)
-        run, arguments = function.run, [self.compile(argument) for argument in node.arguments]
-        if len(arguments) == 1:
-            only = arguments[0]
-            return lambda item: run(only(item))
-        return lambda item: run(*[argument(item) for argument in arguments])
+            raise MalformedQuery(WRONG_ARGUMENT_COUNT, reason, node.span.start, node.span.end)
+        run = partial(function.run, self._context(node)) if function.needs_context else function.run
+        return _calling(run, self._arguments(node))
+
+    def _context(self, node: tree.Call) -> EvaluationContext:
+        context = self._environment.context if self._environment else None
+        if context is None:
+            reason = f"The function {node.name} is not allowed here."
+            raise MalformedQuery(SYNTAX_ERROR, reason, node.name_span.start, node.name_span.end)
+        return context
+
+    def _arguments(self, node: tree.Call) -> list[Evaluator]:
+        return [self.compile(argument) for argument in node.arguments]
+
+    def _udf(self, node: tree.Call) -> Callable[..., object]:
+        udf = self._environment.udfs.get(node.name) if self._environment else None
+        if udf is None:
+            reason = f"'udf.{node.name}' is not a recognized user defined function name."
+            raise MalformedQuery(UNKNOWN_FUNCTION, reason, node.name_span.start, node.name_span.end)
+        return udf
 
     def _subquery(self, node: tree.Subquery) -> Evaluator:
-        refuse_subquery(node)
+        if self._environment is None:
+            raise ValueError("a subquery is no constant")
+        return compile_subquery_expression(node, self._scope, self._environment)
 
 
 # One line for each kind of expression. The table's own type cannot say that each method takes the node of its key.
@@ -201,6 +241,16 @@ def is_constant(node: tree.Node) -> bool:
     if isinstance(node, (tree.Unary, tree.ArrayLiteral, tree.ObjectLiteral)):
         return all(is_constant(child) for child in tree.children(node))
     return False
+
+
+def _calling(run: Callable[..., object], arguments: list[Evaluator]) -> Evaluator:
+    if len(arguments) == 1:
+        only = arguments[0]
+        return lambda item: run(only(item))
+    if len(arguments) == 2:
+        first, second = arguments
+        return lambda item: run(first(item), second(item))
+    return lambda item: run(*[argument(item) for argument in arguments])
 
 
 def object_maker(properties: list[tuple[str, Evaluator]]) -> Evaluator:

@@ -88,11 +88,10 @@ class QueryParser:
     def _select(self) -> tree.Select:
         stream = self._stream
         start = stream.expect("SELECT").start
-        distinct = stream.take_if("DISTINCT")
+        distinct = stream.take_if("DISTINCT") is not None
         top = self._count() if stream.take_if("TOP") else None
         selection = self._selection()
-        distinct_span = Span(distinct.start, distinct.end) if distinct else None
-        return tree.Select(selection, distinct_span, top, span=stream.span_from(start))
+        return tree.Select(selection, distinct, top, span=stream.span_from(start))
 
     def _selection(self) -> tree.Selection:
         stream = self._stream

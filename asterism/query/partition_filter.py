@@ -141,10 +141,15 @@ class PartitionFilter:
                 yield value
 
     def _property_path(self, path: tree.Path) -> PropertyPath | None:
-        """The path from the item when it has only property names; None for one through arrays, or the item itself."""
-        steps = self._scope.steps_below_item(path)
-        names = tuple(step for step in steps if isinstance(step, str))
-        return names if names and len(names) == len(steps) else None
+        return property_path(self._scope, path)
+
+
+def property_path(scope: Scope, path: tree.Path) -> PropertyPath | None:
+    """The path from the item when it has only property names; None for one through arrays, for the item itself, and
+    for what FROM made."""
+    steps = scope.steps_below_item(path)
+    names = tuple(step for step in steps or () if isinstance(step, str))
+    return names if names and len(names) == len(steps or ()) else None
 
 
 def _merge(one: _Way, other: _Way) -> _Way | None:

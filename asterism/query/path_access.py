@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Any, Final, cast
 
 from asterism.query.scope import Steps
 from asterism.query.semantics import is_number, step_into
@@ -14,6 +15,12 @@ Evaluator = Callable[[dict[str, object]], object]
 
 # Below this, an integer or double equals another by Python's comparison exactly when they are the same double.
 _PLAINLY_COMPARED_BELOW = 2**53
+_ORDERS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 def path_reader(steps: Steps) -> Evaluator:
@@ -23,6 +30,8 @@ def path_reader(steps: Steps) -> Evaluator:
     if len(steps) == 1 and isinstance(steps[0], str):
         name = steps[0]
         return lambda item: item.get(name, UNDEFINED)
+    if len(steps) == 2 and isinstance(steps[0], str) and isinstance(steps[1], str):
+        return _two_names_reader(steps[0], steps[1])
 
     def read(item: dict[str, object]) -> object:
         value: object = item
@@ -31,6 +40,14 @@ def path_reader(steps: Steps) -> Evaluator:
             if value is UNDEFINED:
                 return UNDEFINED
         return value
+
+    return read
+
+
+def _two_names_reader(first: str, second: str) -> Evaluator:
+    def read(item: dict[str, object]) -> object:
+        target = item.get(first)
+        return target.get(second, UNDEFINED) if type(target) is dict else UNDEFINED
 
     return read
 
@@ -74,6 +91,28 @@ def _number_equality(read: Evaluator, constant: float) -> Evaluator:
         return value == constant and type(value) is not bool
 
     return test
+
+
+def order_test(steps: Steps, operator_symbol: str, constant: object) -> Evaluator | None:
+    """`path < constant` and its kin, without the general comparison; None where the constant's type needs it."""
+    accepts = _ORDERS[operator_symbol]
+    read = path_reader(steps)
+    if type(constant) is str:
+
+        def test_string(item: dict[str, object]) -> object:
+            value = read(item)
+            return accepts(value, constant) if type(value) is str else UNDEFINED
+
+        return test_string
+    if not is_number(constant) or abs(cast(float, constant)) >= _PLAINLY_COMPARED_BELOW:
+        return None
+
+    def test_number(item: dict[str, object]) -> object:
+        value = read(item)
+        kind = type(value)
+        return accepts(value, constant) if kind is int or kind is float else UNDEFINED
+
+    return test_number
 
 
 def membership_test(constants: Sequence[object]) -> Callable[[object], bool]:

@@ -6,10 +6,13 @@ trees are equal when they say the same thing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
+
+_NodeType = TypeVar("_NodeType", bound="Node")
 
 
 class Span(NamedTuple):
@@ -206,7 +209,7 @@ Selection: TypeAlias = SelectStar | SelectValue | SelectList
 @dataclass(frozen=True, slots=True)
 class Select(Node):
     selection: Selection
-    distinct: Span | None = None
+    distinct: bool = False
     top: Expression | None = None
 
 
@@ -286,6 +289,37 @@ def _nodes_in(value: object) -> Iterator[Node]:
     elif isinstance(value, tuple):
         for element in value:
             yield from _nodes_in(element)
+
+
+def with_children(node: _NodeType, change: Callable[[Node], Node]) -> _NodeType:
+    """`node` with each node directly below put through `change`; `node` itself when nothing changes."""
+    changes = {}
+    for name in _names_of_parts(type(node)):
+        part = getattr(node, name)
+        # Not left to `_changed`, which would cost a frame on every level of the tree.
+        changed = change(part) if isinstance(part, Node) else _changed(part, change)
+        if changed is not part:
+            changes[name] = changed
+    # The names are fields of the node; that their new values fit is the promise of `change`.
+    return replace(node, **changes) if changes else node  # type: ignore[arg-type]
+
+
+def _changed(part: object, change: Callable[[Node], Node]) -> object:
+    if not isinstance(part, tuple):
+        return part
+    elements = []
+    for element in part:
+        elements.append(change(element) if isinstance(element, Node) else _changed(element, change))  # noqa: PERF401
+    return part if all(map(operator.is_, elements, part)) else tuple(elements)
+
+
+def descendants(root: Node) -> Iterator[Node]:
+    """`root` and all nodes below it, in no particular order."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(children(node))
 
 
 def levels(root: Node, *, levels_max: int) -> int:

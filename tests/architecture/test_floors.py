@@ -62,6 +62,8 @@ UNIT_THAT_IMPORTS = {
     "granian": "server",
     "uvloop": "server",
     "cryptography": "server",
+    "re2": "query",
+    "geographiclib": "query",
     "orjson": "values",
     "mmh3": "partitioning",
     "typer": "cli",

@@ -1,7 +1,8 @@
 """Runs the scenario files in `query/`: items, a query with its parameters, and the results or the error.
 
-A file has items that its cases share. A case has `query`, `parameters` if it needs any, and either `results` or an
-`error` with the code, the place in the text and the reason.
+A file has items that its cases share. A case has `query`, `parameters` if it needs any, `include_undefined` for an
+ORDER BY that keeps items without its path, and either `results` or an `error` with the code, the place in the text and
+the reason.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Any
 import pytest
 
 from asterism.errors import MalformedQuery
-from asterism.query import compile_query, parse_query
-from asterism.values.undefined import UNDEFINED
+from asterism.query import Collector, CompiledQuery, compile_query, parse_query
+from asterism.query.printer import to_text
 
 _FILES = sorted((Path(__file__).parent / "query").glob("*.json"))
 
@@ -30,17 +31,41 @@ def _cases(outcome: str) -> list[Any]:
     ]
 
 
+def _fed(compiled: CompiledQuery, items: list[dict[str, object]], case: dict[str, Any]) -> Collector:
+    collector = compiled.new_collector(include_undefined=case.get("include_undefined"))
+    for item in items:
+        collector.feed(item)
+    return collector
+
+
 def _run(items: list[dict[str, object]], case: dict[str, Any]) -> list[object]:
     compiled = compile_query(parse_query(case["query"]), case.get("parameters", {}))
-    rows = items if compiled.reads_items else [{}]
-    projected = [compiled.project(row) for row in rows if compiled.matches(row)]
-    return [result for result in projected if result is not UNDEFINED]
+    return list(_fed(compiled, items if compiled.reads_items else [{}], case).results())
 
 
 @pytest.mark.parametrize(("items", "case"), _cases("results"))
 def test_a_query_gives_the_results_of_its_scenario(items: list[dict[str, object]], case: dict[str, Any]) -> None:
     # Compared as text, so that true is not 1 and the order of properties counts.
     assert json.dumps(_run(items, case)) == json.dumps(case["results"])
+
+
+@pytest.mark.parametrize(("items", "case"), _cases("results"))
+def test_a_query_gives_the_same_when_each_item_is_a_partition(
+    items: list[dict[str, object]], case: dict[str, Any]
+) -> None:
+    compiled = compile_query(parse_query(case["query"]), case.get("parameters", {}))
+    merged = compiled.new_collector(include_undefined=case.get("include_undefined"))
+    for item in items if compiled.reads_items else [{}]:
+        merged.merge(_fed(compiled, [item], case))
+    assert json.dumps(list(merged.results())) == json.dumps(case["results"])
+
+
+@pytest.mark.parametrize(("items", "case"), _cases("results"))
+def test_the_printed_tree_of_a_scenario_is_read_as_the_same_tree(
+    items: list[dict[str, object]], case: dict[str, Any]
+) -> None:
+    query = parse_query(case["query"])
+    assert parse_query(to_text(query)) == query
 
 
 @pytest.mark.parametrize(("items", "case"), _cases("error"))

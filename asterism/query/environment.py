@@ -1,0 +1,29 @@
+"""What expressions reach beyond their row: a user's functions, the clock, subqueries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from asterism.query import tree
+from asterism.query.functions.context import EvaluationContext
+from asterism.query.limits import RowMeter
+from asterism.query.scope import Row, Scope
+
+# A user's functions by name. Arguments and result are JSON values, or UNDEFINED.
+Udfs = Mapping[str, Callable[..., object]]
+# The results of a subquery for one row of the query around it.
+Results = Callable[[Row], Iterator[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    udfs: Udfs
+    # The time and chance; None where functions that need them are refused.
+    context: EvaluationContext | None
+    meter: RowMeter
+    compile_subquery: Callable[[tree.Query, Scope, Environment], Results]
+
+    def results_of(self, query: tree.Query, scope: Scope) -> Results:
+        """A subquery within `scope`, ready to run."""
+        return self.compile_subquery(query, scope, self)

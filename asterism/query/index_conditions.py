@@ -1,0 +1,245 @@
+"""What an index can use of a filter: conditions on paths of the item, joined by AND and OR.
+
+Every item that passes the filter meets the conditions; an item that meets them need not pass. So whoever finds items
+by an index checks the filter again on each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, cast
+
+from asterism.query import tree
+from asterism.query.expression_compiler import ExpressionCompiler, is_constant
+from asterism.query.partition_filter import PropertyPath, property_path
+from asterism.query.scope import Scope
+from asterism.query.semantics import is_primitive
+from asterism.query.tree import Expression
+from asterism.values.undefined import UNDEFINED
+
+Operator: TypeAlias = Literal["=", "<", "<=", ">", ">="]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The value at `path` compares so with a primitive; the orders hold only between values of one type."""
+
+    path: PropertyPath
+    operator: Operator
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """The value at `path` equals one of these primitives."""
+
+    path: PropertyPath
+    values: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """The value at `path` is a string that begins so, letters in their case."""
+
+    path: PropertyPath
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayHolds:
+    """The value at `path` is an array, and this primitive is an element of it."""
+
+    path: PropertyPath
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Defined:
+    """There is a value at `path`."""
+
+    path: PropertyPath
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Everything:
+    """Nothing is known: any item may pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """No item passes."""
+
+
+Condition: TypeAlias = Comparison | OneOf | Prefix | ArrayHolds | Defined | AllOf | AnyOf | Everything | Nothing
+
+_EVERYTHING: Final = Everything()
+_NOTHING: Final = Nothing()
+_MIRRORED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+# Tests that are false of what is undefined.
+_TYPE_TEST_NAMES = """
+    IS_ARRAY IS_BOOL IS_DEFINED IS_FINITE_NUMBER IS_INTEGER IS_NUMBER IS_OBJECT IS_PRIMITIVE IS_STRING
+"""
+_TYPE_TESTS: Final = frozenset(_TYPE_TEST_NAMES.split())
+
+
+def index_conditions(where: Expression | None, scope: Scope) -> Condition:
+    return _EVERYTHING if where is None else _Reader(scope).condition(where)
+
+
+class _Reader:
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._compiler = ExpressionCompiler(scope)
+
+    def condition(self, node: Expression) -> Condition:
+        if is_constant(node):
+            return _EVERYTHING if self._constant(node) is True else _NOTHING
+        match node:
+            case tree.And(operands=operands):
+                return _all([self.condition(operand) for operand in operands])
+            case tree.Or(operands=operands):
+                return _any([self.condition(operand) for operand in operands])
+            case tree.Path():
+                return self._compared(node, "=", True)
+            case tree.Unary(operator="NOT", operand=tree.Path() as path):
+                return self._compared(path, "=", False)
+            case tree.Unary(operator="NOT", operand=tree.Unary(operator="NOT", operand=operand)):
+                return self.condition(operand)
+            case tree.Binary():
+                return self._binary(node)
+            case tree.In(needle=tree.Path() as path):
+                return self._in(node, path)
+            case tree.Between(value=tree.Path() as path):
+                return self._between(node, path)
+            case tree.Like(value=tree.Path() as path):
+                return self._like(node, path)
+            case tree.Call(arguments=(tree.Path() as path, *_), is_udf=False):
+                return self._call(node, path)
+            case _:
+                return _EVERYTHING
+
+    # --- operators --------------------------------------------------------------------------------------------------
+
+    def _binary(self, node: tree.Binary) -> Condition:
+        operator = node.operator
+        for tested, other, symbol in (
+            (node.left, node.right, operator),
+            (node.right, node.left, _MIRRORED.get(operator, operator)),
+        ):
+            if not is_constant(other):
+                continue
+            constant = self._constant(other)
+            if operator == "=" and constant is True:
+                return self.condition(tested)
+            if isinstance(tested, tree.Path) and symbol in _MIRRORED:
+                return self._compared(tested, cast(Operator, symbol), constant)
+            if isinstance(tested, tree.Path) and symbol == "!=":
+                return self._defined(tested)
+        return _EVERYTHING
+
+    def _compared(self, path: tree.Path, operator: Operator, constant: object) -> Condition:
+        place = self._place(path)
+        if constant is UNDEFINED or (operator != "=" and not is_primitive(constant)):
+            return _NOTHING
+        if place is None:
+            return _EVERYTHING
+        return Comparison(place, operator, constant) if is_primitive(constant) else Defined(place)
+
+    def _in(self, node: tree.In, path: tree.Path) -> Condition:
+        place = self._place(path)
+        if place is None:
+            return _EVERYTHING
+        if node.negated or not all(map(is_constant, node.haystack)):
+            return Defined(place)
+        values = [value for straw in node.haystack if (value := self._constant(straw)) is not UNDEFINED]
+        if not values:
+            return _NOTHING
+        return OneOf(place, tuple(values)) if all(map(is_primitive, values)) else Defined(place)
+
+    def _between(self, node: tree.Between, path: tree.Path) -> Condition:
+        if node.negated:
+            return self._defined(path)
+        bounds: list[tuple[Operator, Expression]] = [(">=", node.low), ("<=", node.high)]
+        found = [self._compared(path, symbol, self._constant(bound)) for symbol, bound in bounds if is_constant(bound)]
+        return _all([self._defined(path), *found]) if len(found) < len(bounds) else _all(found)
+
+    def _like(self, node: tree.Like, path: tree.Path) -> Condition:
+        place = self._place(path)
+        if place is None:
+            return _EVERYTHING
+        pattern = self._constant(node.pattern) if is_constant(node.pattern) else None
+        if node.negated or not isinstance(pattern, str):
+            return Defined(place)
+        return Prefix(place, _literal_prefix(pattern, node.escape))
+
+    # --- functions --------------------------------------------------------------------------------------------------
+
+    def _call(self, node: tree.Call, path: tree.Path) -> Condition:
+        place = self._place(path)
+        if place is None or (node.name not in _TYPE_TESTS and node.name not in _FUNCTIONS_READ):
+            return _EVERYTHING
+        if node.name == "IS_NULL":
+            return Comparison(place, "=", None)
+        if node.name in _TYPE_TESTS or len(node.arguments) < 2 or not all(map(is_constant, node.arguments[1:])):
+            return Defined(place)
+        value, *switch = (self._constant(argument) for argument in node.arguments[1:])
+        # The third argument makes the test a looser one: letters of any case, a part of an object.
+        is_exact = not switch or switch == [False]
+        if node.name == "STARTSWITH" and is_exact and isinstance(value, str):
+            return Prefix(place, value)
+        if node.name == "ARRAY_CONTAINS" and is_exact and is_primitive(value):
+            return ArrayHolds(place, value)
+        return Defined(place)
+
+    # --- parts ------------------------------------------------------------------------------------------------------
+
+    def _defined(self, path: tree.Path) -> Condition:
+        place = self._place(path)
+        return _EVERYTHING if place is None else Defined(place)
+
+    def _place(self, path: tree.Path) -> PropertyPath | None:
+        return property_path(self._scope, path)
+
+    def _constant(self, node: Expression) -> object:
+        return self._compiler.constant(node)
+
+
+_FUNCTIONS_READ: Final = frozenset({"IS_NULL", "STARTSWITH", "ARRAY_CONTAINS"})
+
+
+def _all(conditions: list[Condition]) -> Condition:
+    if _NOTHING in conditions:
+        return _NOTHING
+    telling = [condition for condition in conditions if condition != _EVERYTHING]
+    flat = [part for one in telling for part in (one.conditions if isinstance(one, AllOf) else (one,))]
+    return AllOf(tuple(flat)) if len(flat) > 1 else (flat[0] if flat else _EVERYTHING)
+
+
+def _any(conditions: list[Condition]) -> Condition:
+    if _EVERYTHING in conditions:
+        return _EVERYTHING
+    possible = [condition for condition in conditions if condition != _NOTHING]
+    flat = [part for one in possible for part in (one.conditions if isinstance(one, AnyOf) else (one,))]
+    return AnyOf(tuple(flat)) if len(flat) > 1 else (flat[0] if flat else _NOTHING)
+
+
+def _literal_prefix(pattern: str, escape: str | None) -> str:
+    """The text with which every string begins that fits a LIKE pattern."""
+    prefix = []
+    position = 0
+    while position < len(pattern) and pattern[position] not in "%_[":
+        if pattern[position] == escape:
+            break
+        prefix.append(pattern[position])
+        position += 1
+    return "".join(prefix)

@@ -1,0 +1,205 @@
+"""One query or subquery, compiled: rows, filter, groups or order, projection, and the window of results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from asterism.errors import MalformedQuery
+from asterism.query import tree
+from asterism.query.environment import Environment
+from asterism.query.expression_compiler import ExpressionCompiler, object_maker
+from asterism.query.grouping import GroupCompiler, Grouping, has_aggregates
+from asterism.query.limits import RowMeter
+from asterism.query.path_access import Evaluator, path_reader
+from asterism.query.scope import Row, Scope
+from asterism.query.sources import Sources, compile_from
+from asterism.query.unsupported import refuse_clauses_not_run
+from asterism.query.window import Window, window_of
+from asterism.values.undefined import UNDEFINED
+
+_STAR_WITH_SEVERAL_INPUTS = "SC2040"
+
+
+class Kind(Enum):
+    """What must be known before the first result: nothing, the results so far, or all rows."""
+
+    STREAMING = "streaming"
+    DISTINCT = "distinct"
+    ORDERED = "ordered"
+    AGGREGATE = "aggregate"
+    GROUPED = "grouped"
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKey:
+    evaluate: Evaluator
+    descending: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    kind: Kind
+    sources: Sources
+    # Whether a row passes the filter, its root in place; of a plain query the row is the item.
+    matches: Callable[[Row], bool]
+    # The result of a row; with a grouping, of a group's row. UNDEFINED is no result at all.
+    project: Evaluator
+    # The order of rows, without GROUP BY. (Aggregates of all rows have no order, but leave out rows that have no place
+    # in it.)
+    order: tuple[OrderKey, ...]
+    group_order: tuple[OrderKey, ...]
+    grouping: Grouping | None
+    is_distinct: bool
+    window: Window
+    meter: RowMeter
+
+    def matching_rows(self, around: Row) -> Iterator[Row]:
+        """The rows of one item (or of one row around a subquery) that pass the filter; use each before the next."""
+        make_rows = self.sources.make_rows
+        return filter(self.matches, (around,) if make_rows is None else make_rows(around))
+
+    def row_results(self, around: Row) -> Iterator[object]:
+        """What each row gives by itself: before DISTINCT, order, groups and window."""
+        project = self.project
+        return (result for row in self.matching_rows(around) if (result := project(row)) is not UNDEFINED)
+
+    def places_undefined(self, include_undefined: bool | None) -> bool:
+        """Whether rows without a value to order by are among the results.
+
+        The service leaves them out of an order by one path unless that path is indexed by name; an order by several
+        needs an index of exactly these paths, and so always has them. None asks for that rule.
+        """
+        return len(self.order) != 1 if include_undefined is None else include_undefined
+
+
+def compile_pipeline(query: tree.Query, scope: Scope, environment: Environment) -> Pipeline:
+    """`scope` is that of the rows given to the pipeline; see `compile_from`."""
+    refuse_clauses_not_run(query)
+    sources = compile_from(query.from_clause, scope, environment)
+    _check_star(query, sources)
+    rows = ExpressionCompiler(sources.scope, environment)
+    matches = _filter(query.where, sources, rows)
+    is_grouped = query.group_by is not None or has_aggregates(query)
+    order: tuple[OrderKey, ...] = ()
+    group_order: tuple[OrderKey, ...] = ()
+    grouping = None
+    if is_grouped:
+        project, group_order, grouping = _over_groups(query, rows, sources.scope, environment)
+    else:
+        project = _projection(query.select.selection, sources, rows)
+    if query.order_by is not None and query.group_by is None:
+        items = query.order_by.items
+        order = tuple(OrderKey(rows.compile(item.expression), item.descending) for item in items)
+    return Pipeline(
+        kind=_kind(query, is_grouped=is_grouped),
+        sources=sources,
+        matches=matches,
+        project=project,
+        order=order,
+        group_order=group_order,
+        grouping=grouping,
+        is_distinct=query.select.distinct,
+        window=window_of(query, sources.scope),
+        meter=environment.meter,
+    )
+
+
+def _kind(query: tree.Query, *, is_grouped: bool) -> Kind:
+    if query.group_by is not None:
+        return Kind.GROUPED
+    if is_grouped:
+        return Kind.AGGREGATE
+    if query.order_by is not None:
+        return Kind.ORDERED
+    return Kind.DISTINCT if query.select.distinct else Kind.STREAMING
+
+
+def _check_star(query: tree.Query, sources: Sources) -> None:
+    selection = query.select.selection
+    if isinstance(selection, tree.SelectStar) and sources.star is None:
+        reason = "'SELECT *' is only valid with a single input set."
+        raise MalformedQuery(_STAR_WITH_SEVERAL_INPUTS, reason, selection.span.start, selection.span.end)
+
+
+def _filter(where: tree.Expression | None, sources: Sources, rows: ExpressionCompiler) -> Callable[[Row], bool]:
+    root = sources.root
+    if where is None and not root:
+        return lambda _row: True
+    if where is None:
+        read_root = path_reader(root)
+        return lambda row: read_root(row) is not UNDEFINED
+    condition = rows.compile(where)
+    if not root:
+        return lambda row: condition(row) is True
+    read = path_reader(root)
+    return lambda row: read(row) is not UNDEFINED and condition(row) is True
+
+
+# --- projection -----------------------------------------------------------------------------------------------------
+
+
+def _projection(selection: tree.Selection, sources: Sources, rows: ExpressionCompiler) -> Evaluator:
+    if isinstance(selection, tree.SelectStar):
+        return path_reader(sources.star or ())
+    return _selected(selection, rows.compile)
+
+
+def _selected(
+    selection: tree.SelectValue | tree.SelectList, compile_expression: Callable[[tree.Expression], Evaluator]
+) -> Evaluator:
+    if isinstance(selection, tree.SelectValue):
+        return compile_expression(selection.expression)
+    names = names_of_select_items(selection.items)
+    values = [compile_expression(item.expression) for item in selection.items]
+    return object_maker(list(zip(names, values, strict=True)))
+
+
+def _over_groups(
+    query: tree.Query, rows: ExpressionCompiler, scope: Scope, environment: Environment
+) -> tuple[Evaluator, tuple[OrderKey, ...], Grouping]:
+    """The projection of groups, their order, and how rows become groups."""
+    groups = GroupCompiler(query, rows, scope)
+    selection = _rewritten(query.select.selection, groups)
+    items = query.order_by.items if query.order_by and query.group_by else ()
+    order = [(groups.rewrite(item.expression), item.descending) for item in items]
+    over_groups = ExpressionCompiler(groups.scope_of_groups(), environment)
+    return (
+        _selected(selection, over_groups.compile),
+        tuple(OrderKey(over_groups.compile(node), descending) for node, descending in order),
+        groups.grouping(),
+    )
+
+
+def _rewritten(selection: tree.Selection, groups: GroupCompiler) -> tree.SelectValue | tree.SelectList:
+    if isinstance(selection, tree.SelectValue):
+        return replace(selection, expression=groups.rewrite(selection.expression))
+    # A star has no aggregates, and is refused with GROUP BY.
+    assert isinstance(selection, tree.SelectList)
+    names = names_of_select_items(selection.items)
+    items = [
+        tree.SelectItem(groups.rewrite(item.expression), name, span=item.span)
+        for name, item in zip(names, selection.items, strict=True)
+    ]
+    return tree.SelectList(tuple(items), span=selection.span)
+
+
+def names_of_select_items(items: tuple[tree.SelectItem, ...]) -> list[str]:
+    """The property each item becomes: its alias, the last name of its path, or $1, $2 … in order."""
+    names = []
+    unnamed_count = 0
+    for item in items:
+        name = item.alias or _own_name(item.expression)
+        if name is None:
+            unnamed_count += 1
+            name = f"${unnamed_count}"
+        names.append(name)
+    return names
+
+
+def _own_name(expression: tree.Expression) -> str | None:
+    if not isinstance(expression, tree.Path):
+        return None
+    last = (expression.alias, *expression.steps)[-1]
+    return last if isinstance(last, str) else None

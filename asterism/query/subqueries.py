@@ -1,0 +1,70 @@
+"""Subqueries as expressions: what each kind makes of the results that a subquery has for a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from asterism.errors import MalformedQuery
+from asterism.query import tree
+from asterism.query.environment import Environment
+from asterism.query.path_access import Evaluator
+from asterism.query.scope import Scope
+from asterism.query.token_stream import SYNTAX_ERROR
+from asterism.query.tree import Span, SubqueryKind
+from asterism.values.undefined import UNDEFINED
+
+
+def compile_subquery_expression(node: tree.Subquery, scope: Scope, environment: Environment) -> Evaluator:
+    if node.kind is SubqueryKind.ALL:
+        return _all(node, scope, environment)
+    results = environment.results_of(node.query, scope)
+    if node.kind is SubqueryKind.SCALAR:
+        span = node.span
+        return lambda row: _only(results(row), span)
+    reduce_results = _REDUCTIONS[node.kind]
+    return lambda row: reduce_results(results(row))
+
+
+def _all(node: tree.Subquery, scope: Scope, environment: Environment) -> Evaluator:
+    """True when the subquery has nothing to say of rows whose filter is false; rows where it is undefined pass."""
+    where = node.query.where
+    if where is None:
+        # Compiled for the errors in it.
+        environment.results_of(node.query, scope)
+        return lambda _row: True
+    failing = replace(node.query, where=tree.Unary("NOT", where, span=where.span))
+    results = environment.results_of(failing, scope)
+    return lambda row: next(results(row), UNDEFINED) is UNDEFINED
+
+
+def _only(results: Iterator[object], span: Span) -> object:
+    found = next(results, UNDEFINED)
+    if next(results, UNDEFINED) is not UNDEFINED:
+        reason = "The cardinality of a scalar subquery result set cannot be greater than one."
+        raise MalformedQuery(SYNTAX_ERROR, reason, span.start, span.end)
+    return found
+
+
+def _last(results: Iterator[object]) -> object:
+    found: object = UNDEFINED
+    for found in results:  # noqa: B007 - the last one is what is wanted
+        pass
+    return found
+
+
+def _first(results: Iterator[object]) -> object:
+    return next(results, UNDEFINED)
+
+
+def _exists(results: Iterator[object]) -> object:
+    return next(results, UNDEFINED) is not UNDEFINED
+
+
+_REDUCTIONS: Final[dict[SubqueryKind, Callable[[Iterator[object]], object]]] = {
+    SubqueryKind.EXISTS: _exists,
+    SubqueryKind.ARRAY: list,
+    SubqueryKind.FIRST: _first,
+    SubqueryKind.LAST: _last,
+}
