@@ -170,6 +170,10 @@ class Container:
 
         return await self._until_settled(attempt)
 
+    @property
+    def rules(self) -> IndexingRules:
+        return self._rules
+
     # --- scopes -----------------------------------------------------------------------------------------------------
 
     def logical_scope(self, key: PartitionKey) -> Scope:

@@ -2,7 +2,11 @@
 
 A term is (path token, value bytes): where in an item a scalar stands, and the scalar as sortable bytes. The element of
 an array stands at the path of the array plus `[]`, whatever its position, so arrays can give the same term twice; it
-is kept once. Strings are cut to `VALUE_BYTES_MAX`: who finds an item by a cut term looks at the item again.
+is kept once. Strings are cut to `VALUE_BYTES_MAX`: who finds an item by a cut term looks at the item again. Arrays and
+objects have a term too, which says of them only that they are there.
+
+A composite index has one term per item: the encodings of its paths, one after the other, those that descend with every
+bit turned round, so that bytes sort as the index does.
 
 Of the policy's paths the most precise one that covers a scalar decides: a longer path over a shorter one, and at the
 same place `/?` (this scalar) over `/*` (this and all below it).
@@ -17,11 +21,18 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from asterism.errors import MalformedRequest
-from asterism.values.key_bytes import encode
+from asterism.values.key_bytes import TAG_ARRAY, TAG_OBJECT, encode
+from asterism.values.undefined import UNDEFINED
 
 # With the partition's prefix, the path token and the item's place this stays below the store's 511 bytes for a key.
 VALUE_BYTES_MAX = 200
 PATH_TOKEN_BYTES = 8
+# All of a composite index's paths together.
+COMPOSITE_BYTES_MAX = 400
+# What stands for any array and any object in a term.
+ARRAY_VALUE = bytes([TAG_ARRAY])
+OBJECT_VALUE = bytes([TAG_OBJECT])
+_TURNED = bytes(255 - byte for byte in range(256))
 # Paths whose verdict and token are remembered per container, about 300 bytes each. Items with made-up property names
 # (a guid as a name, say) must not fill the memory: beyond this, paths are worked out anew each time.
 REMEMBERED_PATHS_MAX = 20_000
@@ -170,13 +181,54 @@ class _Place:
         return _Place(_child_token(self.token, segment), rule=rule, inherited=self.verdict)
 
 
+@dataclass(frozen=True, slots=True)
+class CompositeIndex:
+    """An order by several paths, each rising or falling, that the container keeps ready."""
+
+    token: bytes
+    paths: tuple[tuple[tuple[str, ...], bool], ...]
+
+    @property
+    def component_bytes_max(self) -> int:
+        return COMPOSITE_BYTES_MAX // len(self.paths)
+
+    def term(self, item: Mapping[str, Any]) -> Term:
+        return self.token, self.encode([_value_at(item, names) for names, _ in self.paths])
+
+    def encode(self, values: Sequence[object]) -> bytes:
+        parts = []
+        for value, (_, descending) in zip(values, self.paths, strict=True):
+            encoded = encode(value, bytes_max=self.component_bytes_max)
+            parts.append(encoded.translate(_TURNED) if descending else encoded)
+        return b"".join(parts)
+
+
+def composite_index(told: Sequence[Mapping[str, Any]]) -> CompositeIndex:
+    paths = []
+    for entry in told:
+        names = tuple(segment for segment in parse_property_path(entry["path"]) if isinstance(segment, str))
+        paths.append((names, str(entry.get("order", "ascending")).lower() == "descending"))
+    token = path_token([f"{'-' if descending else '+'}/{'/'.join(names)}" for names, descending in paths])
+    return CompositeIndex(token, tuple(paths))
+
+
+def _value_at(item: Mapping[str, Any], names: tuple[str, ...]) -> object:
+    value: object = item
+    for name in names:
+        if not isinstance(value, dict):
+            return UNDEFINED
+        value = value.get(name, UNDEFINED)
+    return value
+
+
 class IndexingRules:
     """A container's indexing policy, compiled; made once and asked for every write."""
 
-    __slots__ = ("_enabled", "_remembered_paths_left", "_root")
+    __slots__ = ("_enabled", "_remembered_paths_left", "_root", "composites")
 
-    def __init__(self, rules: _Rule | None) -> None:
+    def __init__(self, rules: _Rule | None, composites: tuple[CompositeIndex, ...] = ()) -> None:
         self._enabled = rules is not None
+        self.composites = composites
         self._root = _Place(_ROOT_TOKEN, rule=rules, inherited=False)
         self._remembered_paths_left = REMEMBERED_PATHS_MAX
 
@@ -199,7 +251,7 @@ class IndexingRules:
         # The service finds items by id, and changes by time, under every policy but "none".
         for name in ("id", "_ts"):
             root.at((name,)).scalar = True
-        return cls(root)
+        return cls(root, tuple(map(composite_index, indexing_policy.get("compositeIndexes") or ())))
 
     @property
     def enabled(self) -> bool:
@@ -210,7 +262,9 @@ class IndexingRules:
         """The index terms of `item`, each once."""
         terms: list[Term] = []
         if self._enabled and self._add_object(self._root, item, terms):
-            return list(dict.fromkeys(terms))
+            terms = list(dict.fromkeys(terms))
+        if self._enabled and self.composites:
+            terms += [composite.term(item) for composite in self.composites]
         return terms
 
     def count(self, item: Mapping[str, Any]) -> int:
@@ -234,9 +288,13 @@ class IndexingRules:
             child = below.get(name) or self._remember(place, name)
             kind = type(value)
             if kind is dict:
+                if child.indexed:
+                    terms.append((child.token, OBJECT_VALUE))
                 if child.walked and self._add_object(child, value, terms):
                     met_array = True
             elif kind is list:
+                if child.indexed:
+                    terms.append((child.token, ARRAY_VALUE))
                 if child.walked:
                     met_array = True
                     self._add_array(child, value, terms)
@@ -250,9 +308,13 @@ class IndexingRules:
         for value in elements:
             kind = type(value)
             if kind is dict:
+                if child.indexed:
+                    terms.append((child.token, OBJECT_VALUE))
                 if child.walked:
                     self._add_object(child, value, terms)
             elif kind is list:
+                if child.indexed:
+                    terms.append((child.token, ARRAY_VALUE))
                 if child.walked:
                     self._add_array(child, value, terms)
             elif child.indexed:

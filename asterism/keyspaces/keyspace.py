@@ -65,6 +65,15 @@ class Keyspace:
         if self.deleted:
             raise OwnerNotFound(kind="container", name=seen.name)
 
+    def owe(self, partition: PartitionRange, request_units: float, effective_key: bytes) -> None:
+        """Takes the cost of work that was admitted already and turned out longer: the next request waits for it."""
+        bucket = self.buckets.get(partition.id)
+        if bucket is not None:
+            bucket.spend(request_units, now=self._monotonic_seconds())
+        usage = self.usage.setdefault(partition.id, PartitionUsage())
+        usage.request_units += request_units
+        usage.hottest.add(effective_key, request_units)
+
     def spend(self, partition: PartitionRange, request_units: float, effective_key: bytes) -> None:
         """Takes a request's cost from its partition's budget, or raises RequestRateTooLarge (spec C11)."""
         range_id = partition.id

@@ -54,11 +54,14 @@ class Owner:
         *,
         limit: int,
         bytes_max: int,
+        reverse: bool = False,
     ) -> ScanPage | None:
         """A page of a partition found in the record `seen`; None when another map is in force by now and the caller
         must look for its place there."""
         try:
-            return await self._engine.scan(partition.partition, partition.epoch, span, limit=limit, bytes_max=bytes_max)
+            return await self._engine.scan(
+                partition.partition, partition.epoch, span, reverse=reverse, limit=limit, bytes_max=bytes_max
+            )
         except (EpochFenced, PartitionUnknown):
             await keyspace.wait_for_another_map(seen)
             return None

@@ -60,3 +60,26 @@ async def logical_partitions(
         at = page.entries[-1][0] + b"\x00"
         # A read of the embedded store never suspends; between two pages other requests have their turn.
         await asyncio.sleep(0)
+
+
+async def items_between(owner: Owner, keyspace: Keyspace, start: bytes, end: bytes) -> int:
+    """How many items an interval of the hash line holds, without looking at them."""
+    total, at = 0, start
+    while at < end:
+        record = keyspace.record
+        partition = record.map.find(at)
+        if at <= partition.range.start and partition.range.end <= end:
+            size = await partition_size(owner, keyspace, partition)
+            if keyspace.record is record:
+                total += size.items
+                at = partition.range.end
+            continue
+        stop = min(end, partition.range.end)
+        span = Span(LOGICAL_SIZES + at, LOGICAL_SIZES + stop)
+        page = await owner.scan(keyspace, record, partition, span, limit=_PAGE_ENTRIES, bytes_max=_PAGE_BYTES)
+        if page is None:
+            continue
+        total += sum(size_from(stored).items for _, stored in page.entries)
+        at = page.entries[-1][0][1:] + b"\x00" if page.more else stop
+        await asyncio.sleep(0)
+    return total

@@ -54,9 +54,16 @@ class CompiledQuery:
     order_by: tuple[OrderKey, ...]
     # The same as paths of the item with whether they descend; None if one is something else, or there is no order.
     order_paths: tuple[tuple[PropertyPath, bool], ...] | None
+    # Whether all it asks is how many items there are, so that statistics can answer.
+    counts_items: bool
     _pipeline: Pipeline = field(repr=False)
     _partition_filter: PartitionFilter = field(repr=False)
     _where: tree.Expression | None = field(repr=False)
+
+    @property
+    def aggregate_columns(self) -> int:
+        """How many aggregates the query has."""
+        return 0 if self._pipeline.grouping is None else len(self._pipeline.grouping.columns)
 
     @property
     def needs_all_items(self) -> bool:
@@ -135,6 +142,7 @@ def compile_query(
         limit=window.limit,
         order_by=pipeline.order,
         order_paths=_order_paths(query, sources.scope),
+        counts_items=_counts_items(query),
         _pipeline=pipeline,
         _partition_filter=PartitionFilter(query.where, sources.scope),
         _where=query.where,
@@ -161,6 +169,20 @@ def _plain_steps(
         return next(pipeline.row_results(item), UNDEFINED)
 
     return matches, project
+
+
+def _counts_items(query: tree.Query) -> bool:
+    clause = query.from_clause
+    if clause is None or clause.joins or query.where is not None or query.group_by is not None:
+        return False
+    collection = clause.source.collection
+    if clause.source.is_iterator or not isinstance(collection, tree.Path) or collection.steps:
+        return False
+    selected = list(tree.descendants(query.select))
+    calls = [node for node in selected if isinstance(node, tree.Call)]
+    if not calls or any(isinstance(node, tree.Path | tree.Subquery) for node in selected):
+        return False
+    return all(call.name == "COUNT" and isinstance(call.arguments[0], tree.Literal) for call in calls)
 
 
 def _order_paths(query: tree.Query, scope: Scope) -> tuple[tuple[PropertyPath, bool], ...] | None:

@@ -1,60 +1,67 @@
 """Running a compiled query over a container, one page at a time.
 
-A page ends when it is full or when it has worked long enough; its position is a place on the hash line, so the next
-page finds its way whatever was split or restarted meanwhile.
+Three ways, by what the query needs to know before its first result: nothing (`_stream`), the order of an index
+(`_in_order`), or all items (`_collect`). Each reads through an index when one names few items, and all items of its
+scope, in slices, when none does; the filter is always checked on the item itself.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import cast
 
-from asterism.documents.answers import Scope, Stopped
+from asterism.documents.answers import Scope
 from asterism.documents.container import Container
-from asterism.documents.pages import Slice, scan_items
-from asterism.errors import RequestRateTooLarge
+from asterism.documents.index_reader import MapChanged, PartitionReader
+from asterism.documents.item_record import StoredItem, unpack_item
+from asterism.errors import MalformedRequest
+from asterism.keyspaces.layout import ITEMS
 from asterism.keyspaces.owner import Owner
-from asterism.limits import PAGE_BYTES_MAX
-from asterism.partitioning.partition_key import PartitionKey, PartitionKeyKind
+from asterism.keyspaces.statistics import items_between
+from asterism.partitioning.key_range import KeyRange
+from asterism.partitioning.partition_key import PartitionKey
 from asterism.partitioning.partition_map import PartitionRange
+from asterism.query.candidates import CANDIDATES_MAX, find_candidates
 from asterism.query.compile import CompiledQuery, Item
-from asterism.throughput import charge
-from asterism.values.json_text import dumps, loads
+from asterism.query.continuation import BEGINNING, Continuation
+from asterism.query.index_order import FoundEntry, ordered_entries
+from asterism.query.index_plan import Access, IndexOrder, access_for, order_for
+from asterism.query.pipeline import Kind
+from asterism.query.work import Work
+from asterism.storage.contract import Span
+from asterism.values.json_text import loads
 from asterism.values.undefined import UNDEFINED
 
 # A page that finds little in much data answers with what it has after this long, and the client asks on.
 PAGE_SECONDS_MAX = 1.0
+# One slice of a scan holds the event loop for about a millisecond.
+SLICE_ENTRIES = 128
+SLICE_BYTES = 256 * 1024
+# With at most this many candidates, sorting them is cheaper than following an index through items that do not match.
+SORTED_CANDIDATES_MAX = 1_000
+
+# What is known of an item besides its JSON: computed properties, say.
+Prepare = Callable[[bytes], Item]
 
 
 @dataclass(frozen=True, slots=True)
 class QueryPage:
-    """Results as JSON texts. `position` is where the next page begins; None only at the end of the data."""
+    """Results as JSON texts. `continuation` is absent only at the end of the data."""
 
     results: list[bytes]
-    position: bytes | None
-    stopped: Stopped
+    continuation: Continuation | None
     charge: float
     # The last partition read, for the response's headers.
     range_id: int
     lsn: int
-    items_loaded: int = 0
-    bytes_loaded: int = 0
-    bytes_returned: int = 0
-
-
-@dataclass(slots=True)
-class _Work:
-    """What a page has collected so far."""
-
-    items_max: int
-    # The last partition read.
-    partition: PartitionRange
-    results: list[bytes] = field(default_factory=list)
-    bytes_returned: int = 0
-    items_loaded: int = 0
-    bytes_loaded: int = 0
-    charge: float = 0.0
+    items_loaded: int
+    bytes_loaded: int
+    bytes_returned: int
+    index_lookups: int
+    indexes_used: tuple[str, ...]
+    ranges_read: tuple[int, ...]
 
 
 def scopes_of(container: Container, query: CompiledQuery, scope: Scope) -> list[Scope]:
@@ -75,10 +82,6 @@ def pinned_keys(container: Container, query: CompiledQuery) -> list[PartitionKey
     keys = query.pinned_partition_keys(definition.segments)
     if keys is None or not all(_is_key(key) for key in keys):
         return None
-    # A component that is absent may have been stored as a null by a client, and the other way round, so a
-    # hierarchical key with such a component is looked for everywhere.
-    if definition.kind is PartitionKeyKind.MULTI_HASH and any(None in key or UNDEFINED in key for key in keys):
-        return None
     return [cast(PartitionKey, key) for key in keys]
 
 
@@ -92,112 +95,314 @@ async def run_page(
     query: CompiledQuery,
     scopes: Sequence[Scope],
     *,
-    position: bytes | None,
+    continuation: Continuation = BEGINNING,
     items_max: int,
     monotonic_seconds: Callable[[], float],
+    prepare: Prepare | None = None,
 ) -> QueryPage:
     """The next page of a query over `scopes`, which are in order and do not overlap."""
-    partition_map = container.keyspace.record.map
-    start = scopes[0].start if scopes else b""
-    work = _Work(items_max, partition_map.find(start if position is None else max(position, start)))
-    stopped_at: tuple[bytes, Stopped] | None = None
-    if query.reads_items:
-        finish_at = monotonic_seconds() + PAGE_SECONDS_MAX
-        for scope in scopes:
-            if position is not None and scope.end <= position:
-                continue
-            pieces = scan_items(owner, container, scope, position=position)
-            stopped_at = await _read_scope(work, container, query, scope, pieces, monotonic_seconds, finish_at)
-            if stopped_at is not None:
-                break
-    elif query.matches({}):
-        _add_result(work, query.project({}))
-    if work.charge == 0.0:
-        _pay(work, container, start)
-    next_position, stopped = stopped_at or (None, Stopped.END_OF_DATA)
+    start = continuation.place or (scopes[0].start if scopes else b"")
+    finish_at = monotonic_seconds() + PAGE_SECONDS_MAX
+    partition = container.keyspace.record.map.find(start)
+    work = Work(container, items_max, finish_at, monotonic_seconds, partition)
+    run = _Run(owner, container, query, list(scopes), work, prepare or _parse)
+    rest = await run.page(continuation)
+    if not work.charge:
+        work.pay(start)
     _, lsn, _ = await owner.read(container.keyspace, work.partition.range.start, ())
     return QueryPage(
-        work.results,
-        next_position,
-        stopped,
-        round(work.charge, 2),
-        work.partition.id,
-        lsn,
-        work.items_loaded,
-        work.bytes_loaded,
-        work.bytes_returned,
+        results=work.results,
+        continuation=rest,
+        charge=round(work.charge, 2),
+        range_id=work.partition.id,
+        lsn=lsn,
+        items_loaded=work.items_loaded,
+        bytes_loaded=work.bytes_loaded,
+        bytes_returned=work.bytes_returned,
+        index_lookups=work.index_lookups,
+        indexes_used=tuple(sorted(work.indexes_used)),
+        ranges_read=tuple(sorted(work.ranges_read)),
     )
 
 
-async def _read_scope(
-    work: _Work,
-    container: Container,
-    query: CompiledQuery,
-    scope: Scope,
-    pieces: AsyncIterator[Slice],
-    monotonic_seconds: Callable[[], float],
-    finish_at: float,
-) -> tuple[bytes, Stopped] | None:
-    """Works through a scope; says where and why the page ended, if it did before the scope's end."""
-    async for piece in pieces:
-        work.partition = piece.partition
-        stopped_at = _take(work, query, piece)
-        behind = piece.items[-1][0] + b"\x00" if piece.items else min(piece.partition.range.end, scope.end)
-        is_first_payment = work.charge == 0.0
-        try:
-            _pay(work, container, scope.start)
-        except RequestRateTooLarge:
-            # A page that was begun is finished with what it has; the next one is refused until the budget is back.
-            # To refuse this one would have the client ask for all of it again, and perhaps for ever.
-            if is_first_payment:
-                raise
-            return stopped_at or (behind, Stopped.BUDGET_SPENT)
-        if stopped_at is None and monotonic_seconds() >= finish_at:
-            stopped_at = (behind, Stopped.TIME)
-        if stopped_at is not None:
-            return stopped_at
-    return None
+def _parse(body: bytes) -> Item:
+    return cast(Item, loads(body))
 
 
-def _pay(work: _Work, container: Container, effective_key: bytes) -> None:
-    """Takes what the work has cost since the last payment from the budget of the partition it was done in."""
-    due = _cost(work) - work.charge
-    container.keyspace.spend(work.partition, due, effective_key)
-    work.charge += due
+@dataclass(slots=True)
+class _Run:
+    """One page being made."""
 
+    owner: Owner
+    container: Container
+    query: CompiledQuery
+    scopes: list[Scope]
+    work: Work
+    prepare: Prepare
 
-def _take(work: _Work, query: CompiledQuery, piece: Slice) -> tuple[bytes, Stopped] | None:
-    """Adds what the query makes of a slice; says where and why it stopped, if it did."""
-    as_it_is = query.is_select_star and not query.has_filter
-    for place, body in piece.items:
-        if len(work.results) >= work.items_max:
-            return place, Stopped.ITEM_COUNT
-        if work.bytes_returned + len(body) > PAGE_BYTES_MAX and work.results:
-            return place, Stopped.PAGE_BYTES
-        work.items_loaded += 1
-        work.bytes_loaded += len(body)
-        if as_it_is:
-            work.results.append(body)
-            work.bytes_returned += len(body)
-            continue
-        item = cast(Item, loads(body))
-        if not query.matches(item):
-            continue
-        if query.is_select_star:
-            work.results.append(body)
-            work.bytes_returned += len(body)
+    async def page(self, continuation: Continuation) -> Continuation | None:
+        query, rules = self.query, self.container.rules
+        if not query.reads_items:
+            return self._answer_without_items(continuation)
+        access = access_for(query.index_conditions(), rules) if query.has_filter else None
+        if query.kind is Kind.STREAMING:
+            return await self._stream(continuation, access)
+        if query.kind is Kind.ORDERED and not query.is_distinct:
+            order = order_for(query.order_paths, rules)
+            self._check_composite(order)
+            if order is not None and not await self._has_few_candidates(access):
+                return await self._in_order(continuation, order)
+        return await self._collect(continuation, access)
+
+    def _answer_without_items(self, continuation: Continuation) -> Continuation | None:
+        collector = self.query.new_collector()
+        collector.feed({})
+        return self._answer_list(list(collector.results()), continuation)
+
+    def _check_composite(self, order: IndexOrder | None) -> None:
+        if order is None and len(self.query.order_by) > 1 and self.query.order_paths is not None:
+            raise MalformedRequest(
+                reason="The order by query does not have a corresponding composite index that it can be served from."
+            )
+
+    # --- results as they come ---------------------------------------------------------------------------------------
+
+    async def _stream(self, continuation: Continuation, access: Access | None) -> Continuation | None:
+        state = continuation
+        effective_key = self.scopes[0].start if self.scopes else b""
+        for scope in self.scopes:
+            if state.place is not None and scope.end <= state.place:
+                continue
+            async for reference, body in self._items(scope, state.place, access):
+                if self.work.is_full or self.work.is_out_of_time:
+                    self.work.pay(effective_key)
+                    return replace(state, place=reference)
+                if state.place != reference:
+                    state = replace(state, rows=0)
+                state, is_over = self._take(state, reference, body)
+                if is_over:
+                    self.work.pay(effective_key)
+                    return None
+                if state.rows:
+                    self.work.pay(effective_key)
+                    return state
+        return None
+
+    def _take(self, state: Continuation, reference: bytes, body: bytes) -> tuple[Continuation, bool]:
+        """Answers an item's rows; says whether the query is over. `rows` is set when the page is full before them."""
+        query, work = self.query, self.work
+        work.load(body)
+        if query.is_plain and query.is_select_star and not query.has_filter and not _has_window(query):
+            work.answer_text(body)
+            return state, False
+        item = self.prepare(body)
+        if query.is_plain and not _has_window(query):
+            if query.matches(item):
+                if query.is_select_star:
+                    work.answer_text(body)
+                elif (result := query.project(item)) is not UNDEFINED:
+                    work.answer(result)
+            return state, False
+        passed = state.rows
+        for number, result in enumerate(query.rows(item)):
+            if number < passed:
+                continue
+            if work.is_full:
+                return replace(state, place=reference, rows=number), False
+            state, is_over = self._count(state, result)
+            if is_over:
+                return state, True
+        return replace(state, rows=0), False
+
+    def _count(self, state: Continuation, result: object) -> tuple[Continuation, bool]:
+        """Answers a result or passes over it, as TOP and OFFSET LIMIT say; says whether it was the last."""
+        query = self.query
+        wanted = _results_max(query)
+        seen = state.skipped + state.returned
+        if wanted is not None and seen >= wanted:
+            return state, True
+        if seen < query.offset:
+            return replace(state, skipped=state.skipped + 1), False
+        self.work.answer(result)
+        return replace(state, returned=state.returned + 1), wanted is not None and seen + 1 >= wanted
+
+    # --- in the order of an index -----------------------------------------------------------------------------------
+
+    async def _in_order(self, continuation: Continuation, order: IndexOrder) -> Continuation | None:
+        work, state = self.work, continuation
+        work.indexes_used.add(order.path)
+        wanted = _results_max(self.query)
+        while True:
+            needed = work.items_max - len(work.results)
+            if wanted is not None:
+                needed = min(needed, wanted - state.skipped - state.returned)
+            if needed <= 0:
+                return None if wanted is not None and state.skipped + state.returned >= wanted else state
+            entries, is_last = await self._next_entries(state, order, needed)
+            for entry, stored in entries:
+                if work.is_full:
+                    return state
+                if stored is not None:
+                    work.load(stored.body)
+                    item = self.prepare(stored.body)
+                    for row in self.query.ordered_rows(item):
+                        state, is_over = self._count(state, row.result)
+                        if is_over:
+                            work.pay(entry.reference)
+                            return None
+                state = replace(state, entry=(entry.value, entry.number))
+            work.pay(entries[-1][0].reference if entries else b"")
+            if is_last:
+                return None
+            if work.is_out_of_time:
+                return state
+
+    async def _next_entries(self, state: Continuation, order: IndexOrder, count: int) -> tuple[list[FoundEntry], bool]:
+        """Some index entries in order over all partitions of the scopes, with their items (None where one is gone)."""
+        while True:
+            record = self.container.keyspace.record
+            readers = [PartitionReader(self.owner, self.container, record, one) for one in self._partitions()]
+            for reader in readers:
+                self.work.enter(reader.partition)
+            try:
+                found = await ordered_entries(readers, order, self.scopes, after=state.entry, count=min(count, 100))
+                self.work.index_lookups += sum(reader.index_lookups for reader in readers)
+                return found
+            except MapChanged:
+                continue
+
+    def _partitions(self) -> list[PartitionRange]:
+        ranges = self.container.keyspace.record.map
+        found: dict[int, PartitionRange] = {}
+        for scope in self.scopes:
+            for one in ranges.overlapping(KeyRange(scope.start, scope.end)):
+                found[one.id] = one
+        return list(found.values())
+
+    async def _has_few_candidates(self, access: Access | None) -> bool:
+        """Whether the filter leaves so few items that sorting them is the shorter way."""
+        if access is None:
+            return False
+        total = 0
+        for scope in self.scopes:
+            async for _, _, candidates in self._pieces(scope, None, access, most=SORTED_CANDIDATES_MAX):
+                if candidates is None:
+                    return False
+                total += len(candidates)
+                if total > SORTED_CANDIDATES_MAX:
+                    return False
+        return True
+
+    # --- when all items must be known -------------------------------------------------------------------------------
+
+    async def _collect(self, continuation: Continuation, access: Access | None) -> Continuation | None:
+        query = self.query
+        collector = query.new_collector()
+        if query.counts_items and query.kind is Kind.AGGREGATE:
+            count = 0
+            for scope in self.scopes:
+                count += await items_between(self.owner, self.container.keyspace, scope.start, scope.end)
+            for partition in self._partitions():
+                self.work.enter(partition)
+            collector.merge_state([((), [count] * query.aggregate_columns)])
         else:
-            _add_result(work, query.project(item))
-    return None
+            for scope in self.scopes:
+                async for reference, body in self._items(scope, None, access):
+                    self.work.load(body)
+                    collector.feed(self.prepare(body))
+                    if not self.work.items_loaded % 1000:
+                        self.work.pay(reference)
+                    if collector.is_full:
+                        break
+        if self.scopes:
+            self.work.pay(self.scopes[0].start)
+        return self._answer_list(list(collector.results()), continuation)
+
+    def _answer_list(self, results: list[object], continuation: Continuation) -> Continuation | None:
+        answered = continuation.returned
+        for result in results[answered:]:
+            if self.work.is_full:
+                return Continuation(returned=answered)
+            self.work.answer(result)
+            answered += 1
+        return None
+
+    # --- items ------------------------------------------------------------------------------------------------------
+
+    async def _items(
+        self, scope: Scope, place: bytes | None, access: Access | None
+    ) -> AsyncIterator[tuple[bytes, bytes]]:
+        """(reference, body) of every item of the scope that may match, in the order of the hash line."""
+        async for reader, part, candidates in self._pieces(scope, place, access):
+            if candidates is None:
+                async for found in self._scan(part):
+                    yield found
+            else:
+                for reference, stored in await self._load(reader, sorted(candidates)):
+                    yield reference, stored.body
+
+    async def _pieces(
+        self, scope: Scope, place: bytes | None, access: Access | None, *, most: int = CANDIDATES_MAX
+    ) -> AsyncIterator[tuple[PartitionReader, Scope, set[bytes] | None]]:
+        """The partitions of a scope from `place` on, each with its candidates; None for all of its items."""
+        keyspace = self.container.keyspace
+        at = scope.start if place is None else max(scope.start, place)
+        while at < scope.end:
+            record = keyspace.record
+            partition = record.map.find(at)
+            part = Scope(at, min(scope.end, partition.range.end))
+            reader = PartitionReader(self.owner, self.container, record, partition)
+            self.work.enter(partition)
+            candidates = None
+            if access is not None:
+                try:
+                    candidates = await find_candidates(reader, access, part, used=self.work.indexes_used, most=most)
+                except MapChanged:
+                    continue
+                self.work.index_lookups += reader.index_lookups
+            yield reader, part, candidates
+            at = part.end
+
+    async def _load(self, reader: PartitionReader, references: list[bytes]) -> list[tuple[bytes, StoredItem]]:
+        try:
+            return await reader.load(references)
+        except MapChanged:
+            # Split meanwhile: each item is still where its reference says, in whichever partition that is now.
+            found = []
+            for reference in references:
+                _, _, (stored,) = await self.owner.read(self.container.keyspace, reference, [ITEMS + reference])
+                if stored is not None:
+                    found.append((reference, unpack_item(stored)))
+            return found
+
+    async def _scan(self, part: Scope) -> AsyncIterator[tuple[bytes, bytes]]:
+        keyspace = self.container.keyspace
+        at = part.start
+        while at < part.end:
+            record = keyspace.record
+            partition = record.map.find(at)
+            end = min(part.end, partition.range.end)
+            page = await self.owner.scan(
+                keyspace,
+                record,
+                partition,
+                Span(ITEMS + at, ITEMS + end),
+                limit=SLICE_ENTRIES,
+                bytes_max=SLICE_BYTES,
+            )
+            if page is None:
+                continue
+            for key, stored in page.entries:
+                yield key[1:], unpack_item(stored).body
+            at = page.entries[-1][0][1:] + b"\x00" if page.more else end
+            await asyncio.sleep(0)
 
 
-def _add_result(work: _Work, result: object) -> None:
-    if result is UNDEFINED:
-        return
-    text = dumps(result)
-    work.results.append(text)
-    work.bytes_returned += len(text)
+def _has_window(query: CompiledQuery) -> bool:
+    return query.top is not None or query.limit is not None or query.offset > 0
 
 
-def _cost(work: _Work) -> float:
-    return charge.query(0, work.items_loaded, work.bytes_loaded, len(work.results), work.bytes_returned)
+def _results_max(query: CompiledQuery) -> int | None:
+    """How many results are enough, those that OFFSET passes over counted in."""
+    to_limit = None if query.limit is None else query.offset + query.limit
+    return min((count for count in (query.top, to_limit) if count is not None), default=None)

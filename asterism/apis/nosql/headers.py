@@ -35,6 +35,7 @@ POST_TRIGGERS: Final = "x-ms-documentdb-post-trigger-include"
 PREFER: Final = "prefer"
 PRE_TRIGGERS: Final = "x-ms-documentdb-pre-trigger-include"
 PRIORITY_LEVEL: Final = "x-ms-cosmos-priority-level"
+SUPPORTED_QUERY_FEATURES: Final = "x-ms-cosmos-supported-query-features"
 START_EPK: Final = "x-ms-start-epk"
 THROUGHPUT_BUCKET: Final = "x-ms-cosmos-throughput-bucket"
 

@@ -1,36 +1,56 @@
-"""Queries: of items, page by page, and of the short lists of databases, containers and offers."""
+"""Queries: of items, page by page, their plans, and queries of the short lists of databases, containers and offers."""
 
 from __future__ import annotations
 
-import binascii
+import random
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
-from urllib.parse import quote
 
-from asterism.apis.http import HeaderList, Headers, Request, Response
+from asterism.apis.http import Headers, Request, Response
 from asterism.apis.nosql import headers
 from asterism.apis.nosql.context import Context
 from asterism.apis.nosql.feeds import check_sessions, is_scoped, page_headers, scope_of
 from asterism.apis.nosql.headers import is_true, metadata_headers
 from asterism.apis.nosql.paging import feed_body, page_items_max, position_of
+from asterism.apis.nosql.query_metrics import metrics_headers
 from asterism.documents.container import Container
-from asterism.errors import CrossPartitionNotEnabled, MalformedRequest
-from asterism.partitioning.effective_key import effective_key, to_text
+from asterism.errors import CrossPartitionNotEnabled, MalformedRequest, NeedsQueryPlan
 from asterism.partitioning.partition_key import is_full
 from asterism.query import CompiledQuery, compile_query, parse_query
-from asterism.query.execute import QueryPage, pinned_keys, run_page, scopes_of
+from asterism.query.computed import preparation
+from asterism.query.continuation import BEGINNING, Continuation
+from asterism.query.execute import pinned_keys, run_page, scopes_of
+from asterism.query.functions import EvaluationContext
+from asterism.query.plan import make_plan, needs_plan
+from asterism.query.plan_features import check_features
+from asterism.query.plan_ranges import range_of_key
+from asterism.query.tree import Query
 from asterism.throughput.charge import QUERY_PLAN
 from asterism.values.json_text import dumps, loads
 from asterism.values.undefined import UNDEFINED
 
 
-def compiled(body: bytes) -> CompiledQuery:
+@dataclass(frozen=True, slots=True)
+class AskedQuery:
+    """A request's query: its text, what that says, and what can be run."""
+
+    text: str
+    tree: Query
+    parameters: dict[str, object]
+    compiled: CompiledQuery
+
+
+def asked(context: Context, body: bytes) -> AskedQuery:
     """The query of a request's body: `{"query", "parameters"}`."""
     told = loads(body)
     text = told.get("query") if isinstance(told, Mapping) else None
     if not isinstance(text, str):
         raise MalformedRequest(reason="A query needs a JSON object with 'query', a text, and maybe 'parameters'.")
-    return compile_query(parse_query(text), _parameters(cast("Mapping[str, Any]", told).get("parameters")))
+    parameters = _parameters(cast("Mapping[str, Any]", told).get("parameters"))
+    query = parse_query(text)
+    evaluation = EvaluationContext(context.clock.wall_seconds(), random.random)
+    return AskedQuery(text, query, parameters, compile_query(query, parameters, context=evaluation))
 
 
 def _parameters(told: object) -> dict[str, object]:
@@ -50,34 +70,43 @@ def _parameters(told: object) -> dict[str, object]:
     return parameters
 
 
-def matching(request: Request, entries: Sequence[tuple[str, dict[str, object]]]) -> list[tuple[str, object]]:
+def matching(
+    context: Context, request: Request, entries: Sequence[tuple[str, dict[str, object]]]
+) -> list[tuple[str, object]]:
     """The entries that the request's query, if it has one, leaves: (what they are sorted by, result) each."""
     if not is_true(request.headers.get(headers.IS_QUERY)):
         return list(entries)
-    query = compiled(request.body)
-    if not query.reads_items:
-        return [("", query.project({}))] if query.matches({}) else []
-    found = [(place, query.project(resource)) for place, resource in entries if query.matches(resource)]
-    return [(place, result) for place, result in found if result is not UNDEFINED]
+    query = asked(context, request.body).compiled
+    if query.is_plain and query.reads_items and query.top is None and query.limit is None:
+        found = [(place, query.project(resource)) for place, resource in entries if query.matches(resource)]
+        return [(place, result) for place, result in found if result is not UNDEFINED]
+    collector = query.new_collector()
+    for resource in [resource for _, resource in entries] if query.reads_items else [{}]:
+        collector.feed(resource)
+    return [(f"{place:09d}", result) for place, result in enumerate(collector.results())]
 
 
 async def query_items(context: Context, request: Request, parts: list[str]) -> Response:
     told = request.headers
     container = context.items_container(told, parts)
-    query = compiled(request.body)
-    check_crossing(container, told, query)
+    query = asked(context, request.body)
+    check_crossing(container, told, query.compiled)
+    if must_plan(container, told, query):
+        raise NeedsQueryPlan(plan_json=dumps(plan_of(container, query, told)).decode())
     scope = scope_of(container, told)
-    scopes = scopes_of(container, query, scope)
+    scopes = scopes_of(container, query.compiled, scope)
     await check_sessions(context, container, scope, context.consistency_rules.session_of(told))
     started = context.clock.monotonic_seconds()
+    position = position_of(told)
     page = await run_page(
         context.store.tools.owner,
         container,
-        query,
+        query.compiled,
         scopes,
-        position=position_of(told),
+        continuation=BEGINNING if position is None else Continuation.from_bytes(position),
         items_max=page_items_max(told),
         monotonic_seconds=context.clock.monotonic_seconds,
+        prepare=preparation(container),
     )
     answer_headers = page_headers(
         context,
@@ -87,9 +116,10 @@ async def query_items(context: Context, request: Request, parts: list[str]) -> R
         range_id=page.range_id,
         lsn=page.lsn,
         count=len(page.results),
-        position=page.position,
+        position=None if page.continuation is None else page.continuation.to_bytes(),
     )
-    answer_headers += _metrics(told, page, seconds=context.clock.monotonic_seconds() - started)
+    seconds = context.clock.monotonic_seconds() - started
+    answer_headers += metrics_headers(told, container, page, seconds=seconds)
     return Response(200, answer_headers, feed_body(context.facts(container).rid, "Documents", page.results))
 
 
@@ -104,97 +134,29 @@ def check_crossing(container: Container, told: Headers, query: CompiledQuery) ->
     raise CrossPartitionNotEnabled
 
 
-def _metrics(told: Headers, page: QueryPage, *, seconds: float) -> HeaderList:
-    metrics: HeaderList = []
-    if is_true(told.get(headers.POPULATE_QUERY_METRICS)):
-        metrics.append((headers.QUERY_METRICS, _query_metrics(page, seconds * 1000)))
-    # The index is not consulted yet, which is just what these lists then say.
-    if is_true(told.get(headers.POPULATE_INDEX_METRICS)):
-        encoded = binascii.b2a_base64(dumps(_INDEX_METRICS), newline=False).decode("ascii")
-        metrics.append((headers.INDEX_UTILIZATION, encoded))
-    elif is_true(told.get(headers.POPULATE_INDEX_METRICS_V2)):
-        metrics.append((headers.INDEX_UTILIZATION, quote(dumps(_INDEX_METRICS).decode())))
-    return metrics
+def must_plan(container: Container, told: Headers, query: AskedQuery) -> bool:
+    """Whether the client has to merge partitions: it names none, and the filter leaves more than one key."""
+    if is_scoped(container, told) or not needs_plan(query.tree) or container.record.definition.system_key:
+        return False
+    keys = pinned_keys(container, query.compiled)
+    return keys is None or len(keys) != 1 or not is_full(container.record.definition, keys[0])
 
 
-_INDEX_METRICS: dict[str, list[object]] = {
-    "UtilizedSingleIndexes": [],
-    "PotentialSingleIndexes": [],
-    "UtilizedCompositeIndexes": [],
-    "PotentialCompositeIndexes": [],
-}
-
-
-def _query_metrics(page: QueryPage, milliseconds: float) -> str:
-    ratio = len(page.results) / page.items_loaded if page.items_loaded else 1.0
-    figures = {
-        "totalExecutionTimeInMs": round(milliseconds, 2),
-        "queryCompileTimeInMs": 0.0,
-        "queryLogicalPlanBuildTimeInMs": 0.0,
-        "queryPhysicalPlanBuildTimeInMs": 0.0,
-        "queryOptimizationTimeInMs": 0.0,
-        "VMExecutionTimeInMs": round(milliseconds, 2),
-        "indexLookupTimeInMs": 0.0,
-        "instructionCount": 0,
-        "documentLoadTimeInMs": 0.0,
-        "systemFunctionExecuteTimeInMs": 0.0,
-        "userFunctionExecuteTimeInMs": 0.0,
-        "retrievedDocumentCount": page.items_loaded,
-        "retrievedDocumentSize": page.bytes_loaded,
-        "outputDocumentCount": len(page.results),
-        "outputDocumentSize": page.bytes_returned,
-        "writeOutputTimeInMs": 0.0,
-        "indexUtilizationRatio": round(ratio, 2),
-    }
-    # No semicolon at the end: the JavaScript client cannot read one.
-    return ";".join(f"{name}={value}" for name, value in figures.items())
+def plan_of(container: Container, query: AskedQuery, told: Headers) -> dict[str, object]:
+    definition = container.record.definition
+    plan = make_plan(
+        query.tree,
+        text=query.text,
+        parameters=query.parameters,
+        partition_key_paths=definition.segments,
+        range_of_key=range_of_key(definition),
+    )
+    check_features(plan.features, told.get(headers.SUPPORTED_QUERY_FEATURES))
+    return plan.to_json()
 
 
 async def plan_query(context: Context, request: Request, parts: list[str]) -> Response:
-    """The plan of a query, for clients that merge partitions themselves. What runs here needs no merging, so the plan
-    only says where to ask."""
+    """The plan of a query, for clients that merge partitions themselves."""
     container = context.items_container(request.headers, parts)
-    query = compiled(request.body)
-    answer_headers = metadata_headers(charge=QUERY_PLAN)
-    return Response(200, answer_headers, dumps(query_plan(container, query)))
-
-
-def query_plan(container: Container, query: CompiledQuery) -> dict[str, object]:
-    return {
-        "partitionedQueryExecutionInfoVersion": 2,
-        "queryInfo": {
-            # The Python client takes a missing kind for DISTINCT.
-            "distinctType": "None",
-            "top": None,
-            "offset": None,
-            "limit": None,
-            "orderBy": [],
-            "orderByExpressions": [],
-            "groupByExpressions": [],
-            "groupByAliases": [],
-            "aggregates": [],
-            "groupByAliasToAggregateType": {},
-            "rewrittenQuery": "",
-            "hasSelectValue": False,
-            "dCountInfo": None,
-            "hasNonStreamingOrderBy": False,
-        },
-        "queryRanges": _query_ranges(container, query),
-    }
-
-
-def _query_ranges(container: Container, query: CompiledQuery) -> list[dict[str, object]]:
-    definition = container.record.definition
-    keys = pinned_keys(container, query)
-    if keys is None:
-        return [_range("", "FF", closed=False)]
-    ranges = []
-    for key in keys:
-        start = to_text(effective_key(definition, key))
-        full = is_full(definition, key)
-        ranges.append(_range(start, start if full else start + "FF", closed=full))
-    return sorted(ranges, key=lambda one: str(one["min"]))
-
-
-def _range(start: str, end: str, *, closed: bool) -> dict[str, object]:
-    return {"min": start, "max": end, "isMinInclusive": True, "isMaxInclusive": closed}
+    plan = plan_of(container, asked(context, request.body), request.headers)
+    return Response(200, metadata_headers(charge=QUERY_PLAN), dumps(plan))

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from asterism.documents import indexes
 from asterism.documents.indexes import (
     ARRAY_ELEMENT,
+    ARRAY_VALUE,
+    OBJECT_VALUE,
     VALUE_BYTES_MAX,
     Coverage,
     IndexingRules,
@@ -39,11 +41,26 @@ def policy(*, included: tuple[str, ...] = (), excluded: tuple[str, ...] = ()) ->
 
 
 def term(*segments: Segment, value: object) -> Term:
-    return path_token(segments), encode(value, bytes_max=VALUE_BYTES_MAX)
+    return path_token(segments), term_value(value)
+
+
+def term_value(value: object) -> bytes:
+    match value:
+        case dict():
+            return OBJECT_VALUE
+        case list():
+            return ARRAY_VALUE
+        case _:
+            return encode(value, bytes_max=VALUE_BYTES_MAX)
 
 
 def terms(item: dict[str, Any], *, included: tuple[str, ...] = (), excluded: tuple[str, ...] = ()) -> set[Term]:
-    return set(IndexingRules.compile(policy(included=included, excluded=excluded)).terms(item))
+    """The terms of scalars alone."""
+    return of_scalars(IndexingRules.compile(policy(included=included, excluded=excluded)).terms(item))
+
+
+def of_scalars(found: Iterable[Term]) -> set[Term]:
+    return {one for one in found if one[1] not in (ARRAY_VALUE, OBJECT_VALUE)}
 
 
 def test_every_scalar_has_a_term_under_the_default_policy() -> None:
@@ -53,6 +70,8 @@ def test_every_scalar_has_a_term_under_the_default_policy() -> None:
         term("n", value=5),
         term("ok", value=True),
         term("none", value=None),
+        term("a", value={}),
+        term("a", "b", value={}),
         term("a", "b", "c", value="x"),
     }
 
@@ -61,8 +80,14 @@ def test_elements_of_an_array_share_a_path_and_equal_ones_a_term() -> None:
     found = IndexingRules.compile(DEFAULT_POLICY).terms({"tags": ["x", "y", "x"], "deep": [[1, [1.0]], {"k": [1]}]})
     assert sorted(found) == sorted(
         [
+            term("tags", value=[]),
             term("tags", ARRAY_ELEMENT, value="x"),
             term("tags", ARRAY_ELEMENT, value="y"),
+            term("deep", value=[]),
+            term("deep", ARRAY_ELEMENT, value=[]),
+            term("deep", ARRAY_ELEMENT, value={}),
+            term("deep", ARRAY_ELEMENT, ARRAY_ELEMENT, value=[]),
+            term("deep", ARRAY_ELEMENT, "k", value=[]),
             term("deep", ARRAY_ELEMENT, ARRAY_ELEMENT, value=1),
             term("deep", ARRAY_ELEMENT, ARRAY_ELEMENT, ARRAY_ELEMENT, value=1),
             term("deep", ARRAY_ELEMENT, "k", ARRAY_ELEMENT, value=1),
@@ -187,7 +212,9 @@ def test_made_up_names_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(indexes, "REMEMBERED_PATHS_MAX", 10)
     rules = IndexingRules.compile(DEFAULT_POLICY)
     found = [rules.terms({f"name-{number}": {"x": [number]}}) for number in range(30)]
-    assert found == [[term(f"name-{number}", "x", ARRAY_ELEMENT, value=number)] for number in range(30)]
+    assert [of_scalars(one) for one in found] == [
+        {term(f"name-{number}", "x", ARRAY_ELEMENT, value=number)} for number in range(30)
+    ]
     assert len(rules._root.below) <= 10
 
 
@@ -205,6 +232,8 @@ verdicts = st.dictionaries(policy_paths, st.booleans(), max_size=6)
 
 
 def flattened(value: Any, path: tuple[Segment, ...]) -> Iterator[tuple[tuple[Segment, ...], object]]:
+    if path:
+        yield path, value
     match value:
         case dict():
             for name, held in value.items():
@@ -212,8 +241,6 @@ def flattened(value: Any, path: tuple[Segment, ...]) -> Iterator[tuple[tuple[Seg
         case list():
             for element in value:
                 yield from flattened(element, (*path, ARRAY_ELEMENT))
-        case _:
-            yield path, value
 
 
 def is_indexed(path: tuple[Segment, ...], rules: dict[tuple[tuple[str, ...], str], bool]) -> bool:
@@ -234,11 +261,7 @@ def test_terms_are_those_of_the_simple_reading(
             excluded=tuple(path for path, verdict in written.items() if not verdict),
         )
     )
-    expected = {
-        (path_token(path), encode(value, bytes_max=VALUE_BYTES_MAX))
-        for path, value in flattened(item, ())
-        if is_indexed(path, rules)
-    }
+    expected = {(path_token(path), term_value(value)) for path, value in flattened(item, ()) if is_indexed(path, rules)}
     found = compiled.terms(item)
     assert sorted(found) == sorted(expected)
     assert compiled.count(item) == len(expected)

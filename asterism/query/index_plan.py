@@ -1,0 +1,231 @@
+"""Which index entries can answer a filter or an order: a decision, taken from the policy and the conditions alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias, assert_never
+
+from asterism.documents.index_reader import IndexSpan
+from asterism.documents.indexes import (
+    ARRAY_ELEMENT,
+    VALUE_BYTES_MAX,
+    CompositeIndex,
+    IndexingRules,
+    Segment,
+    path_token,
+)
+from asterism.query.index_conditions import (
+    AllOf,
+    AnyOf,
+    ArrayHolds,
+    Comparison,
+    Condition,
+    Defined,
+    Everything,
+    Nothing,
+    OneOf,
+    Operator,
+    Prefix,
+)
+from asterism.query.partition_filter import PropertyPath
+from asterism.values.key_bytes import TAG_STRING, encode, is_truncated
+
+_ANY_VALUE_END: Final = b"\xff"
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Items that have an entry in any of these spans. `rank` is a guess of how few they are: lower is fewer."""
+
+    spans: tuple[IndexSpan, ...]
+    path: str
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnyLookup:
+    """Items that one of these finds."""
+
+    lookups: tuple[Access, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AllLookups:
+    """Items that all of these find, the most promising first; to read the first alone finds them too."""
+
+    lookups: tuple[Access, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoItems:
+    """The filter lets nothing through."""
+
+
+Access: TypeAlias = Lookup | AnyLookup | AllLookups | NoItems
+
+_MakeSpans = Callable[[bytes], list[IndexSpan]]
+
+_EQUAL, _AMONG, _BEGINS, _RANGE, _THERE = range(5)
+
+
+def access_for(condition: Condition, rules: IndexingRules) -> Access | None:
+    """How the index finds the items that meet a condition; None when it cannot, and all must be read."""
+    match condition:
+        case Everything():
+            return None
+        case Nothing():
+            return NoItems()
+        case Comparison(path, operator, value):
+            rank = _EQUAL if operator == "=" else _RANGE
+            return _lookup(rules, path, lambda token: [_compared(token, operator, value)], rank)
+        case OneOf(path, values):
+            return _lookup(rules, path, lambda token: [_compared(token, "=", value) for value in values], _AMONG)
+        case Prefix(path, prefix):
+            return _lookup(rules, path, lambda token: [_beginning(token, prefix)], _BEGINS)
+        case ArrayHolds(path, value):
+            segments: tuple[Segment, ...] = (*path, ARRAY_ELEMENT)
+            return _lookup(rules, segments, lambda token: [_compared(token, "=", value)], _EQUAL)
+        case Defined(path):
+            return _lookup(rules, path, lambda token: [IndexSpan(token, b"", _ANY_VALUE_END)], _THERE)
+        case AllOf(conditions):
+            return _all([access_for(one, rules) for one in conditions])
+        case AnyOf(conditions):
+            return _any([access_for(one, rules) for one in conditions])
+        case _:
+            assert_never(condition)
+
+
+def _lookup(rules: IndexingRules, path: Sequence[Segment], spans: _MakeSpans, rank: int) -> Lookup | None:
+    if not rules.covers_scalar(path):
+        return None
+    return Lookup(tuple(spans(path_token(path))), path_text(path), rank)
+
+
+def _all(found: list[Access | None]) -> Access | None:
+    usable = [one for one in found if one is not None]
+    if any(isinstance(one, NoItems) for one in usable):
+        return NoItems()
+    usable = _narrowed(usable)
+    if len(usable) <= 1:
+        return usable[0] if usable else None
+    return AllLookups(tuple(sorted(usable, key=_rank)))
+
+
+def _narrowed(found: list[Access]) -> list[Access]:
+    """One lookup for each path that was compared several times: from 5 on and below 9 is one stretch of its index."""
+    spans: dict[str, Lookup] = {}
+    others: list[Access] = []
+    for one in found:
+        known = spans.get(one.path) if isinstance(one, Lookup) else None
+        if not isinstance(one, Lookup) or len(one.spans) != 1 or one.path.count("[]"):
+            others.append(one)
+        elif known is None:
+            spans[one.path] = one
+        else:
+            (left,), (right,) = known.spans, one.spans
+            low, high = max(left.low, right.low), min(left.high, right.high)
+            stretch = IndexSpan(left.token, low, max(low, high))
+            spans[one.path] = Lookup((stretch,), one.path, min(known.rank, one.rank))
+    return [*spans.values(), *others]
+
+
+def _any(found: list[Access | None]) -> Access | None:
+    usable = [one for one in found if one is not None]
+    if len(usable) < len(found):
+        return None
+    possible = [one for one in usable if not isinstance(one, NoItems)]
+    if not possible:
+        return NoItems()
+    return possible[0] if len(possible) == 1 else AnyLookup(tuple(possible))
+
+
+def _rank(access: Access) -> int:
+    match access:
+        case NoItems():
+            return _EQUAL
+        case Lookup(rank=rank):
+            return rank
+        case AllLookups(lookups):
+            return min(map(_rank, lookups))
+        case AnyLookup(lookups):
+            return max(map(_rank, lookups))
+        case _:
+            assert_never(access)
+
+
+def _compared(token: bytes, operator: Operator, value: object) -> IndexSpan:
+    """A superset of the entries whose value compares so with `value`; comparisons hold within one type."""
+    encoded = encode(value, bytes_max=VALUE_BYTES_MAX)
+    behind = _behind(encoded)
+    type_start, type_end = encoded[:1], bytes([encoded[0] + 1])
+    match operator:
+        case "=":
+            return IndexSpan(token, encoded, behind)
+        case "<":
+            return IndexSpan(token, type_start, behind if is_truncated(encoded, VALUE_BYTES_MAX) else encoded)
+        case "<=":
+            return IndexSpan(token, type_start, behind)
+        case ">":
+            return IndexSpan(token, encoded if is_truncated(encoded, VALUE_BYTES_MAX) else behind, type_end)
+        case ">=":
+            return IndexSpan(token, encoded, type_end)
+        case _:
+            assert_never(operator)
+
+
+def _beginning(token: bytes, prefix: str) -> IndexSpan:
+    # A NUL in a string is escaped in its encoding, and the string's end is not part of a prefix.
+    encoded = encode(prefix, bytes_max=None)[:-2][: VALUE_BYTES_MAX - 1]
+    return IndexSpan(token, encoded, _behind(encoded) if len(encoded) > 1 else bytes([TAG_STRING + 1]))
+
+
+def _behind(encoded: bytes) -> bytes:
+    """The first bytes after all that begin with `encoded`, which never is all 0xFF."""
+    trimmed = encoded.rstrip(b"\xff")
+    return trimmed[:-1] + bytes([trimmed[-1] + 1])
+
+
+@dataclass(frozen=True, slots=True)
+class IndexOrder:
+    """An index whose entries are in the order a query wants, read forwards or backwards."""
+
+    span: IndexSpan
+    reverse: bool
+    path: str
+
+
+def order_for(paths: Sequence[tuple[PropertyPath, bool]] | None, rules: IndexingRules) -> IndexOrder | None:
+    """The index that has the order of ORDER BY: a path's own, or a composite one, whichever way round."""
+    if paths is None:
+        return None
+    if len(paths) == 1:
+        path, descending = paths[0]
+        if not rules.covers_scalar(path):
+            return None
+        return IndexOrder(IndexSpan(path_token(path), b"", _ANY_VALUE_END), descending, path_text(path))
+    composite, reverse = matching_composite(paths, rules.composites)
+    if composite is None:
+        return None
+    shown = ", ".join(path_text(path) + (" DESC" if descending else " ASC") for path, descending in paths)
+    # Turned round, the encoding of undefined ends with 0xFE; nothing begins with 0xFF.
+    return IndexOrder(IndexSpan(composite.token, b"", _ANY_VALUE_END), reverse, f"({shown})")
+
+
+def matching_composite(
+    paths: Sequence[tuple[PropertyPath, bool]], composites: Sequence[CompositeIndex]
+) -> tuple[CompositeIndex | None, bool]:
+    """The composite index with exactly these paths and directions, or with every direction turned round."""
+    wanted = tuple(paths)
+    turned = tuple((path, not descending) for path, descending in paths)
+    for composite in composites:
+        if composite.paths == wanted:
+            return composite, False
+        if composite.paths == turned:
+            return composite, True
+    return None, False
+
+
+def path_text(path: Sequence[Segment]) -> str:
+    """A path as index policies write it."""
+    return "".join("/[]" if segment is ARRAY_ELEMENT else f"/{segment}" for segment in path) + "/?"

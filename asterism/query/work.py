@@ -1,0 +1,69 @@
+"""What a page of a query has done so far: its results, what they cost, and who paid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from asterism.documents.container import Container
+from asterism.limits import PAGE_BYTES_MAX
+from asterism.partitioning.partition_map import PartitionRange
+from asterism.throughput import charge
+from asterism.values.json_text import dumps
+
+
+@dataclass(slots=True)
+class Work:
+    container: Container
+    items_max: int
+    # When the page answers with what it has.
+    finish_at: float
+    monotonic_seconds: Callable[[], float]
+    partition: PartitionRange
+    results: list[bytes] = field(default_factory=list)
+    bytes_returned: int = 0
+    items_loaded: int = 0
+    bytes_loaded: int = 0
+    index_lookups: int = 0
+    charge: float = 0.0
+    # For `explain` and the index metrics: which indexes were read, and which partitions.
+    indexes_used: set[str] = field(default_factory=set)
+    ranges_read: set[int] = field(default_factory=set)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.results) >= self.items_max or self.bytes_returned >= PAGE_BYTES_MAX
+
+    @property
+    def is_out_of_time(self) -> bool:
+        """Never before something was done: every page gets a query further."""
+        return self.items_loaded > 0 and self.monotonic_seconds() >= self.finish_at
+
+    def enter(self, partition: PartitionRange) -> None:
+        self.partition = partition
+        self.ranges_read.add(partition.id)
+
+    def load(self, body: bytes) -> None:
+        self.items_loaded += 1
+        self.bytes_loaded += len(body)
+
+    def answer(self, result: object) -> None:
+        self.answer_text(dumps(result))
+
+    def answer_text(self, text: bytes) -> None:
+        self.results.append(text)
+        self.bytes_returned += len(text)
+
+    def pay(self, effective_key: bytes) -> None:
+        """Takes what the work has cost since the last payment from the partition it was done in.
+
+        The first payment may be refused. Work that was begun is finished: to refuse it in the middle would have the
+        client ask for all of it again, and perhaps for ever.
+        """
+        total = charge.query(
+            self.index_lookups, self.items_loaded, self.bytes_loaded, len(self.results), self.bytes_returned
+        )
+        keyspace = self.container.keyspace
+        take = keyspace.owe if self.charge else keyspace.spend
+        take(self.partition, total - self.charge, effective_key)
+        self.charge = total
