@@ -49,6 +49,6 @@ class ItemsPage:
     position: bytes | None
     stopped: Stopped
     charge: float
-    # The last partition read, for the response's headers.
+    # The first partition read, for the response's headers: clients learn of a split by an id they do not know.
     range_id: int
     lsn: int

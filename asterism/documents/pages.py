@@ -83,8 +83,8 @@ async def read_items_page(
             break
     if page.charge == 0.0:
         page.pay(container, scope.start)
-    _, lsn, _ = await owner.read(container.keyspace, page.partition.range.start, ())
-    return ItemsPage(page.bodies, *ended, round(page.charge, 2), page.partition.id, lsn)
+    first, lsn, _ = await owner.read(container.keyspace, start, ())
+    return ItemsPage(page.bodies, *ended, round(page.charge, 2), first.id, lsn)
 
 
 @dataclass(slots=True)

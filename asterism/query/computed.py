@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import cast
+from typing import Final, cast
 
 from asterism.documents.container import Container
 from asterism.query.compile import CompiledQuery, Item, compile_query
@@ -13,20 +14,34 @@ from asterism.values.json_text import loads
 from asterism.values.undefined import UNDEFINED
 
 
-def preparation(container: Container) -> Callable[[bytes], Item] | None:
-    """How an item's JSON becomes what queries see; None when that is all they see."""
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """How an item's JSON becomes what queries see, and the names that no index knows."""
+
+    item_of: Callable[[bytes], Item]
+    names: frozenset[str] = frozenset()
+
+
+def _as_stored(body: bytes) -> Item:
+    return cast(Item, loads(body))
+
+
+NOTHING_COMPUTED: Final = Computed(_as_stored)
+
+
+def computed_properties(container: Container) -> Computed:
     told = container.record.settings.get("computedProperties")
     if not told:
-        return None
-    computed = [(str(one["name"]), _compiled(str(one["query"]))) for one in told]
+        return NOTHING_COMPUTED
+    queries = [(str(one["name"]), _compiled(str(one["query"]))) for one in told]
 
-    def prepare(body: bytes) -> Item:
+    def with_computed(body: bytes) -> Item:
         item = cast(Item, loads(body))
-        values = [(name, next(iter(query.rows(item)), UNDEFINED)) for name, query in computed]
+        values = [(name, next(iter(query.rows(item)), UNDEFINED)) for name, query in queries]
         # What is stored under such a name is hidden by it.
         return {**item, **{name: value for name, value in values if value is not UNDEFINED}}
 
-    return prepare
+    return Computed(with_computed, frozenset(name for name, _ in queries))
 
 
 @lru_cache(maxsize=256)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from enum import Enum
+from typing import TypeAlias, cast
 
 from asterism.documents.answers import Scope
 from asterism.documents.container import Container
-from asterism.documents.index_reader import MapChanged, PartitionReader
-from asterism.documents.item_record import StoredItem, unpack_item
+from asterism.documents.index_reader import LOAD_ITEMS, MapChanged, PartitionReader
+from asterism.documents.item_record import body_of
 from asterism.errors import MalformedRequest
 from asterism.keyspaces.layout import ITEMS
 from asterism.keyspaces.owner import Owner
@@ -24,14 +25,15 @@ from asterism.partitioning.key_range import KeyRange
 from asterism.partitioning.partition_key import PartitionKey
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.query.candidates import CANDIDATES_MAX, find_candidates
-from asterism.query.compile import CompiledQuery, Item
+from asterism.query.collectors import Collector
+from asterism.query.compile import CompiledQuery
+from asterism.query.computed import NOTHING_COMPUTED, Computed
 from asterism.query.continuation import BEGINNING, Continuation
 from asterism.query.index_order import FoundEntry, ordered_entries
 from asterism.query.index_plan import Access, IndexOrder, access_for, order_for
 from asterism.query.pipeline import Kind
 from asterism.query.work import Work
 from asterism.storage.contract import Span
-from asterism.values.json_text import loads
 from asterism.values.undefined import UNDEFINED
 
 # A page that finds little in much data answers with what it has after this long, and the client asks on.
@@ -41,9 +43,18 @@ SLICE_ENTRIES = 128
 SLICE_BYTES = 256 * 1024
 # With at most this many candidates, sorting them is cheaper than following an index through items that do not match.
 SORTED_CANDIDATES_MAX = 1_000
+# A long collection pays as it goes, so that the partition's other clients notice it while it runs.
+ITEMS_BETWEEN_PAYMENTS = 1_000
 
-# What is known of an item besides its JSON: computed properties, say.
-Prepare = Callable[[bytes], Item]
+# (reference, body) of items that are read in one go.
+Slice: TypeAlias = list[tuple[bytes, bytes]]
+
+
+class Ended(Enum):
+    """Why a stream of results stops before the end of the data."""
+
+    PAGE = "the page is full"
+    QUERY = "the query has all its results"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +64,7 @@ class QueryPage:
     results: list[bytes]
     continuation: Continuation | None
     charge: float
-    # The last partition read, for the response's headers.
+    # The first partition read, for the response's headers: clients learn of a split by an id they do not know.
     range_id: int
     lsn: int
     items_loaded: int
@@ -62,6 +73,8 @@ class QueryPage:
     index_lookups: int
     indexes_used: tuple[str, ...]
     ranges_read: tuple[int, ...]
+    # Whether items were read that no index had named.
+    has_scanned: bool
 
 
 def scopes_of(container: Container, query: CompiledQuery, scope: Scope) -> list[Scope]:
@@ -98,23 +111,23 @@ async def run_page(
     continuation: Continuation = BEGINNING,
     items_max: int,
     monotonic_seconds: Callable[[], float],
-    prepare: Prepare | None = None,
+    computed: Computed | None = None,
 ) -> QueryPage:
     """The next page of a query over `scopes`, which are in order and do not overlap."""
     start = continuation.place or (scopes[0].start if scopes else b"")
     finish_at = monotonic_seconds() + PAGE_SECONDS_MAX
     partition = container.keyspace.record.map.find(start)
     work = Work(container, items_max, finish_at, monotonic_seconds, partition)
-    run = _Run(owner, container, query, list(scopes), work, prepare or _parse)
+    run = _Run(owner, container, query, list(scopes), work, computed or NOTHING_COMPUTED)
     rest = await run.page(continuation)
     if not work.charge:
         work.pay(start)
-    _, lsn, _ = await owner.read(container.keyspace, work.partition.range.start, ())
+    first, lsn, _ = await owner.read(container.keyspace, max(start, partition.range.start), ())
     return QueryPage(
         results=work.results,
         continuation=rest,
         charge=round(work.charge, 2),
-        range_id=work.partition.id,
+        range_id=first.id,
         lsn=lsn,
         items_loaded=work.items_loaded,
         bytes_loaded=work.bytes_loaded,
@@ -122,11 +135,8 @@ async def run_page(
         index_lookups=work.index_lookups,
         indexes_used=tuple(sorted(work.indexes_used)),
         ranges_read=tuple(sorted(work.ranges_read)),
+        has_scanned=work.has_scanned,
     )
-
-
-def _parse(body: bytes) -> Item:
-    return cast(Item, loads(body))
 
 
 @dataclass(slots=True)
@@ -138,17 +148,18 @@ class _Run:
     query: CompiledQuery
     scopes: list[Scope]
     work: Work
-    prepare: Prepare
+    computed: Computed
 
     async def page(self, continuation: Continuation) -> Continuation | None:
         query, rules = self.query, self.container.rules
         if not query.reads_items:
             return self._answer_without_items(continuation)
-        access = access_for(query.index_conditions(), rules) if query.has_filter else None
+        hidden = self.computed.names
+        access = access_for(query.index_conditions(), rules, hidden) if query.has_filter else None
         if query.kind is Kind.STREAMING:
             return await self._stream(continuation, access)
         if query.kind is Kind.ORDERED and not query.is_distinct:
-            order = order_for(query.order_paths, rules)
+            order = order_for(query.order_paths, rules, hidden)
             self._check_composite(order)
             if order is not None and not await self._has_few_candidates(access):
                 return await self._in_order(continuation, order)
@@ -168,51 +179,59 @@ class _Run:
     # --- results as they come ---------------------------------------------------------------------------------------
 
     async def _stream(self, continuation: Continuation, access: Access | None) -> Continuation | None:
-        state = continuation
+        query, work, state = self.query, self.work, continuation
+        take = self._take_plain if query.is_plain and not _has_window(query) else self._take_rows
         effective_key = self.scopes[0].start if self.scopes else b""
         for scope in self.scopes:
             if state.place is not None and scope.end <= state.place:
                 continue
-            async for reference, body in self._items(scope, state.place, access):
-                if self.work.is_full or self.work.is_out_of_time:
-                    self.work.pay(effective_key)
-                    return replace(state, place=reference)
-                if state.place != reference:
-                    state = replace(state, rows=0)
-                state, is_over = self._take(state, reference, body)
-                if is_over:
-                    self.work.pay(effective_key)
-                    return None
-                if state.rows:
-                    self.work.pay(effective_key)
-                    return state
+            async for items in self._items(scope, state.place, access):
+                if work.is_out_of_time:
+                    work.pay(effective_key)
+                    return replace(state, place=items[0][0], rows=0)
+                state, ended = take(state, items)
+                if ended is not None:
+                    work.pay(effective_key)
+                    return None if ended is Ended.QUERY else state
         return None
 
-    def _take(self, state: Continuation, reference: bytes, body: bytes) -> tuple[Continuation, bool]:
-        """Answers an item's rows; says whether the query is over. `rows` is set when the page is full before them."""
-        query, work = self.query, self.work
-        work.load(body)
-        if query.is_plain and query.is_select_star and not query.has_filter and not _has_window(query):
-            work.answer_text(body)
-            return state, False
-        item = self.prepare(body)
-        if query.is_plain and not _has_window(query):
-            if query.matches(item):
-                if query.is_select_star:
-                    work.answer_text(body)
-                elif (result := query.project(item)) is not UNDEFINED:
-                    work.answer(result)
-            return state, False
-        passed = state.rows
-        for number, result in enumerate(query.rows(item)):
-            if number < passed:
+    def _take_plain(self, state: Continuation, items: Slice) -> tuple[Continuation, Ended | None]:
+        """Answers the items that match: the way of most queries, and of every scan that finds little in much."""
+        query, work, item_of = self.query, self.work, self.computed.item_of
+        matches, project, is_whole = query.matches, query.project, query.is_select_star
+        is_read = query.has_filter or not is_whole
+        is_full = work.is_full
+        for number, (reference, body) in enumerate(items):
+            if is_full:
+                work.load_all(items[:number])
+                return replace(state, place=reference, rows=0), Ended.PAGE
+            if is_read and not matches(item := item_of(body)):
                 continue
-            if work.is_full:
-                return replace(state, place=reference, rows=number), False
-            state, is_over = self._count(state, result)
-            if is_over:
-                return state, True
-        return replace(state, rows=0), False
+            if is_whole:
+                work.answer_text(body)
+            elif (result := project(item)) is not UNDEFINED:
+                work.answer(result)
+            is_full = work.is_full
+        work.load_all(items)
+        return state, None
+
+    def _take_rows(self, state: Continuation, items: Slice) -> tuple[Continuation, Ended | None]:
+        """Answers items' rows, as many as TOP and OFFSET LIMIT let through."""
+        work = self.work
+        for reference, body in items:
+            if work.is_full or work.is_out_of_time:
+                return replace(state, place=reference, rows=0), Ended.PAGE
+            passed = state.rows if state.place == reference else 0
+            work.load(body)
+            for number, result in enumerate(self.query.rows(self.computed.item_of(body))):
+                if number < passed:
+                    continue
+                if work.is_full:
+                    return replace(state, place=reference, rows=number), Ended.PAGE
+                state, is_over = self._count(state, result)
+                if is_over:
+                    return state, Ended.QUERY
+        return replace(state, rows=0), None
 
     def _count(self, state: Continuation, result: object) -> tuple[Continuation, bool]:
         """Answers a result or passes over it, as TOP and OFFSET LIMIT say; says whether it was the last."""
@@ -244,7 +263,7 @@ class _Run:
                     return state
                 if stored is not None:
                     work.load(stored.body)
-                    item = self.prepare(stored.body)
+                    item = self.computed.item_of(stored.body)
                     for row in self.query.ordered_rows(item):
                         state, is_over = self._count(state, row.result)
                         if is_over:
@@ -306,17 +325,26 @@ class _Run:
                 self.work.enter(partition)
             collector.merge_state([((), [count] * query.aggregate_columns)])
         else:
-            for scope in self.scopes:
-                async for reference, body in self._items(scope, None, access):
-                    self.work.load(body)
-                    collector.feed(self.prepare(body))
-                    if not self.work.items_loaded % 1000:
-                        self.work.pay(reference)
-                    if collector.is_full:
-                        break
+            await self._feed(collector, access)
         if self.scopes:
             self.work.pay(self.scopes[0].start)
         return self._answer_list(list(collector.results()), continuation)
+
+    async def _feed(self, collector: Collector, access: Access | None) -> None:
+        work, item_of, feed = self.work, self.computed.item_of, collector.feed
+        unpaid = 0
+        for scope in self.scopes:
+            async for items in self._items(scope, None, access):
+                for number, (_, body) in enumerate(items):
+                    if collector.is_full:
+                        work.load_all(items[:number])
+                        return
+                    feed(item_of(body))
+                work.load_all(items)
+                unpaid += len(items)
+                if unpaid >= ITEMS_BETWEEN_PAYMENTS:
+                    work.pay(items[-1][0])
+                    unpaid = 0
 
     def _answer_list(self, results: list[object], continuation: Continuation) -> Continuation | None:
         answered = continuation.returned
@@ -329,17 +357,18 @@ class _Run:
 
     # --- items ------------------------------------------------------------------------------------------------------
 
-    async def _items(
-        self, scope: Scope, place: bytes | None, access: Access | None
-    ) -> AsyncIterator[tuple[bytes, bytes]]:
-        """(reference, body) of every item of the scope that may match, in the order of the hash line."""
+    async def _items(self, scope: Scope, place: bytes | None, access: Access | None) -> AsyncIterator[Slice]:
+        """Every item of the scope that may match, in the order of the hash line; no slice is empty."""
         async for reader, part, candidates in self._pieces(scope, place, access):
             if candidates is None:
-                async for found in self._scan(part):
-                    yield found
-            else:
-                for reference, stored in await self._load(reader, sorted(candidates)):
-                    yield reference, stored.body
+                self.work.has_scanned = True
+                async for items in self._scan(part):
+                    yield items
+                continue
+            references = sorted(candidates)
+            for start in range(0, len(references), LOAD_ITEMS):
+                if items := await self._load(reader, references[start : start + LOAD_ITEMS]):
+                    yield items
 
     async def _pieces(
         self, scope: Scope, place: bytes | None, access: Access | None, *, most: int = CANDIDATES_MAX
@@ -363,19 +392,19 @@ class _Run:
             yield reader, part, candidates
             at = part.end
 
-    async def _load(self, reader: PartitionReader, references: list[bytes]) -> list[tuple[bytes, StoredItem]]:
+    async def _load(self, reader: PartitionReader, references: list[bytes]) -> Slice:
         try:
-            return await reader.load(references)
+            return [(reference, stored.body) for reference, stored in await reader.load(references)]
         except MapChanged:
             # Split meanwhile: each item is still where its reference says, in whichever partition that is now.
             found = []
             for reference in references:
                 _, _, (stored,) = await self.owner.read(self.container.keyspace, reference, [ITEMS + reference])
                 if stored is not None:
-                    found.append((reference, unpack_item(stored)))
+                    found.append((reference, body_of(stored)))
             return found
 
-    async def _scan(self, part: Scope) -> AsyncIterator[tuple[bytes, bytes]]:
+    async def _scan(self, part: Scope) -> AsyncIterator[Slice]:
         keyspace = self.container.keyspace
         at = part.start
         while at < part.end:
@@ -392,8 +421,8 @@ class _Run:
             )
             if page is None:
                 continue
-            for key, stored in page.entries:
-                yield key[1:], unpack_item(stored).body
+            if page.entries:
+                yield [(key[1:], body_of(stored)) for key, stored in page.entries]
             at = page.entries[-1][0][1:] + b"\x00" if page.more else end
             await asyncio.sleep(0)
 

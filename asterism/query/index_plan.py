@@ -69,8 +69,13 @@ _MakeSpans = Callable[[bytes], list[IndexSpan]]
 _EQUAL, _AMONG, _BEGINS, _RANGE, _THERE = range(5)
 
 
-def access_for(condition: Condition, rules: IndexingRules) -> Access | None:
-    """How the index finds the items that meet a condition; None when it cannot, and all must be read."""
+def access_for(condition: Condition, rules: IndexingRules, hidden: frozenset[str] = frozenset()) -> Access | None:
+    """How the index finds the items that meet a condition; None when it cannot, and all must be read.
+
+    `hidden` are properties that queries see otherwise than they are stored, so that no index knows them.
+    """
+    if not isinstance(condition, Everything | Nothing | AllOf | AnyOf) and condition.path[0] in hidden:
+        return None
     match condition:
         case Everything():
             return None
@@ -89,9 +94,9 @@ def access_for(condition: Condition, rules: IndexingRules) -> Access | None:
         case Defined(path):
             return _lookup(rules, path, lambda token: [IndexSpan(token, b"", _ANY_VALUE_END)], _THERE)
         case AllOf(conditions):
-            return _all([access_for(one, rules) for one in conditions])
+            return _all([access_for(one, rules, hidden) for one in conditions])
         case AnyOf(conditions):
-            return _any([access_for(one, rules) for one in conditions])
+            return _any([access_for(one, rules, hidden) for one in conditions])
         case _:
             assert_never(condition)
 
@@ -195,9 +200,11 @@ class IndexOrder:
     path: str
 
 
-def order_for(paths: Sequence[tuple[PropertyPath, bool]] | None, rules: IndexingRules) -> IndexOrder | None:
+def order_for(
+    paths: Sequence[tuple[PropertyPath, bool]] | None, rules: IndexingRules, hidden: frozenset[str] = frozenset()
+) -> IndexOrder | None:
     """The index that has the order of ORDER BY: a path's own, or a composite one, whichever way round."""
-    if paths is None:
+    if paths is None or any(path[0] in hidden for path, _ in paths):
         return None
     if len(paths) == 1:
         path, descending = paths[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from asterism.documents.container import Container
@@ -29,6 +29,7 @@ class Work:
     # For `explain` and the index metrics: which indexes were read, and which partitions.
     indexes_used: set[str] = field(default_factory=set)
     ranges_read: set[int] = field(default_factory=set)
+    has_scanned: bool = False
 
     @property
     def is_full(self) -> bool:
@@ -46,6 +47,10 @@ class Work:
     def load(self, body: bytes) -> None:
         self.items_loaded += 1
         self.bytes_loaded += len(body)
+
+    def load_all(self, items: Sequence[tuple[bytes, bytes]]) -> None:
+        self.items_loaded += len(items)
+        self.bytes_loaded += sum([len(body) for _, body in items])
 
     def answer(self, result: object) -> None:
         self.answer_text(dumps(result))

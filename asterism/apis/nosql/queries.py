@@ -18,7 +18,7 @@ from asterism.documents.container import Container
 from asterism.errors import CrossPartitionNotEnabled, MalformedRequest, NeedsQueryPlan
 from asterism.partitioning.partition_key import is_full
 from asterism.query import CompiledQuery, compile_query, parse_query
-from asterism.query.computed import preparation
+from asterism.query.computed import computed_properties
 from asterism.query.continuation import BEGINNING, Continuation
 from asterism.query.execute import pinned_keys, run_page, scopes_of
 from asterism.query.functions import EvaluationContext
@@ -106,7 +106,7 @@ async def query_items(context: Context, request: Request, parts: list[str]) -> R
         continuation=BEGINNING if position is None else Continuation.from_bytes(position),
         items_max=page_items_max(told),
         monotonic_seconds=context.clock.monotonic_seconds,
-        prepare=preparation(container),
+        computed=computed_properties(container),
     )
     answer_headers = page_headers(
         context,
@@ -135,11 +135,10 @@ def check_crossing(container: Container, told: Headers, query: CompiledQuery) ->
 
 
 def must_plan(container: Container, told: Headers, query: AskedQuery) -> bool:
-    """Whether the client has to merge partitions: it names none, and the filter leaves more than one key."""
-    if is_scoped(container, told) or not needs_plan(query.tree) or container.record.definition.system_key:
-        return False
-    keys = pinned_keys(container, query.compiled)
-    return keys is None or len(keys) != 1 or not is_full(container.record.definition, keys[0])
+    """Whether the client has to merge partitions: it may cross them, and names none. (One that may not cross them has
+    a filter that fixes the key, or was refused.)"""
+    crosses = is_true(told.get(headers.ALLOW_CROSS_PARTITION)) and not is_scoped(container, told)
+    return crosses and needs_plan(query.tree) and not container.record.definition.system_key
 
 
 def plan_of(container: Container, query: AskedQuery, told: Headers) -> dict[str, object]:

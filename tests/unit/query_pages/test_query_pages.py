@@ -84,7 +84,7 @@ async def results_of(world: World, container: Container, text: str, items_max: i
 async def test_a_page_that_takes_too_long_ends_and_the_next_goes_on(tmp_path: Path) -> None:
     async with open_world(tmp_path) as world:
         container = await filled(world)
-        # Every look at this clock finds it an hour later, so each page has time for one item.
+        # Every look at this clock finds it an hour later, so each page has time for one slice.
         hours = count(step=3600.0)
         text = "SELECT VALUE c.n FROM c WHERE c.pk = 1"
         pages = [await page_of(world, container, text, None, lambda: next(hours))]
