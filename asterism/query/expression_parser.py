@@ -169,8 +169,10 @@ class ExpressionParser:
         return tuple(found)
 
     def _property(self) -> tuple[str, Expression]:
-        name = str(self._stream.expect(STRING).value)
-        self._stream.expect(":")
+        stream = self._stream
+        # The service takes names without quotes too, as JavaScript does.
+        name = stream.expect_name() if stream.at_name() else str(stream.expect(STRING).value)
+        stream.expect(":")
         return name, self.expression()
 
     def _with_members(self, target: Expression) -> Expression:

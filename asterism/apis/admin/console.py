@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from asterism.documents.container import Container
 from asterism.documents.store import DocumentStore
 from asterism.keyspaces.admission import Admission
 from asterism.keyspaces.keyspace import Keyspace
@@ -32,7 +33,10 @@ class Console:
         return self.store.tools.owner
 
     def keyspace(self, database: str, container: str) -> Keyspace:
-        return self.store.container(self.store.database(self.account, database), container).keyspace
+        return self.container(database, container).keyspace
+
+    def container(self, database: str, container: str) -> Container:
+        return self.store.container(self.store.database(self.account, database), container)
 
     def names_of(self, keyspace_rid: bytes) -> tuple[str, str] | None:
         """The names of a keyspace's database and its own; None if it is gone."""

@@ -1,4 +1,4 @@
-"""The operator's door: health, partitions, split and merge on demand, jobs, metrics."""
+"""The operator's door: health, partitions, split and merge on demand, jobs, metrics, queries."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class AdminDoor:
             return _no_such_route(path)
         try:
             if route.signed:
-                self._check_signature(request, path)
+                self._check_signature(request, path, route)
             return await route.handle(self._console, request)
         except AsterismError as error:
             return response_for(error)
 
-    def _check_signature(self, request: Request, path: str) -> None:
+    def _check_signature(self, request: Request, path: str, route: Route) -> None:
         grant = check_master_key(
             self._keys,
             authorization=request.headers.get("authorization") or "",
@@ -46,7 +46,7 @@ class AdminDoor:
             date=request.headers.get("x-ms-date") or "",
             now_wall_seconds=self._clock.wall_seconds(),
         )
-        if not grant_allows(grant, verb=request.method, is_query=False):
+        if not grant_allows(grant, verb=request.method, is_query=route.is_query):
             raise Forbidden(reason="A read-only key may look, and not split or merge.")
 
 

@@ -39,11 +39,22 @@ STATUS_AND_CODE: dict[type[errors.AsterismError], tuple[int, str]] = {
 
 def response_for(error: errors.AsterismError) -> Response:
     status, code = STATUS_AND_CODE[type(error)]
-    return refusal(status, code, message_of(error))
+    return refusal(status, code, message_of(error), **details_of(error))
 
 
-def refusal(status: int, code: str, message: str) -> Response:
-    return Response(status, JSON_HEADERS, dumps({"code": code, "message": message}))
+def refusal(status: int, code: str, message: str, **details: object) -> Response:
+    return Response(status, JSON_HEADERS, dumps({"code": code, "message": message, **details}))
+
+
+def details_of(error: errors.AsterismError) -> dict[str, object]:
+    """What a program can use of an error, besides its code."""
+    match error:
+        case errors.MalformedQuery(code, _, start, end):
+            return {"query_error": {"code": code, "start": start, "end": end}}
+        case errors.RequestRateTooLarge(retry_after_seconds):
+            return {"retry_after_seconds": retry_after_seconds}
+        case _:
+            return {}
 
 
 def message_of(error: errors.AsterismError) -> str:

@@ -9,6 +9,7 @@ from asterism.apis.admin.console import Console
 from asterism.apis.admin.health import show_health
 from asterism.apis.admin.metrics_text import show_metrics
 from asterism.apis.admin.partitions import show_partitions
+from asterism.apis.admin.query import run_query
 from asterism.apis.admin.reshaping import (
     begin_merge,
     begin_split,
@@ -26,12 +27,17 @@ class Route:
     handle: Handler
     help: str
     signed: bool = True
+    # A POST that changes nothing, so that a read-only key may send it.
+    is_query: bool = False
 
 
 ROUTES: dict[tuple[str, str], Route] = {
     ("GET", "_asterism/health"): Route(show_health, "The readiness probe; needs no key.", signed=False),
     ("GET", "_asterism/metrics"): Route(show_metrics, "Counters and sizes in the text format of Prometheus."),
     ("GET", "_asterism/partitions"): Route(show_partitions, "A container's physical partitions, ?database=&container="),
+    ("POST", "_asterism/query"): Route(
+        run_query, "A page of a query's results: database, container, query, parameters, explain.", is_query=True
+    ),
     ("POST", "_asterism/split"): Route(begin_split, "Begins a split: database, container, range."),
     ("POST", "_asterism/merge"): Route(begin_merge, "Begins a merge of neighbours: database, container, ranges."),
     ("GET", "_asterism/merge-plan"): Route(show_merge_plan, "Neighbours worth merging, ?database=&container="),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Sequence
 
 from asterism.apis.http import Headers, Request, Response
 from asterism.apis.nosql import headers
@@ -15,59 +14,25 @@ from asterism.apis.nosql.headers import is_true, metadata_headers
 from asterism.apis.nosql.paging import feed_body, page_items_max, position_of
 from asterism.apis.nosql.query_metrics import metrics_headers
 from asterism.documents.container import Container
-from asterism.errors import CrossPartitionNotEnabled, MalformedRequest, NeedsQueryPlan
+from asterism.errors import CrossPartitionNotEnabled, NeedsQueryPlan
 from asterism.partitioning.partition_key import is_full
-from asterism.query import CompiledQuery, compile_query, parse_query
+from asterism.query import CompiledQuery
+from asterism.query.asked import AskedQuery, asked_query
 from asterism.query.computed import computed_properties
 from asterism.query.continuation import BEGINNING, Continuation
 from asterism.query.execute import pinned_keys, run_page, scopes_of
+from asterism.query.explain import explanation
 from asterism.query.functions import EvaluationContext
 from asterism.query.plan import make_plan, needs_plan
 from asterism.query.plan_features import check_features
 from asterism.query.plan_ranges import range_of_key
-from asterism.query.tree import Query
 from asterism.throughput.charge import QUERY_PLAN
 from asterism.values.json_text import dumps, loads
 from asterism.values.undefined import UNDEFINED
 
 
-@dataclass(frozen=True, slots=True)
-class AskedQuery:
-    """A request's query: its text, what that says, and what can be run."""
-
-    text: str
-    tree: Query
-    parameters: dict[str, object]
-    compiled: CompiledQuery
-
-
 def asked(context: Context, body: bytes) -> AskedQuery:
-    """The query of a request's body: `{"query", "parameters"}`."""
-    told = loads(body)
-    text = told.get("query") if isinstance(told, Mapping) else None
-    if not isinstance(text, str):
-        raise MalformedRequest(reason="A query needs a JSON object with 'query', a text, and maybe 'parameters'.")
-    parameters = _parameters(cast("Mapping[str, Any]", told).get("parameters"))
-    query = parse_query(text)
-    evaluation = EvaluationContext(context.clock.wall_seconds(), random.random)
-    return AskedQuery(text, query, parameters, compile_query(query, parameters, context=evaluation))
-
-
-def _parameters(told: object) -> dict[str, object]:
-    if told is None:
-        return {}
-    entries = told if isinstance(told, list) else [None]
-    parameters: dict[str, object] = {}
-    for entry in entries:
-        given: Mapping[str, object] = entry if isinstance(entry, Mapping) else {}
-        name = given.get("name")
-        if not isinstance(name, str) or not name.startswith("@"):
-            raise MalformedRequest(
-                reason="The query's 'parameters' must be a list of objects with 'name', beginning with @, and 'value'."
-            )
-        # A parameter that a client left without a value has none.
-        parameters[name] = given.get("value", UNDEFINED)
-    return parameters
+    return asked_query(loads(body), EvaluationContext(context.clock.wall_seconds(), random.random))
 
 
 def matching(
@@ -120,6 +85,10 @@ async def query_items(context: Context, request: Request, parts: list[str]) -> R
     )
     seconds = context.clock.monotonic_seconds() - started
     answer_headers += metrics_headers(told, container, page, seconds=seconds)
+    if is_true(told.get(headers.EXPLAIN)):
+        # Header values are ASCII; paths in it may not be.
+        text = json.dumps(explanation(container, query.compiled, page), separators=(",", ":"))
+        answer_headers.append((headers.EXPLANATION, text))
     return Response(200, answer_headers, feed_body(context.facts(container).rid, "Documents", page.results))
 
 

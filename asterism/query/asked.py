@@ -1,0 +1,51 @@
+"""A query as clients send it, at any door: `{"query": text, "parameters": [{"name", "value"}]}`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from asterism.errors import MalformedRequest
+from asterism.query.compile import CompiledQuery, compile_query
+from asterism.query.functions.context import EvaluationContext
+from asterism.query.parser import parse_query
+from asterism.query.tree import Query
+from asterism.values.undefined import UNDEFINED
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuery:
+    """A request's query: its text, what that says, and what can be run."""
+
+    text: str
+    tree: Query
+    parameters: dict[str, object]
+    compiled: CompiledQuery
+
+
+def asked_query(told: object, evaluation: EvaluationContext) -> AskedQuery:
+    """The query of a request's body, which is JSON already. Raises MalformedRequest and MalformedQuery."""
+    text = told.get("query") if isinstance(told, Mapping) else None
+    if not isinstance(text, str):
+        raise MalformedRequest(reason="A query needs a JSON object with 'query', a text, and maybe 'parameters'.")
+    parameters = _parameters(cast("Mapping[str, Any]", told).get("parameters"))
+    query = parse_query(text)
+    return AskedQuery(text, query, parameters, compile_query(query, parameters, context=evaluation))
+
+
+def _parameters(told: object) -> dict[str, object]:
+    if told is None:
+        return {}
+    entries = told if isinstance(told, list) else [None]
+    parameters: dict[str, object] = {}
+    for entry in entries:
+        given: Mapping[str, object] = entry if isinstance(entry, Mapping) else {}
+        name = given.get("name")
+        if not isinstance(name, str) or not name.startswith("@"):
+            raise MalformedRequest(
+                reason="The query's 'parameters' must be a list of objects with 'name', beginning with @, and 'value'."
+            )
+        # A parameter that a client left without a value has none.
+        parameters[name] = given.get("value", UNDEFINED)
+    return parameters
