@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from benchmarks import case_containers, case_create, case_idle, case_point_read, case_split, case_start
+from benchmarks import case_containers, case_create, case_idle, case_point_read, case_query, case_split, case_start
 from benchmarks.measurement import Measurement, not_measured
 from benchmarks.processes import PROJECT, NotMeasured, load_core, server_core
 from benchmarks.wire import UnexpectedAnswer
@@ -28,6 +28,7 @@ CASES: dict[str, Callable[[], Awaitable[list[Measurement]]]] = {
     "idle": case_idle.measure,
     "containers": case_containers.measure,
     "split": case_split.measure,
+    "query": case_query.measure,
 }
 RESULTS = PROJECT / "build" / "bench.json"
 # For output that goes to a file.

@@ -22,6 +22,14 @@ TIMEOUT_SECONDS = 30.0
 Json = dict[str, Any]
 
 
+class Refused(CommandFailed):
+    """The server says no; `told` is all it says."""
+
+    def __init__(self, text: str, told: Json) -> None:
+        super().__init__(text)
+        self.told = told
+
+
 class AdminClient:
     """Signs and sends; everything that goes wrong is a CommandFailed."""
 
@@ -60,7 +68,7 @@ class AdminClient:
             with self._opener.open(request, timeout=TIMEOUT_SECONDS) as response:
                 return cast(Json, json.load(response))
         except urllib.error.HTTPError as refused:
-            raise CommandFailed(_message_of(refused)) from None
+            raise _refusal(refused) from None
         except urllib.error.URLError as error:
             raise CommandFailed(f"no server answers at {self._endpoint}: {_reason(error)}") from None
         except (OSError, HTTPException, ValueError) as error:
@@ -73,14 +81,14 @@ class AdminClient:
         return {"authorization": token, "x-ms-date": date, "content-type": "application/json"}
 
 
-def _message_of(refused: urllib.error.HTTPError) -> str:
+def _refusal(refused: urllib.error.HTTPError) -> Refused:
     if refused.code == 401:
-        return "the server does not accept the key; give the server's own with --key or ASTERISM_KEY"
+        return Refused("the server does not accept the key; give the server's own with --key or ASTERISM_KEY", {})
     try:
         told = json.loads(refused.read())
-        return str(told["message"])
+        return Refused(str(told["message"]), told)
     except (OSError, HTTPException, ValueError, KeyError, TypeError):
-        return f"the server answered {refused.code} {refused.reason}"
+        return Refused(f"the server answered {refused.code} {refused.reason}", {})
 
 
 def _reason(error: urllib.error.URLError) -> str:

@@ -15,19 +15,19 @@ def jobs(
     key: Key = DEFAULT_KEY,
     insecure: Insecure = False,
 ) -> None:
-    """Show the splits and merges under way."""
+    """Show the splits, merges and index transformations under way."""
     from asterism.cli.client import AdminClient
 
     told = AdminClient(endpoint, key, insecure=insecure).get("jobs")
     if output_format is Format.JSON:
         typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
     elif not told["jobs"]:
-        typer.echo("No split or merge is under way.")
+        typer.echo("No split, merge or index transformation is under way.")
     else:
         from asterism.cli.tables import print_table
 
         print_table(
-            "Splits and merges under way",
+            "Work under way",
             ["id", "what", "why", "step", "entries copied", "trouble"],
             [
                 [

@@ -14,6 +14,7 @@ from asterism.cli.failure import CommandFailed
 from asterism.cli.jobs import jobs
 from asterism.cli.merge import merge
 from asterism.cli.partitions import partitions
+from asterism.cli.query import QUERY_EXAMPLES, query
 from asterism.cli.serve import SERVE_EXAMPLES, serve
 from asterism.cli.split import split
 from asterism.cli.version import version
@@ -30,6 +31,7 @@ app = typer.Typer(
 )
 app.command(rich_help_panel="The server", epilog=SERVE_EXAMPLES)(serve)
 app.command(rich_help_panel="The server")(version)
+app.command(rich_help_panel="Data of a running server", epilog=QUERY_EXAMPLES, no_args_is_help=True)(query)
 app.command(rich_help_panel="Partitions of a running server")(partitions)
 app.command(rich_help_panel="Partitions of a running server", no_args_is_help=True)(split)
 app.command(rich_help_panel="Partitions of a running server", no_args_is_help=True)(merge)
@@ -40,7 +42,7 @@ def main() -> None:
     try:
         app(prog_name="asterism")
     except CommandFailed as failure:
-        typer.echo(f"asterism: {failure}", err=True)
+        typer.echo(f"asterism: {failure}" + (f"\n{failure.detail}" if failure.detail else ""), err=True)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -16,17 +16,17 @@ _BOUND_CHARACTERS = 8
 _WIDTH_ELSEWHERE = 240
 
 
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, to_errors: bool = False) -> None:
     if not rows:
         return
-    table = Table(title=escape(title), title_justify="left")
+    table = Table(title=escape(title) or None, title_justify="left")
     for column in columns:
-        table.add_column(column, justify="right" if column in _NUMERIC else "left", overflow="fold")
+        table.add_column(escape(column), justify="right" if column in _NUMERIC else "left", overflow="fold")
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))
     # Into a pipe or a file there is no width to keep to, and a table folded at 80 characters is of no use there.
-    is_terminal = Console().is_terminal
-    Console(width=None if is_terminal else _WIDTH_ELSEWHERE).print(table)
+    is_terminal = Console(stderr=to_errors).is_terminal
+    Console(stderr=to_errors, width=None if is_terminal else _WIDTH_ELSEWHERE).print(table)
 
 
 def readable_bytes(count: int) -> str:

@@ -82,13 +82,14 @@ class _Place(NamedTuple):
 class Container:
     """Items of one keyspace, at one version of its settings."""
 
-    __slots__ = ("_links", "_rules", "_tools", "keyspace", "record")
+    __slots__ = ("_links", "_rules", "_rules_of", "_tools", "keyspace", "record")
 
     def __init__(self, keyspace: Keyspace, tools: Tools) -> None:
         self.keyspace = keyspace
         self.record: KeyspaceRecord = keyspace.record
         self._tools = tools
-        self._rules = IndexingRules.compile(cast(Mapping[str, Any], self.record.settings.get("indexingPolicy", {})))
+        self._rules_of = self.record
+        self._rules = rules_of(self.record)
         self._links = DocumentLinks(self.record.rid)
 
     # --- reading ----------------------------------------------------------------------------------------------------
@@ -160,7 +161,7 @@ class Container:
                 raise ItemNotFound(item_id=item_id)
             _check_etag(before, if_match)
             batch = Batch(expectations=[Expectation(place.key, before.version)], deletes=[place.key])
-            old_terms = self._terms_of(before)
+            old_terms = self.rules.possible_terms(_parsed(before))
             self._plan_log_removal(batch, before)
             batch.deletes += _index_keys(old_terms, before.number)
             self._plan_sizes(batch, place, -len(before.body), -1)
@@ -172,6 +173,12 @@ class Container:
 
     @property
     def rules(self) -> IndexingRules:
+        """The rules of the settings in force. Who goes by them does so within `keyspace.at_work`, entered in the same
+        breath: items are brought to another policy only when nobody goes by the one before."""
+        record = self.keyspace.record
+        known = self._rules_of
+        if record.settings is not known.settings or record.catching_up is not known.catching_up:
+            self._rules_of, self._rules = record, rules_of(record)
         return self._rules
 
     # --- scopes -----------------------------------------------------------------------------------------------------
@@ -208,7 +215,8 @@ class Container:
         guid = tools.random_bytes(16)
         number = tools.next_item_number() if before is None else before.number
         body = self._complete(item, number, guid)
-        terms = self._rules.terms(item)
+        rules = self.rules
+        terms = rules.terms(item)
         if before is None:
             batch = Batch(expectations=[Expectation(place.key, None)])
             new_terms = terms
@@ -216,9 +224,10 @@ class Container:
             self._plan_sizes(batch, place, len(body), 1)
         else:
             batch = Batch(expectations=[Expectation(place.key, before.version)])
-            old_terms = self._terms_of(before)
+            old_item = _parsed(before)
+            old_terms = rules.possible_terms(old_item)
             batch.deletes += _index_keys(set(old_terms).difference(terms), number)
-            new_terms = list(set(terms).difference(old_terms))
+            new_terms = list(set(terms).difference(rules.certain_terms(old_item) if rules.earlier else old_terms))
             cost = charge.replace(len(before.body), len(body), len(terms))
             self._plan_log_removal(batch, before)
             self._plan_sizes(batch, place, len(body) - len(before.body), 0)
@@ -231,12 +240,13 @@ class Container:
         guid = tools.random_bytes(16)
         number = tools.next_item_number()
         body = self._complete(item, number, guid)
-        terms = self._rules.terms(item)
+        rules = self.rules
+        terms = rules.terms(item)
         batch = Batch(
             expectations=[Expectation(place.key, before.version), Expectation(target.key, None)], deletes=[place.key]
         )
         self._plan_log_removal(batch, before)
-        batch.deletes += _index_keys(self._terms_of(before), before.number)
+        batch.deletes += _index_keys(rules.possible_terms(_parsed(before)), before.number)
         self._plan_addition(batch, target, number, guid, body, terms)
         self._plan_sizes(batch, target, len(body) - len(before.body), 0)
         cost = charge.replace(len(before.body), len(body), len(terms))
@@ -261,9 +271,6 @@ class Container:
         if len(body) > self._tools.limits.item_bytes_max:
             raise TooLarge(what="item", bytes_max=self._tools.limits.item_bytes_max)
         return body
-
-    def _terms_of(self, stored: StoredItem) -> list[Term]:
-        return self._rules.terms(cast(Item, loads(stored.body)))
 
     def _plan_addition(
         self, batch: Batch, place: _Place, number: int, guid: bytes, body: bytes, new_terms: Iterable[Term]
@@ -294,17 +301,19 @@ class Container:
             keyspace.spend(partition, cost, place.point)
 
         admit: Callable[[PartitionRange], None] | None = take_cost
-        for _ in range(ATTEMPTS_MAX):
-            try:
-                partition, lsn = await tools.owner.apply(keyspace, place.point, batch, admit)
-            except CeilingPassed as passed:
-                if passed.key != TOTALS_KEY:
-                    raise LogicalPartitionFull(bytes_max=batch.adds[0].first_max or 0) from None
-                await self._make_room(place.point)
-                admit = None
-            else:
-                tools.reshaping.notice_growth(keyspace, partition, batch.adds[1].deltas[0])
-                return partition, lsn
+        # The index entries in the batch are those of the settings in force now, until it is applied.
+        with keyspace.at_work:
+            for _ in range(ATTEMPTS_MAX):
+                try:
+                    partition, lsn = await tools.owner.apply(keyspace, place.point, batch, admit)
+                except CeilingPassed as passed:
+                    if passed.key != TOTALS_KEY:
+                        raise LogicalPartitionFull(bytes_max=batch.adds[0].first_max or 0) from None
+                    await self._make_room(place.point)
+                    admit = None
+                else:
+                    tools.reshaping.notice_growth(keyspace, partition, batch.adds[1].deltas[0])
+                    return partition, lsn
         raise TooMuchContention
 
     async def _make_room(self, point: bytes) -> None:
@@ -319,6 +328,15 @@ class Container:
             except ExpectationFailed:
                 await asyncio.sleep(0 if turn < ATTEMPTS_MAX // 2 else 0.001)
         raise TooMuchContention
+
+
+def rules_of(record: KeyspaceRecord) -> IndexingRules:
+    policy = cast(Mapping[str, Any], record.settings.get("indexingPolicy", {}))
+    return IndexingRules.compile(policy, earlier=record.catching_up.get("policies", ()))
+
+
+def _parsed(stored: StoredItem) -> Item:
+    return cast(Item, loads(stored.body))
 
 
 def _index_keys(terms: Iterable[Term], item_number: int) -> list[bytes]:

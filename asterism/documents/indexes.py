@@ -8,18 +8,22 @@ objects have a term too, which says of them only that they are there.
 A composite index has one term per item: the encodings of its paths, one after the other, those that descend with every
 bit turned round, so that bytes sort as the index does.
 
+A spatial index has a term for each cell of the grid of the Earth that covers a geometry (see `cells`). All geometries
+at its path have some, whatever types the policy names, so that a query that goes by the index misses none.
+
 Of the policy's paths the most precise one that covers a scalar decides: a longer path over a shorter one, and at the
 same place `/?` (this scalar) over `/*` (this and all below it).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from hashlib import blake2b
 from typing import Any, Final
 
+from asterism.documents.cells import index_values
 from asterism.errors import MalformedRequest
 from asterism.values.key_bytes import TAG_ARRAY, TAG_OBJECT, encode
 from asterism.values.undefined import UNDEFINED
@@ -221,22 +225,77 @@ def _value_at(item: Mapping[str, Any], names: tuple[str, ...]) -> object:
     return value
 
 
+@dataclass(frozen=True, slots=True)
+class SpatialIndex:
+    """Geometries at a path, or at and below it."""
+
+    path: tuple[str, ...]
+    with_subtree: bool
+
+    def covers(self, path: Sequence[Segment]) -> bool:
+        place = tuple(path)
+        return place == self.path or (self.with_subtree and place[: len(self.path)] == self.path)
+
+    def terms(self, item: Mapping[str, Any]) -> Iterator[Term]:
+        return self._terms_at(self.path, _value_at(item, self.path))
+
+    def _terms_at(self, path: tuple[str, ...], value: object) -> Iterator[Term]:
+        if not isinstance(value, dict):
+            return
+        if "coordinates" in value:
+            token = spatial_token(path)
+            yield from ((token, cell) for cell in index_values(value))
+        if self.with_subtree:
+            for name, member in value.items():
+                if type(member) is dict:
+                    yield from self._terms_at((*path, name), member)
+
+
+def spatial_token(path: Sequence[str]) -> bytes:
+    """The token of the geometries at a path, which no path of scalars has."""
+    return blake2b(path_token(path) + b"\x02", digest_size=PATH_TOKEN_BYTES).digest()
+
+
+def spatial_index(path: str) -> SpatialIndex | None:
+    """The index on a policy's path; None for a path through arrays, which no query can use."""
+    segments, coverage = parse_policy_path(path)
+    names = tuple(segment for segment in segments if isinstance(segment, str))
+    return SpatialIndex(names, coverage is Coverage.SUBTREE) if len(names) == len(segments) else None
+
+
 class IndexingRules:
-    """A container's indexing policy, compiled; made once and asked for every write."""
+    """A container's indexing policy, compiled; made once and asked for every write.
 
-    __slots__ = ("_enabled", "_remembered_paths_left", "_root", "composites")
+    While items are brought from earlier policies to this one, an item has the terms of one of them, nobody knows which:
+    what is written has the terms of this policy, what is removed is all that may be there, and queries rely only on
+    what every policy covers.
+    """
 
-    def __init__(self, rules: _Rule | None, composites: tuple[CompositeIndex, ...] = ()) -> None:
+    __slots__ = ("_composites", "_enabled", "_remembered_paths_left", "_root", "_spatials", "earlier")
+
+    def __init__(
+        self,
+        rules: _Rule | None,
+        composites: tuple[CompositeIndex, ...] = (),
+        spatials: tuple[SpatialIndex, ...] = (),
+        earlier: tuple[IndexingRules, ...] = (),
+    ) -> None:
         self._enabled = rules is not None
-        self.composites = composites
+        self._composites = composites
+        self._spatials = spatials
+        self.earlier = earlier
         self._root = _Place(_ROOT_TOKEN, rule=rules, inherited=False)
         self._remembered_paths_left = REMEMBERED_PATHS_MAX
 
     @classmethod
-    def compile(cls, indexing_policy: Mapping[str, Any]) -> IndexingRules:
-        """The rules of a policy as `settings` completes it. MalformedRequest when a path cannot be read."""
+    def compile(cls, indexing_policy: Mapping[str, Any], *, earlier: Sequence[Mapping[str, Any]] = ()) -> IndexingRules:
+        """The rules of a policy as `settings` completes it. MalformedRequest when a path cannot be read.
+
+        `earlier`: the policies by which some items may still be indexed.
+        """
+        before = tuple(cls.compile(policy) for policy in earlier)
         if str(indexing_policy.get("indexingMode", "consistent")).lower() == "none":
-            return cls(None)
+            return cls(None, earlier=before)
         root = _Rule()
         for verdict, name in ((True, "includedPaths"), (False, "excludedPaths")):
             for entry in indexing_policy.get(name) or ():
@@ -251,7 +310,14 @@ class IndexingRules:
         # The service finds items by id, and changes by time, under every policy but "none".
         for name in ("id", "_ts"):
             root.at((name,)).scalar = True
-        return cls(root, tuple(map(composite_index, indexing_policy.get("compositeIndexes") or ())))
+        composites = tuple(map(composite_index, indexing_policy.get("compositeIndexes") or ()))
+        found = (spatial_index(entry["path"]) for entry in indexing_policy.get("spatialIndexes") or ())
+        return cls(root, composites, tuple(index for index in found if index is not None), before)
+
+    @property
+    def composites(self) -> tuple[CompositeIndex, ...]:
+        """The composite indexes in which every item has its term."""
+        return tuple(one for one in self._composites if all(one in rules.composites for rules in self.earlier))
 
     @property
     def enabled(self) -> bool:
@@ -263,20 +329,49 @@ class IndexingRules:
         terms: list[Term] = []
         if self._enabled and self._add_object(self._root, item, terms):
             terms = list(dict.fromkeys(terms))
-        if self._enabled and self.composites:
-            terms += [composite.term(item) for composite in self.composites]
+        if self._enabled and self._composites:
+            terms += [composite.term(item) for composite in self._composites]
+        if self._enabled and self._spatials:
+            # Two indexes may cover one path.
+            terms += dict.fromkeys(term for spatial in self._spatials for term in spatial.terms(item))
+        return terms
+
+    def possible_terms(self, item: Mapping[str, Any]) -> list[Term]:
+        """Every term that a stored item may have."""
+        terms = self.terms(item)
+        if self.earlier:
+            terms = list(dict.fromkeys([*terms, *(term for rules in self.earlier for term in rules.terms(item))]))
+        return terms
+
+    def changes_due(self, item: Mapping[str, Any]) -> tuple[set[Term], set[Term]]:
+        """The terms that a stored item may lack, and those that it may have and should not."""
+        own = set(self.terms(item))
+        first, *others = (set(rules.terms(item)) for rules in self.earlier)
+        return own - first.intersection(*others), first.union(*others) - own
+
+    def certain_terms(self, item: Mapping[str, Any]) -> list[Term]:
+        """The terms that a stored item has for sure."""
+        terms = self.terms(item)
+        for rules in self.earlier:
+            had = set(rules.terms(item))
+            terms = [term for term in terms if term in had]
         return terms
 
     def count(self, item: Mapping[str, Any]) -> int:
         """How many terms `item` has; what a write costs depends on it."""
         return len(self.terms(item))
 
-    def covers_scalar(self, segments: Iterable[Segment]) -> bool:
+    def covers_scalar(self, segments: Sequence[Segment]) -> bool:
         """Whether a scalar at this path has a term, so that a query may rely on the index to find it."""
         place = self._root
         for segment in segments:
             place = place.child(segment)
-        return self._enabled and place.indexed
+        return self._enabled and place.indexed and all(rules.covers_scalar(segments) for rules in self.earlier)
+
+    def covers_geometry(self, path: Sequence[Segment]) -> bool:
+        """Whether a geometry at this path has terms of a spatial index."""
+        is_covered = self._enabled and any(spatial.covers(path) for spatial in self._spatials)
+        return is_covered and all(rules.covers_geometry(path) for rules in self.earlier)
 
     # The two methods below are one walk. They return whether they met an array, because only then can terms repeat,
     # and they test for scalars in place: this runs for every property of every write.

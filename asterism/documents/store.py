@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from asterism.documents.container import Container, Tools
+from asterism.documents.reindexing import Reindexing, due_after_change
 from asterism.documents.settings import complete_container_properties, replace_container_properties
 from asterism.errors import MalformedRequest, OwnerNotFound, ResourceNotFound, ThroughputRefused
 from asterism.keyspaces.admission import Admission, shared_slot_count
@@ -39,6 +40,7 @@ class DocumentStore:
         self.catalog = catalog
         self.tools = tools
         self._admission = admission
+        self.reindexing = Reindexing(catalog, tools.owner, tools.clock)
         self._containers: dict[bytes, Container] = {}
 
     @property
@@ -137,7 +139,14 @@ class DocumentStore:
 
     async def replace_container(self, container: Container, body: Mapping[str, Any]) -> Container:
         settings = replace_container_properties(container.record.settings, body)
-        await self.catalog.replace_keyspace_settings(container.keyspace, settings, now=self._now())
+        mark = self.tools.random_bytes(8).hex()
+        await self.catalog.replace_keyspace_settings(
+            container.keyspace,
+            settings,
+            now=self._now(),
+            catching_up=lambda before: due_after_change(before, settings, mark=mark),
+        )
+        self.reindexing.wake(container.keyspace)
         return self._container(container.keyspace)
 
     async def delete_container(self, container: Container) -> None:

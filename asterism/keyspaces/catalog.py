@@ -44,6 +44,7 @@ _OFFER = b"o"
 _GARBAGE = b"g"
 _JOB = b"j"
 _HISTORY = b"h"
+_CATCHING_UP = b"u"
 _NEXT_PARTITION = b"n/partition"
 _NEXT_BOOT = b"n/boot"
 _LSN_FLOOR = b"n/lsn"
@@ -231,10 +232,40 @@ class Catalog:
             for number in numbers:
                 group.create_task(self._engine.create_partition(number, Fence(FIRST_EPOCH), lsn=self._lsn_floor))
 
-    async def replace_keyspace_settings(self, keyspace: Keyspace, settings: Mapping[str, Any], *, now: int) -> None:
+    async def replace_keyspace_settings(
+        self,
+        keyspace: Keyspace,
+        settings: Mapping[str, Any],
+        *,
+        now: int,
+        catching_up: Callable[[KeyspaceRecord], Mapping[str, Any]] | None = None,
+    ) -> None:
+        """`catching_up` says, of the record as it was, what is to be done to its data from now on."""
         async with self._changing:
-            record = replace(keyspace.record, settings=settings, etag=self._new_etag(), changed_at=now)
+            before = keyspace.record
+            due = before.catching_up if catching_up is None else catching_up(before)
+            record = replace(before, settings=settings, etag=self._new_etag(), changed_at=now, catching_up=due)
             await self._put_keyspace(keyspace, record, Batch())
+
+    async def put_catching_up_position(self, keyspace: Keyspace, stored: bytes) -> None:
+        """Remembers how far the data was brought in line with the settings."""
+        async with self._changing:
+            if not keyspace.deleted:
+                await self._change(Batch(puts=[(_CATCHING_UP + keyspace.record.rid, stored)]))
+
+    async def catching_up_position(self, keyspace: Keyspace) -> bytes | None:
+        _, (stored,) = await self._engine.read(CATALOG_PARTITION, CATALOG_EPOCH, [_CATCHING_UP + keyspace.record.rid])
+        return stored
+
+    async def end_catching_up(self, keyspace: Keyspace, done: Mapping[str, Any]) -> bool:
+        """Nothing is to be done any more; False if by now something else is than what was `done`."""
+        async with self._changing:
+            record = keyspace.record
+            if record.catching_up is not done:
+                return False
+            batch = Batch(deletes=[_CATCHING_UP + record.rid])
+            await self._put_keyspace(keyspace, replace(record, catching_up={}), batch)
+            return True
 
     async def publish_map(
         self, keyspace: Keyspace, change: Callable[[PartitionMap], PartitionMap], *, with_changes: Batch
@@ -271,6 +302,7 @@ class Catalog:
 
     def _plan_keyspace_removal(self, record: KeyspaceRecord, batch: Batch) -> None:
         batch.deletes += [_KEYSPACE + record.rid, _name_key(_KEYSPACE_NAME + record.database_rid, record.name)]
+        batch.deletes.append(_CATCHING_UP + record.rid)
         history = _HISTORY + record.rid
         batch.range_deletes.append(Span(history, after_prefix(history)))
         for partition in record.map.ranges:

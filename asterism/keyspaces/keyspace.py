@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from asterism.errors import OwnerNotFound, RequestRateTooLarge, StorageUnavailable
+from asterism.keyspaces.at_work import AtWork
 from asterism.keyspaces.records import KeyspaceRecord
 from asterism.metrics import PartitionUsage
 from asterism.partitioning.partition_map import PartitionRange
@@ -23,13 +24,26 @@ _FADE_REQUESTS = 100_000
 class Keyspace:
     """The live handle on a keyspace. Floors above hold it for the length of a request, never longer."""
 
-    __slots__ = ("_map_changed", "_monotonic_seconds", "buckets", "deleted", "record", "usage", "version")
+    __slots__ = (
+        "_earlier_work",
+        "_map_changed",
+        "_monotonic_seconds",
+        "at_work",
+        "buckets",
+        "deleted",
+        "record",
+        "usage",
+        "version",
+    )
 
     def __init__(self, record: KeyspaceRecord, version: bytes, monotonic_seconds: Callable[[], float]) -> None:
         self.record = record
         # The catalog's version of the record: what a change of it must still find there.
         self.version = version
         self.deleted = False
+        # Whoever goes by the settings enters this for as long as he does (`with keyspace.at_work`).
+        self.at_work = AtWork(record.settings)
+        self._earlier_work: list[AtWork] = []
         # Range id -> bucket; empty while throughput is not enforced.
         self.buckets: dict[int, TokenBucket] = {}
         self.usage: dict[int, PartitionUsage] = {}
@@ -37,9 +51,17 @@ class Keyspace:
         self._map_changed: asyncio.Future[None] | None = None
 
     def replace_record(self, record: KeyspaceRecord, version: bytes) -> None:
+        if record.settings is not self.at_work.settings:
+            self._earlier_work = [one for one in (*self._earlier_work, self.at_work) if not one.is_idle]
+            self.at_work = AtWork(record.settings)
         self.record = record
         self.version = version
         self._wake_waiting()
+
+    async def earlier_work_done(self) -> None:
+        """Returns when nobody is at work any more who began under other settings than those of now."""
+        for one in self._earlier_work:
+            await one.idle()
 
     def mark_deleted(self) -> None:
         self.deleted = True

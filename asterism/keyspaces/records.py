@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from asterism.partitioning.partition_key import PartitionKeyDefinition
@@ -48,7 +48,8 @@ class DatabaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class KeyspaceRecord:
-    """A keyspace: its partition key, its map, and `settings`, which only the floors above understand."""
+    """A keyspace: its partition key, its map, and what only the floors above understand: `settings`, which clients see,
+    and `catching_up`, which says what is still to be done to data written under older settings (empty: nothing)."""
 
     rid: bytes
     name: str
@@ -57,6 +58,7 @@ class KeyspaceRecord:
     map: PartitionMap
     etag: str
     changed_at: int
+    catching_up: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def database_rid(self) -> bytes:
@@ -72,6 +74,7 @@ class KeyspaceRecord:
                 "map": self.map.to_json(),
                 "etag": self.etag,
                 "changed_at": self.changed_at,
+                "catching_up": dict(self.catching_up),
             }
         )
 
@@ -86,6 +89,7 @@ class KeyspaceRecord:
             map=PartitionMap.from_json(told["map"]),
             etag=told["etag"],
             changed_at=told["changed_at"],
+            catching_up=told.get("catching_up", {}),
         )
 
 

@@ -9,6 +9,7 @@ from asterism.query import tree
 from asterism.query.collectors import Collector, distinct, new_collector
 from asterism.query.environment import Environment, Results, Udfs
 from asterism.query.functions.context import EvaluationContext
+from asterism.query.index_aggregates import ANSWERED, Column
 from asterism.query.index_conditions import Condition, index_conditions
 from asterism.query.limits import RowMeter
 from asterism.query.ordered_rows import OrderedRow, compare_keys, ordered_rows_of
@@ -56,6 +57,8 @@ class CompiledQuery:
     order_paths: tuple[tuple[PropertyPath, bool], ...] | None
     # Whether all it asks is how many items there are, so that statistics can answer.
     counts_items: bool
+    # All it asks of the items, as aggregates of paths that an index may answer; None if it asks something else.
+    path_aggregates: tuple[Column, ...] | None
     _pipeline: Pipeline = field(repr=False)
     _partition_filter: PartitionFilter = field(repr=False)
     _where: tree.Expression | None = field(repr=False)
@@ -143,6 +146,7 @@ def compile_query(
         order_by=pipeline.order,
         order_paths=_order_paths(query, sources.scope),
         counts_items=_counts_items(query),
+        path_aggregates=_path_aggregates(query, pipeline),
         _pipeline=pipeline,
         _partition_filter=PartitionFilter(query.where, sources.scope),
         _where=query.where,
@@ -171,12 +175,30 @@ def _plain_steps(
     return matches, project
 
 
-def _counts_items(query: tree.Query) -> bool:
+def _takes_every_item(query: tree.Query) -> bool:
+    """Whether each item is one row, none left out, and all are one group."""
     clause = query.from_clause
     if clause is None or clause.joins or query.where is not None or query.group_by is not None:
         return False
     collection = clause.source.collection
-    if clause.source.is_iterator or not isinstance(collection, tree.Path) or collection.steps:
+    return not clause.source.is_iterator and isinstance(collection, tree.Path) and not collection.steps
+
+
+def _path_aggregates(query: tree.Query, pipeline: Pipeline) -> tuple[Column, ...] | None:
+    if pipeline.grouping is None or query.order_by is not None or not _takes_every_item(query):
+        return None
+    found = []
+    for call in (column.call for column in pipeline.grouping.columns):
+        argument = call.arguments[0]
+        path = property_path(pipeline.sources.scope, argument) if isinstance(argument, tree.Path) else None
+        if path is None or call.name not in ANSWERED:
+            return None
+        found.append((call.name, path))
+    return tuple(found)
+
+
+def _counts_items(query: tree.Query) -> bool:
+    if not _takes_every_item(query):
         return False
     selected = list(tree.descendants(query.select))
     calls = [node for node in selected if isinstance(node, tree.Call)]

@@ -29,8 +29,9 @@ from asterism.query.collectors import Collector
 from asterism.query.compile import CompiledQuery
 from asterism.query.computed import NOTHING_COMPUTED, Computed
 from asterism.query.continuation import BEGINNING, Continuation
+from asterism.query.index_aggregates import column_states
 from asterism.query.index_order import FoundEntry, ordered_entries
-from asterism.query.index_plan import Access, IndexOrder, access_for, order_for
+from asterism.query.index_plan import Access, IndexOrder, access_for, order_for, path_text
 from asterism.query.pipeline import Kind
 from asterism.query.work import Work
 from asterism.storage.contract import Span
@@ -119,7 +120,9 @@ async def run_page(
     partition = container.keyspace.record.map.find(start)
     work = Work(container, items_max, finish_at, monotonic_seconds, partition)
     run = _Run(owner, container, query, list(scopes), work, computed or NOTHING_COMPUTED)
-    rest = await run.page(continuation)
+    # While this goes on, no index entry is taken away that the page may rely on.
+    with container.keyspace.at_work:
+        rest = await run.page(continuation)
     if not work.charge:
         work.pay(start)
     first, lsn, _ = await owner.read(container.keyspace, max(start, partition.range.start), ())
@@ -161,7 +164,9 @@ class _Run:
         if query.kind is Kind.ORDERED and not query.is_distinct:
             order = order_for(query.order_paths, rules, hidden)
             self._check_composite(order)
-            if order is not None and not await self._has_few_candidates(access):
+            # Results that were counted, and not found by an index, go on being counted: the index may be a new one.
+            is_begun_without = continuation.entry is None and continuation.returned > 0
+            if order is not None and not is_begun_without and not await self._has_few_candidates(access):
                 return await self._in_order(continuation, order)
         return await self._collect(continuation, access)
 
@@ -324,11 +329,37 @@ class _Run:
             for partition in self._partitions():
                 self.work.enter(partition)
             collector.merge_state([((), [count] * query.aggregate_columns)])
-        else:
+        elif not await self._ask_index(collector):
             await self._feed(collector, access)
         if self.scopes:
             self.work.pay(self.scopes[0].start)
         return self._answer_list(list(collector.results()), continuation)
+
+    async def _ask_index(self, collector: Collector) -> bool:
+        """Answers aggregates of paths from the index of whole partitions; False when the items must be read."""
+        columns, rules = self.query.path_aggregates, self.container.rules
+        if not columns or any(path[0] in self.computed.names or not rules.covers_scalar(path) for _, path in columns):
+            return False
+        states: list[tuple[tuple[object, ...], list[object]]] = []
+        record = self.container.keyspace.record
+        for partition in self._partitions():
+            interval = partition.range
+            if not any(scope.start <= interval.start and interval.end <= scope.end for scope in self.scopes):
+                return False
+            reader = PartitionReader(self.owner, self.container, record, partition)
+            self.work.enter(partition)
+            try:
+                found = await column_states(reader, columns, self.work)
+            except MapChanged:
+                return False
+            finally:
+                self.work.index_lookups += reader.index_lookups
+            if found is None:
+                return False
+            states.append(((), found))
+        collector.merge_state(states)
+        self.work.indexes_used.update(path_text(path) for _, path in columns)
+        return True
 
     async def _feed(self, collector: Collector, access: Access | None) -> None:
         work, item_of, feed = self.work, self.computed.item_of, collector.feed

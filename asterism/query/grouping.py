@@ -33,6 +33,7 @@ COMPOSED_AGGREGATES_REASON: Final = "Compositions of aggregates and other expres
 class AggregateColumn:
     make: Callable[[MemoryMeter], Aggregate]
     argument: Evaluator
+    call: tree.Call
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class GroupCompiler:
 
     def grouping(self) -> Grouping:
         columns = [
-            AggregateColumn(AGGREGATES[call.name], self._rows.compile(call.arguments[0]))
+            AggregateColumn(AGGREGATES[call.name], self._rows.compile(call.arguments[0]), call)
             for call in self._calls.values()
         ]
         return Grouping(self._key_readers, tuple(columns))

@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, cast
 
+from asterism.documents.cells import Box, Cap, boxes_of, region_of
 from asterism.query import tree
 from asterism.query.expression_compiler import ExpressionCompiler, is_constant
 from asterism.query.partition_filter import PropertyPath, property_path
 from asterism.query.scope import Scope
-from asterism.query.semantics import is_primitive
+from asterism.query.semantics import is_number, is_primitive
 from asterism.query.tree import Expression
+from asterism.values.ordering import as_double
 from asterism.values.undefined import UNDEFINED
 
 Operator: TypeAlias = Literal["=", "<", "<=", ">", ">="]
@@ -61,6 +63,14 @@ class Defined:
 
 
 @dataclass(frozen=True, slots=True)
+class Touches:
+    """The value at `path` is a geometry, and some of it lies in one of these boxes."""
+
+    path: PropertyPath
+    boxes: tuple[Box, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AllOf:
     conditions: tuple[Condition, ...]
 
@@ -80,11 +90,15 @@ class Nothing:
     """No item passes."""
 
 
-Condition: TypeAlias = Comparison | OneOf | Prefix | ArrayHolds | Defined | AllOf | AnyOf | Everything | Nothing
+Condition: TypeAlias = (
+    Comparison | OneOf | Prefix | ArrayHolds | Defined | Touches | AllOf | AnyOf | Everything | Nothing
+)
 
 _EVERYTHING: Final = Everything()
 _NOTHING: Final = Nothing()
 _MIRRORED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+# Beyond this there is nothing on Earth, or nearly so, that an index could leave out.
+DISTANCE_METRES_MAX: Final = 5_000_000.0
 # Tests that are false of what is undefined.
 _TYPE_TEST_NAMES = """
     IS_ARRAY IS_BOOL IS_DEFINED IS_FINITE_NUMBER IS_INTEGER IS_NUMBER IS_OBJECT IS_PRIMITIVE IS_STRING
@@ -123,6 +137,8 @@ class _Reader:
                 return self._between(node, path)
             case tree.Like(value=tree.Path() as path):
                 return self._like(node, path)
+            case tree.Call(name="ST_WITHIN" | "ST_INTERSECTS", arguments=(left, right), is_udf=False):
+                return self._touches(left, right, metres=0.0)
             case tree.Call(arguments=(tree.Path() as path, *_), is_udf=False):
                 return self._call(node, path)
             case _:
@@ -141,6 +157,8 @@ class _Reader:
             constant = self._constant(other)
             if operator == "=" and constant is True:
                 return self.condition(tested)
+            if _is_distance(tested) and symbol in ("<", "<=") and is_number(constant):
+                return self._touches(*cast(tree.Call, tested).arguments, metres=as_double(cast(float, constant)))
             if isinstance(tested, tree.Path) and symbol in _MIRRORED:
                 return self._compared(tested, cast(Operator, symbol), constant)
             if isinstance(tested, tree.Path) and symbol == "!=":
@@ -201,6 +219,16 @@ class _Reader:
             return ArrayHolds(place, value)
         return Defined(place)
 
+    def _touches(self, left: Expression, right: Expression, *, metres: float) -> Condition:
+        """For a test that is true only of geometries that are so near to each other; one of them must be a path."""
+        path, other = (left, right) if isinstance(left, tree.Path) else (right, left)
+        if not isinstance(path, tree.Path) or not is_constant(other):
+            return _EVERYTHING
+        place, region = self._place(path), region_of(self._constant(other))
+        if place is None or not isinstance(region, Cap) or not 0.0 <= metres <= DISTANCE_METRES_MAX:
+            return _EVERYTHING
+        return Touches(place, boxes_of(region.widened(metres)))
+
     # --- parts ------------------------------------------------------------------------------------------------------
 
     def _defined(self, path: tree.Path) -> Condition:
@@ -215,6 +243,10 @@ class _Reader:
 
 
 _FUNCTIONS_READ: Final = frozenset({"IS_NULL", "STARTSWITH", "ARRAY_CONTAINS"})
+
+
+def _is_distance(node: Expression) -> bool:
+    return isinstance(node, tree.Call) and node.name == "ST_DISTANCE" and not node.is_udf and len(node.arguments) == 2
 
 
 def _all(conditions: list[Condition]) -> Condition:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
 
+from asterism.documents.cells import Box, spans_touching
 from asterism.documents.index_reader import IndexSpan
 from asterism.documents.indexes import (
     ARRAY_ELEMENT,
@@ -14,6 +15,7 @@ from asterism.documents.indexes import (
     IndexingRules,
     Segment,
     path_token,
+    spatial_token,
 )
 from asterism.query.index_conditions import (
     AllOf,
@@ -27,6 +29,7 @@ from asterism.query.index_conditions import (
     OneOf,
     Operator,
     Prefix,
+    Touches,
 )
 from asterism.query.partition_filter import PropertyPath
 from asterism.values.key_bytes import TAG_STRING, encode, is_truncated
@@ -91,6 +94,8 @@ def access_for(condition: Condition, rules: IndexingRules, hidden: frozenset[str
         case ArrayHolds(path, value):
             segments: tuple[Segment, ...] = (*path, ARRAY_ELEMENT)
             return _lookup(rules, segments, lambda token: [_compared(token, "=", value)], _EQUAL)
+        case Touches(path, boxes):
+            return _near(rules, path, boxes)
         case Defined(path):
             return _lookup(rules, path, lambda token: [IndexSpan(token, b"", _ANY_VALUE_END)], _THERE)
         case AllOf(conditions):
@@ -105,6 +110,16 @@ def _lookup(rules: IndexingRules, path: Sequence[Segment], spans: _MakeSpans, ra
     if not rules.covers_scalar(path):
         return None
     return Lookup(tuple(spans(path_token(path))), path_text(path), rank)
+
+
+def _near(rules: IndexingRules, path: PropertyPath, boxes: Sequence[Box]) -> Lookup | None:
+    if not rules.covers_geometry(path):
+        return None
+    token = spatial_token(path)
+    # A geometry may have several entries, so lookups of one path must not be narrowed to where they overlap. There is
+    # only one span when it is that of the whole Earth, and then it does no harm.
+    spans = tuple(IndexSpan(token, low, high) for low, high in spans_touching(boxes))
+    return Lookup(spans, path_text(path)[:-1] + "*", _RANGE)
 
 
 def _all(found: list[Access | None]) -> Access | None:

@@ -95,8 +95,10 @@ async def assembled(
         try:
             with _opening(directory):
                 await reshaping.recover()
+            store.reindexing.recover()
             yield Assembly(store, admission, nosql, admin)
         finally:
+            await store.reindexing.stop()
             await reshaping.stop()
     finally:
         await engine.close()

@@ -20,6 +20,8 @@ from asterism.storage.contract import Batch, EngineFailed, Fence, OutOfSpace, Sp
 from asterism.storage.lmdb import LmdbEngine
 from tests.faults.storage_worker import COUNTERS_KEY, EPOCH, PARTITION, PUTS_PER_BATCH
 
+# A map so small that the engine never has plenty of room, and asks the file system before every transaction.
+SMALL_MAP_BYTES = 64 * 1024 * 1024
 PROJECT = Path(__file__).resolve().parents[2]
 
 
@@ -84,7 +86,7 @@ async def create_store(directory: Path, **options: Any) -> LmdbEngine:
 
 @pytest.fixture
 async def engine(tmp_path: Path) -> AsyncIterator[LmdbEngine]:
-    engine = await create_store(tmp_path, durable=False)
+    engine = await create_store(tmp_path, durable=False, map_bytes=SMALL_MAP_BYTES)
     yield engine
     await engine.close()
 
@@ -154,7 +156,7 @@ async def test_a_full_store_still_takes_every_delete(tmp_path: Path, value_bytes
 
 
 async def test_a_full_disk_keeps_its_last_bytes_for_deletes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = await create_store(tmp_path, durable=False)
+    engine = await create_store(tmp_path, durable=False, map_bytes=SMALL_MAP_BYTES)
     await engine.apply(PARTITION, EPOCH, Batch(puts=[(b"a", bytes(2_000_000))]))
     measured = os.statvfs(tmp_path)
     full = SimpleNamespace(f_bavail=0, f_frsize=measured.f_frsize)

@@ -97,7 +97,9 @@ async def open_world(
         tools = Tools(owner, reshaping, limits, SYSTEM_CLOCK, os.urandom, lambda: next(numbers))
         store = DocumentStore(catalog, admission, tools)
         await reshaping.recover()
+        store.reindexing.recover()
         yield World(engine, catalog, store, reshaping, owner)
+        await store.reindexing.stop()
         await reshaping.stop()
     finally:
         await engine.close()

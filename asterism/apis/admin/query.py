@@ -39,7 +39,7 @@ async def run_query(console: Console, request: Request) -> Response:
         monotonic_seconds=clock.monotonic_seconds,
         computed=computed_properties(container),
     )
-    about = {
+    about: dict[str, object] = {
         "continuation": None if page.continuation is None else page.continuation.to_bytes().decode(),
         "charge": page.charge,
     }

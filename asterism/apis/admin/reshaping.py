@@ -1,4 +1,4 @@
-"""Split and merge on demand, and what has become of them."""
+"""Split and merge on demand, and what has become of them and of other work in the background."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from asterism.apis.admin.console import Console
 from asterism.apis.admin.errors import JSON_HEADERS
 from asterism.apis.admin.parameters import body_object, query_parameters, range_id_of, text_of
 from asterism.apis.http import Request, Response
+from asterism.documents.reindexing import Walk
 from asterism.errors import MalformedRequest
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.reshape_job import Progress, ReshapeJob
@@ -40,6 +41,8 @@ async def show_merge_plan(console: Console, request: Request) -> Response:
 async def show_jobs(console: Console, _: Request) -> Response:
     under_way = sorted(console.reshaping.progress.values(), key=lambda progress: progress.job.id)
     shown = [described for one in under_way if (described := _describe(console, one)) is not None]
+    for walk in list(console.store.reindexing.walks.values()):
+        shown += await _describe_walk(console, walk)
     return Response(200, JSON_HEADERS, dumps({"jobs": shown}))
 
 
@@ -57,6 +60,29 @@ def _asked_for(console: Console, request: Request) -> Keyspace:
 def _accepted(console: Console, job: ReshapeJob) -> Response:
     progress = console.reshaping.progress.get(job.id) or Progress(job)
     return Response(202, JSON_HEADERS, dumps({"job": _describe(console, progress)}))
+
+
+async def _describe_walk(console: Console, walk: Walk) -> list[dict[str, Any]]:
+    """An index transformation in the words of a job; nothing when its container is gone, or is of another account."""
+    record = walk.keyspace.record
+    names = console.names_of(record.rid)
+    if names is None:
+        return []
+    database, container = names
+    return [
+        {
+            "id": walk.mark,
+            "kind": "index",
+            "reason": "indexing policy",
+            "database": database,
+            "container": container,
+            "ranges": [str(one.id) for one in record.map.ranges],
+            "step": f"{await console.store.reindexing.percent(walk.keyspace)} %",
+            "entries_copied": walk.items_walked,
+            "started_at": record.changed_at,
+            "trouble": walk.trouble,
+        }
+    ]
 
 
 def _describe(console: Console, progress: Progress) -> dict[str, Any] | None:

@@ -41,6 +41,6 @@ ROUTES: dict[tuple[str, str], Route] = {
     ("POST", "_asterism/split"): Route(begin_split, "Begins a split: database, container, range."),
     ("POST", "_asterism/merge"): Route(begin_merge, "Begins a merge of neighbours: database, container, ranges."),
     ("GET", "_asterism/merge-plan"): Route(show_merge_plan, "Neighbours worth merging, ?database=&container="),
-    ("GET", "_asterism/jobs"): Route(show_jobs, "Splits and merges under way."),
+    ("GET", "_asterism/jobs"): Route(show_jobs, "Splits, merges and index transformations under way."),
     ("GET", "_asterism/history"): Route(show_history, "Splits and merges that are over, ?database=&container="),
 }

@@ -84,6 +84,7 @@ async def read_container(context: Context, request: Request, parts: list[str]) -
             body["statistics"] = [_statistics_json(range_id, size) for range_id, size in sizes]
         if wants_quota:
             answer_headers += _quota_headers(context, [size for _, size in sizes])
+            answer_headers.append(await _index_progress(context, container))
     return Response(200, answer_headers, dumps(body))
 
 
@@ -117,9 +118,11 @@ def _quota_headers(context: Context, sizes: list[Size]) -> HeaderList:
             f"functions=0;storedProcedures=0;triggers=0;documentSize=0;documentsSize={kilobytes};"
             f"documentsCount={count};collectionSize={kilobytes};",
         ),
-        # Items are indexed with the write that brings them, so there is never anything to catch up with.
-        (headers.INDEX_PROGRESS, "100"),
     ]
+
+
+async def _index_progress(context: Context, container: Container) -> tuple[str, str]:
+    return headers.INDEX_PROGRESS, str(await context.store.reindexing.percent(container.keyspace))
 
 
 async def replace_container(context: Context, request: Request, parts: list[str]) -> Response:
@@ -130,7 +133,7 @@ async def replace_container(context: Context, request: Request, parts: list[str]
     replaced = await context.store.replace_container(container, json_object(request, context))
     record = replaced.keyspace.record
     answer_headers = _headers(database, charge=_CHANGE, etag=record.etag)
-    answer_headers.append((headers.INDEX_PROGRESS, "100"))
+    answer_headers.append(await _index_progress(context, replaced))
     return Response(200, answer_headers, dumps(container_json(record)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator
@@ -166,3 +167,17 @@ def test_item_numbers_of_two_starts_never_meet_and_fit_into_60_bits() -> None:
     assert item_numbers(2**24 - 1)() < 2**60
     with pytest.raises(StartRefused):
         item_numbers(2**24)
+
+
+async def test_an_index_transformation_is_shown_among_the_jobs(operator: Operator) -> None:
+    store = operator.assembly.store
+    container = store.container(store.database("asterism", "shop"), "orders")
+    policy = {"includedPaths": [{"path": "/total/?"}], "excludedPaths": [{"path": "/*"}]}
+    with container.keyspace.at_work:
+        await store.replace_container(container, {**container.record.settings, "indexingPolicy": policy})
+        await asyncio.sleep(0.01)
+        under_way = (await operator.get("jobs"))["jobs"]
+    await store.reindexing.finished(container.keyspace)
+    shown = [(job["kind"], job["database"], job["container"], job["step"]) for job in under_way]
+    assert shown == [("index", "shop", "orders", "0 %")]
+    assert (await operator.get("jobs"))["jobs"] == []

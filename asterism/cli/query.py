@@ -1,0 +1,225 @@
+"""`asterism query`."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from asterism.cli.failure import CommandFailed
+from asterism.cli.options import (
+    DEFAULT_ENDPOINT,
+    DEFAULT_KEY,
+    Container,
+    Database,
+    Endpoint,
+    Format,
+    Insecure,
+    Key,
+    OutputFormat,
+)
+
+QUERY_EXAMPLES = """[bold]Examples[/bold]
+
+Some items, as a table:\n
+  asterism query shop orders "SELECT TOP 5 * FROM c"
+
+With a value for a parameter, and what it took:\n
+  asterism query shop orders "SELECT * FROM c WHERE c.total > @least" -p least=100 --explain
+
+One JSON text a line, for programs:\n
+  asterism query shop orders "SELECT VALUE c.id FROM c" --format json"""
+
+PAGE_ITEMS = 1000
+# A partition that has spent its request units is asked again for so long.
+THROTTLED_SECONDS_MAX = 60.0
+# What the server adds to an item; a table leaves it out, JSON does not.
+SYSTEM_PROPERTIES = ("_rid", "_self", "_etag", "_attachments", "_ts")
+# As much of a long query as fits a terminal's line is shown around an error.
+MARKED_CHARACTERS = 100
+
+Text = Annotated[str, typer.Argument(metavar="QUERY", help="SELECT …", show_default=False)]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--parameters",
+        "-p",
+        metavar="NAME=VALUE",
+        help="A value for @NAME, as JSON or plain text; or all of them as one JSON object. Repeatable.",
+        show_default=False,
+    ),
+]
+Explain = Annotated[bool, typer.Option("--explain", help="Also show what it took: partitions, indexes, items, RU.")]
+Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many results.", show_default=False)]
+
+
+def query(
+    database: Database,
+    container: Container,
+    text: Text,
+    parameters: Parameters = None,
+    explain: Explain = False,
+    output_format: OutputFormat = Format.TABLE,
+    limit: Limit = None,
+    endpoint: Endpoint = DEFAULT_ENDPOINT,
+    key: Key = DEFAULT_KEY,
+    insecure: Insecure = False,
+) -> None:
+    """Query a container's items, over all of its partitions."""
+    from asterism.cli.client import AdminClient, Refused
+
+    asked = {"database": database, "container": container, "query": text, "parameters": read_parameters(parameters)}
+    pages = _pages(AdminClient(endpoint, key, insecure=insecure), {**asked, "explain": explain}, limit)
+    explained: dict[str, Any] = {}
+    try:
+        results = _results(pages, explained)
+        if output_format is Format.JSON:
+            for result in results:
+                typer.echo(json.dumps(result, ensure_ascii=False))
+        else:
+            print_results(list(results))
+    except Refused as refused:
+        raise _with_mark(refused, text) from None
+    if explain:
+        print_explanation(explained)
+
+
+def read_parameters(given: list[str] | None) -> list[dict[str, object]]:
+    values: dict[str, object] = {}
+    for one in given or []:
+        if one.lstrip().startswith("{"):
+            values |= _json_object(one)
+            continue
+        name, equals, value = one.partition("=")
+        if not equals or not name.strip("@ "):
+            raise CommandFailed(f"the parameter {one!r} is neither NAME=VALUE nor a JSON object")
+        values[name.strip()] = _value(value)
+    return [{"name": f"@{name.removeprefix('@')}", "value": value} for name, value in values.items()]
+
+
+def _json_object(text: str) -> dict[str, object]:
+    try:
+        told: dict[str, object] = json.loads(text)
+    except ValueError as error:
+        raise CommandFailed(f"the parameters are not JSON: {error}") from None
+    return told
+
+
+def _value(text: str) -> object:
+    try:
+        value: object = json.loads(text)
+    except ValueError:
+        return text
+    return value
+
+
+def _pages(client: Any, asked: dict[str, Any], limit: int | None) -> Iterator[dict[str, Any]]:
+    continuation: str | None = None
+    wanted = limit
+    while wanted is None or wanted > 0:
+        max_items = PAGE_ITEMS if wanted is None else min(wanted, PAGE_ITEMS)
+        page = _page(client, {**asked, "max_items": max_items, "continuation": continuation})
+        yield page
+        continuation = page["continuation"]
+        if continuation is None:
+            return
+        wanted = None if wanted is None else wanted - len(page["results"])
+
+
+def _page(client: Any, asked: dict[str, Any]) -> dict[str, Any]:
+    """One page; waits while the container's throughput is spent."""
+    from asterism.cli.client import Refused
+
+    give_up_at = time.monotonic() + THROTTLED_SECONDS_MAX
+    while True:
+        try:
+            page: dict[str, Any] = client.post("query", asked)
+        except Refused as refused:
+            wait_seconds = refused.told.get("retry_after_seconds")
+            if wait_seconds is None or time.monotonic() + wait_seconds > give_up_at:
+                raise
+            time.sleep(wait_seconds)
+        else:
+            return page
+
+
+def _results(pages: Iterator[dict[str, Any]], explained: dict[str, Any]) -> Iterator[Any]:
+    """The results of all pages; what they took is added up in `explained`."""
+    for page in pages:
+        for name, value in page.get("explanation", {}).items():
+            is_new = name not in explained or name == "of_partitions"
+            explained[name] = value if is_new else _together(explained[name], value)
+        yield from page["results"]
+
+
+def _together(known: Any, more: Any) -> Any:
+    match more:
+        case bool():
+            return known or more
+        case str():
+            return more
+        case list():
+            return sorted({*known, *more}, key=lambda one: (len(one), one))
+        case _:
+            return round(known + more, 2)
+
+
+def print_results(results: list[Any]) -> None:
+    from asterism.cli.tables import print_table
+
+    if not results:
+        typer.echo("No results.")
+    elif all(isinstance(result, dict) for result in results):
+        names = list(dict.fromkeys(name for result in results for name in result))
+        if all(name in names for name in SYSTEM_PROPERTIES):
+            names = [name for name in names if name not in SYSTEM_PROPERTIES]
+        rows = [[_cell(result[name]) if name in result else "" for name in names] for result in results]
+        print_table("", names, rows)
+    else:
+        print_table("", ["result"], [[_cell(result)] for result in results])
+
+
+def _cell(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def print_explanation(told: dict[str, Any]) -> None:
+    """To standard error: what a program reads from the command stays the results alone."""
+    from asterism.cli.tables import print_table, readable_bytes
+
+    indexes = ", ".join(told["indexes"])
+    rows = [
+        ["kind", told["kind"]],
+        ["partitions read", f"{', '.join(told['partitions']) or 'none'} (of {told['of_partitions']})"],
+        ["indexes", indexes or "none"],
+        ["scanned", "yes" if told["scan"] else "no"],
+        ["index lookups", f"{told['index_lookups']:,}"],
+        ["items loaded", f"{told['items_loaded']:,} ({readable_bytes(told['bytes_loaded'])})"],
+        ["results", f"{told['results']:,}"],
+        ["request units", f"{told['request_units']:,.2f}"],
+    ]
+    print_table("What it took", ["", "value"], rows, to_errors=True)
+
+
+def _with_mark(refused: Any, text: str) -> CommandFailed:
+    """The refusal with the place in the query that it is about, when it names one."""
+    place = refused.told.get("query_error")
+    if not isinstance(place, dict):
+        return CommandFailed(str(refused))
+    return CommandFailed(f"{place['code']}: {refused}", detail=marked(text, place["start"], place["end"]))
+
+
+def marked(text: str, start: int, end: int) -> str:
+    """The line of a query that has a fault, and below it a mark under the fault."""
+    start = min(max(start, 0), len(text))
+    line_start = text.rfind("\n", 0, start) + 1
+    line_end = text.find("\n", start)
+    line_end = len(text) if line_end < 0 else line_end
+    shown_start = max(line_start, start - MARKED_CHARACTERS // 2)
+    shown_end = min(line_end, shown_start + MARKED_CHARACTERS)
+    # One column each, whatever they are, or the mark would stand beside its place.
+    line = "".join(one if one.isprintable() else " " for one in text[shown_start:shown_end])
+    return f"  {line}\n  {' ' * (start - shown_start)}{'^' * max(1, min(end, shown_end) - start)}"
