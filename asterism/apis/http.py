@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -28,6 +29,8 @@ class Request:
     scheme: str
     # The `Host` (or :authority) the client used, port included.
     authority: str
+    # Comes to its end when the client closes its connection; long work asks for it.
+    client_gone: Callable[[], Awaitable[None]] | None = None
 
 
 @dataclass(slots=True)

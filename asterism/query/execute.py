@@ -8,7 +8,7 @@ scope, in slices, when none does; the filter is always checked on the item itsel
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias, cast
@@ -33,7 +33,7 @@ from asterism.query.index_aggregates import column_states
 from asterism.query.index_order import FoundEntry, ordered_entries
 from asterism.query.index_plan import Access, IndexOrder, access_for, order_for, path_text
 from asterism.query.pipeline import Kind
-from asterism.query.work import Work
+from asterism.query.work import ClientWatch, Work
 from asterism.storage.contract import Span
 from asterism.values.undefined import UNDEFINED
 
@@ -113,15 +113,20 @@ async def run_page(
     items_max: int,
     monotonic_seconds: Callable[[], float],
     computed: Computed | None = None,
+    client_gone: Callable[[], Awaitable[None]] | None = None,
 ) -> QueryPage:
-    """The next page of a query over `scopes`, which are in order and do not overlap."""
+    """The next page of a query over `scopes`, which are in order and do not overlap.
+
+    Raises QueryAbandoned when `client_gone` comes to its end before a long page does.
+    """
     start = continuation.place or (scopes[0].start if scopes else b"")
     finish_at = monotonic_seconds() + PAGE_SECONDS_MAX
     partition = container.keyspace.record.map.find(start)
-    work = Work(container, items_max, finish_at, monotonic_seconds, partition)
+    client = ClientWatch(client_gone)
+    work = Work(container, items_max, finish_at, monotonic_seconds, partition, client)
     run = _Run(owner, container, query, list(scopes), work, computed or NOTHING_COMPUTED)
     # While this goes on, no index entry is taken away that the page may rely on.
-    with container.keyspace.at_work:
+    with container.keyspace.at_work, client:
         rest = await run.page(continuation)
     if not work.charge:
         work.pay(start)
@@ -158,7 +163,11 @@ class _Run:
         if not query.reads_items:
             return self._answer_without_items(continuation)
         hidden = self.computed.names
-        access = access_for(query.index_conditions(), rules, hidden) if query.has_filter else None
+        access = None
+        if query.has_filter:
+            is_pinned = pinned_keys(self.container, query) is not None
+            pinned = frozenset(self.container.record.definition.segments if is_pinned else ())
+            access = access_for(query.index_conditions(), rules, hidden, pinned)
         if query.kind is Kind.STREAMING:
             return await self._stream(continuation, access)
         if query.kind is Kind.ORDERED and not query.is_distinct:
@@ -455,6 +464,7 @@ class _Run:
             if page.entries:
                 yield [(key[1:], body_of(stored)) for key, stored in page.entries]
             at = page.entries[-1][0][1:] + b"\x00" if page.more else end
+            self.work.client.check()
             await asyncio.sleep(0)
 
 

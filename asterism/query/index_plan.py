@@ -72,12 +72,21 @@ _MakeSpans = Callable[[bytes], list[IndexSpan]]
 _EQUAL, _AMONG, _BEGINS, _RANGE, _THERE = range(5)
 
 
-def access_for(condition: Condition, rules: IndexingRules, hidden: frozenset[str] = frozenset()) -> Access | None:
+def access_for(
+    condition: Condition,
+    rules: IndexingRules,
+    hidden: frozenset[str] = frozenset(),
+    pinned: frozenset[PropertyPath] = frozenset(),
+) -> Access | None:
     """How the index finds the items that meet a condition; None when it cannot, and all must be read.
 
-    `hidden` are properties that queries see otherwise than they are stored, so that no index knows them.
+    `hidden` are properties that queries see otherwise than they are stored, so that no index knows them. `pinned` are
+    paths of the partition key whose values the scope of the query has chosen already: looking them up finds the whole
+    scope again.
     """
     if not isinstance(condition, Everything | Nothing | AllOf | AnyOf) and condition.path[0] in hidden:
+        return None
+    if isinstance(condition, Comparison | OneOf) and condition.path in pinned:
         return None
     match condition:
         case Everything():
@@ -99,9 +108,9 @@ def access_for(condition: Condition, rules: IndexingRules, hidden: frozenset[str
         case Defined(path):
             return _lookup(rules, path, lambda token: [IndexSpan(token, b"", _ANY_VALUE_END)], _THERE)
         case AllOf(conditions):
-            return _all([access_for(one, rules, hidden) for one in conditions])
+            return _all([access_for(one, rules, hidden, pinned) for one in conditions])
         case AnyOf(conditions):
-            return _any([access_for(one, rules, hidden) for one in conditions])
+            return _any([access_for(one, rules, hidden, pinned) for one in conditions])
         case _:
             assert_never(condition)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from asterism.documents.container import Container
@@ -10,6 +11,38 @@ from asterism.limits import PAGE_BYTES_MAX
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.throughput import charge
 from asterism.values.json_text import dumps
+
+
+class QueryAbandoned(Exception):
+    """Nobody waits for the page any more."""
+
+
+class ClientWatch:
+    """Notices that the client of a long query has gone. A query that is soon over is not worth the look."""
+
+    # Slices of about a millisecond each.
+    _FIRST_LOOK_SLICES = 200
+
+    def __init__(self, client_gone: Callable[[], Awaitable[None]] | None) -> None:
+        self._client_gone = client_gone
+        self._gone: asyncio.Future[None] | None = None
+        self._slices = 0
+
+    def __enter__(self) -> ClientWatch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._gone is not None:
+            self._gone.cancel()
+
+    def check(self) -> None:
+        """Called between two slices."""
+        self._slices += 1
+        if self._gone is not None:
+            if self._gone.done():
+                raise QueryAbandoned
+        elif self._client_gone is not None and self._slices >= self._FIRST_LOOK_SLICES:
+            self._gone = asyncio.ensure_future(self._client_gone())
 
 
 @dataclass(slots=True)
@@ -20,6 +53,7 @@ class Work:
     finish_at: float
     monotonic_seconds: Callable[[], float]
     partition: PartitionRange
+    client: ClientWatch
     results: list[bytes] = field(default_factory=list)
     bytes_returned: int = 0
     items_loaded: int = 0

@@ -73,6 +73,7 @@ def make_application(*, admin: Door, nosql: Door, request_bytes_max: int) -> App
                 body=body,
                 scheme=scope.scheme,
                 authority=scope.authority or headers.get("host") or "",
+                client_gone=protocol.client_disconnect,
             )
             door = admin if path.startswith(ADMIN_PREFIX) else nosql
             response = await door.answer(request)

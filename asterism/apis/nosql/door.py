@@ -17,6 +17,7 @@ from asterism.clock import Clock
 from asterism.documents.store import DocumentStore
 from asterism.errors import AsterismError
 from asterism.limits import Limits
+from asterism.query.work import QueryAbandoned
 
 _log = logging.getLogger("asterism.nosql")
 
@@ -62,6 +63,9 @@ class NoSqlDoor:
             response = error_response(error, activity_id)
         except Refusal as refusal:
             response = refusal_response(refusal, activity_id)
+        except QueryAbandoned:
+            # Nobody hears it; the log of requests does.
+            response = refusal_response(Refusal(408, "RequestTimeout", "The client has gone."), activity_id)
         except Exception:
             # The path is the client's text: %r keeps line breaks in it from forging lines of the log.
             _log.exception("activity %r failed: %s %r", activity_id, request.method, request.path[:512])

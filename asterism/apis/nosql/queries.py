@@ -72,6 +72,7 @@ async def query_items(context: Context, request: Request, parts: list[str]) -> R
         items_max=page_items_max(told),
         monotonic_seconds=context.clock.monotonic_seconds,
         computed=computed_properties(container),
+        client_gone=request.client_gone,
     )
     answer_headers = page_headers(
         context,

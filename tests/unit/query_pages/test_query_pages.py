@@ -20,6 +20,7 @@ from asterism.errors import MalformedRequest, RequestRateTooLarge
 from asterism.query import CompiledQuery, compile_query, parse_query
 from asterism.query.continuation import BEGINNING, Continuation
 from asterism.query.execute import QueryPage, pinned_keys, run_page, scopes_of
+from asterism.query.work import ClientWatch, QueryAbandoned
 from asterism.throughput.token_bucket import TokenBucket
 from asterism.values.undefined import UNDEFINED
 from tests.support.world import World, open_world
@@ -86,13 +87,13 @@ async def test_a_page_that_takes_too_long_ends_and_the_next_goes_on(tmp_path: Pa
         container = await filled(world)
         # Every look at this clock finds it an hour later, so each page has time for one slice.
         hours = count(step=3600.0)
-        text = "SELECT VALUE c.n FROM c WHERE c.pk = 1"
+        text = "SELECT VALUE c.n FROM c"
         pages = [await page_of(world, container, text, None, lambda: next(hours))]
         while (rest := pages[-1].continuation) is not None:
             pages.append(await page_of(world, container, text, rest, lambda: next(hours)))
         found = sorted(int(result) for page in pages for result in page.results)
     assert len(pages) > 2
-    assert found == list(range(1, ITEM_COUNT, 3))
+    assert found == list(range(ITEM_COUNT))
 
 
 async def test_a_query_that_was_begun_is_finished_and_the_next_one_waits_for_what_it_owes(tmp_path: Path) -> None:
@@ -200,6 +201,34 @@ async def test_counting_a_logical_partition_loads_none(tmp_path: Path) -> None:
             monotonic_seconds=lambda: 0.0,
         )
     assert (page.results, page.items_loaded) == ([b"133"], 0)
+
+
+async def test_a_long_query_ends_when_its_client_has_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ClientWatch, "_FIRST_LOOK_SLICES", 1)
+
+    async def gone_at_once() -> None:
+        return
+
+    async with open_world(tmp_path) as world:
+        container = await filled(world)
+        query = compiled("SELECT VALUE SUM(c.n * 2) FROM c")
+        with pytest.raises(QueryAbandoned):
+            await run_page(
+                world.owner,
+                container,
+                query,
+                [EVERYTHING],
+                items_max=10,
+                monotonic_seconds=lambda: 0.0,
+                client_gone=gone_at_once,
+            )
+
+
+async def test_a_key_that_the_scope_has_chosen_is_not_looked_up_again(tmp_path: Path) -> None:
+    async with open_world(tmp_path) as world:
+        container = await filled(world)
+        page = await page_of(world, container, "SELECT * FROM c WHERE c.pk = 1 AND c.n = 7")
+    assert (len(page.results), page.items_loaded, page.indexes_used) == (1, 1, ("/n/?",))
 
 
 COMPOSITE = {

@@ -36,6 +36,9 @@ class FakeProtocol:
             raise RSGIProtocolClosed
         return self.body
 
+    async def client_disconnect(self) -> None:
+        await asyncio.Event().wait()
+
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for start in range(0, len(self.body), 10):
             self.times_read += 1
