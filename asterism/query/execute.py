@@ -142,7 +142,6 @@ async def _read_scope(
     async for piece in pieces:
         work.partition = piece.partition
         stopped_at = _take(work, query, piece)
-        behind = piece.items[-1][0] + b"\x00" if piece.items else min(piece.partition.range.end, scope.end)
         is_first_payment = work.charge == 0.0
         try:
             _pay(work, container, scope.start)
@@ -151,9 +150,9 @@ async def _read_scope(
             # To refuse this one would have the client ask for all of it again, and perhaps for ever.
             if is_first_payment:
                 raise
-            return stopped_at or (behind, Stopped.BUDGET_SPENT)
+            return stopped_at or (piece.behind, Stopped.BUDGET_SPENT)
         if stopped_at is None and monotonic_seconds() >= finish_at:
-            stopped_at = (behind, Stopped.TIME)
+            stopped_at = (piece.behind, Stopped.TIME)
         if stopped_at is not None:
             return stopped_at
     return None

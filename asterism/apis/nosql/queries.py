@@ -13,27 +13,30 @@ from asterism.apis.nosql.context import Context
 from asterism.apis.nosql.feeds import check_sessions, is_scoped, page_headers, scope_of
 from asterism.apis.nosql.headers import is_true, metadata_headers
 from asterism.apis.nosql.paging import feed_body, page_items_max, position_of
+from asterism.apis.nosql.script_functions import udfs_of
 from asterism.documents.container import Container
 from asterism.errors import CrossPartitionNotEnabled, MalformedRequest
 from asterism.partitioning.effective_key import effective_key, to_text
 from asterism.partitioning.partition_key import is_full
 from asterism.query import CompiledQuery, compile_query, parse_query
+from asterism.query.environment import Udfs
 from asterism.query.execute import QueryPage, pinned_keys, run_page, scopes_of
 from asterism.throughput.charge import QUERY_PLAN
 from asterism.values.json_text import dumps, loads
 from asterism.values.undefined import UNDEFINED
 
 
-def compiled(body: bytes) -> CompiledQuery:
+def compiled(body: bytes, udfs: Udfs | None = None) -> CompiledQuery:
     """The query of a request's body: `{"query", "parameters"}`."""
     told = loads(body)
     text = told.get("query") if isinstance(told, Mapping) else None
     if not isinstance(text, str):
         raise MalformedRequest(reason="A query needs a JSON object with 'query', a text, and maybe 'parameters'.")
-    return compile_query(parse_query(text), _parameters(cast("Mapping[str, Any]", told).get("parameters")))
+    parameters = parameters_of(cast("Mapping[str, Any]", told).get("parameters"))
+    return compile_query(parse_query(text), parameters, udfs=udfs)
 
 
-def _parameters(told: object) -> dict[str, object]:
+def parameters_of(told: object) -> dict[str, object]:
     if told is None:
         return {}
     entries = told if isinstance(told, list) else [None]
@@ -64,7 +67,7 @@ def matching(request: Request, entries: Sequence[tuple[str, dict[str, object]]])
 async def query_items(context: Context, request: Request, parts: list[str]) -> Response:
     told = request.headers
     container = context.items_container(told, parts)
-    query = compiled(request.body)
+    query = compiled(request.body, udfs_of(context, container))
     check_crossing(container, told, query)
     scope = scope_of(container, told)
     scopes = scopes_of(container, query, scope)
@@ -154,7 +157,7 @@ async def plan_query(context: Context, request: Request, parts: list[str]) -> Re
     """The plan of a query, for clients that merge partitions themselves. What runs here needs no merging, so the plan
     only says where to ask."""
     container = context.items_container(request.headers, parts)
-    query = compiled(request.body)
+    query = compiled(request.body, udfs_of(context, container))
     answer_headers = metadata_headers(charge=QUERY_PLAN)
     return Response(200, answer_headers, dumps(query_plan(container, query)))
 
