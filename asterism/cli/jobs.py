@@ -15,17 +15,18 @@ def jobs(
     key: Key = DEFAULT_KEY,
     insecure: Insecure = False,
 ) -> None:
-    """Show the splits, merges and index transformations under way."""
+    """Show the splits, merges and other background work under way."""
     from asterism.cli.client import AdminClient
 
     told = AdminClient(endpoint, key, insecure=insecure).get("jobs")
     if output_format is Format.JSON:
         typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
-    elif not told["jobs"]:
+        return
+    from asterism.cli.tables import print_table
+
+    if not told["jobs"]:
         typer.echo("No split, merge or index transformation is under way.")
     else:
-        from asterism.cli.tables import print_table
-
         print_table(
             "Work under way",
             ["id", "what", "why", "step", "entries copied", "trouble"],
@@ -39,5 +40,14 @@ def jobs(
                     job["trouble"] or "-",
                 ]
                 for job in told["jobs"]
+            ],
+        )
+    if told["tasks"]:
+        print_table(
+            "Background work on items",
+            ["id", "what", "items done"],
+            [
+                [task["id"], f"{task['kind']} in {task['database']}/{task['container']}", f"{task['items_done']:,}"]
+                for task in told["tasks"]
             ],
         )

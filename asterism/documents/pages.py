@@ -25,10 +25,14 @@ SLICE_BYTES = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Some consecutive items of one partition: (place on the hash line, body) each."""
+    """Some consecutive items of one partition: (place on the hash line, body) each.
+
+    `behind` is the place after it; a slice may be empty although more follows, because expired items are left out.
+    """
 
     partition: PartitionRange
     items: list[tuple[bytes, bytes]]
+    behind: bytes
 
 
 async def scan_items(
@@ -52,8 +56,10 @@ async def scan_items(
         if page is None:
             continue
         items = [(key[1:], body_of(stored)) for key, stored in page.entries]
-        yield Slice(partition, items)
-        at = items[-1][0] + b"\x00" if page.more else end
+        if container.planner.time_to_live is not None:
+            items = [item for item in items if container.planner.is_visible(item[1])]
+        at = page.entries[-1][0][1:] + b"\x00" if page.more else end
+        yield Slice(partition, items, at)
         await asyncio.sleep(0)
 
 
@@ -76,7 +82,7 @@ async def read_items_page(
             # again, and perhaps for ever.
             if is_first:
                 raise
-            ended = stopped_at or (_behind(piece, scope), Stopped.BUDGET_SPENT)
+            ended = stopped_at or (piece.behind, Stopped.BUDGET_SPENT)
             break
         if stopped_at is not None:
             ended = stopped_at
@@ -113,11 +119,6 @@ class _Page:
         due = charge.feed_page(len(self.bodies), self.bytes_taken) - self.charge
         container.keyspace.spend(self.partition, due, effective_key)
         self.charge += due
-
-
-def _behind(piece: Slice, scope: Scope) -> bytes:
-    """The first place after a slice."""
-    return piece.items[-1][0] + b"\x00" if piece.items else min(piece.partition.range.end, scope.end)
 
 
 def range_scope(interval: KeyRange) -> Scope:

@@ -17,9 +17,9 @@ from enum import Enum
 from typing import Any, cast
 
 from asterism.clock import Clock
-from asterism.documents.container import rules_of
 from asterism.documents.indexes import IndexingRules, Term
 from asterism.documents.item_record import StoredItem, unpack_item
+from asterism.documents.planning import rules_of
 from asterism.errors import AsterismError, OwnerNotFound, ResourceNotFound
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.keyspace import Keyspace

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
 
 from asterism.documents.indexes import Coverage, parse_policy_path, parse_property_path
+from asterism.documents.time_to_live import TTL_SECONDS_MAX
 from asterism.errors import MalformedRequest
 from asterism.values.item import validate_resource_name
 
@@ -25,8 +26,6 @@ VECTOR_DIMENSIONS_MAX = 4096
 QUANTIZATION_BYTES_MAX = 512
 SEARCH_LIST_SIZES = range(25, 501)
 SHARD_PATHS_MAX = 1
-# A 32-bit integer in the service.
-TTL_SECONDS_MAX = 2**31 - 1
 
 _ETAG_PATH = '/"_etag"/?'
 _SPATIAL_TYPES = ("Point", "LineString", "Polygon", "MultiPolygon")
@@ -331,7 +330,11 @@ def _unique_key_paths(key: Any) -> list[str]:
     paths = _list(_object(key, what="uniqueKeys").get("paths"), what="paths")
     if not 1 <= len(paths) <= UNIQUE_KEY_PATHS_MAX:
         _refuse(f"A unique key must have 1 to {UNIQUE_KEY_PATHS_MAX} paths, and one has {len(paths)}.")
-    return [_property_path(path, refusal=f"The unique key path '{path}' is invalid.") for path in paths]
+    checked = [_property_path(path, refusal=f"The unique key path '{path}' is invalid.") for path in paths]
+    for path in checked:
+        if not all(isinstance(segment, str) for segment in parse_property_path(path)):
+            _refuse(f"The unique key path '{path}' is invalid: an array has no single value to be unique.")
+    return checked
 
 
 def _complete_conflict_resolution(given: Any) -> dict[str, Any]:
@@ -424,8 +427,19 @@ def _complete_full_text_policy(given: Any) -> dict[str, Any]:
     return {**policy, "fullTextPaths": entries}
 
 
+# A month: longer than the service keeps versions for (its continuous backup has 30 days at most).
+_RETENTION_MINUTES_MAX = 30 * 24 * 60
+
+
 def _complete_change_feed_policy(given: Any) -> dict[str, Any]:
-    return _object(given, what="changeFeedPolicy")
+    policy = _object(given, what="changeFeedPolicy")
+    minutes = policy.get("retentionDuration", 0)
+    if isinstance(minutes, bool) or not isinstance(minutes, int) or not 0 <= minutes <= _RETENTION_MINUTES_MAX:
+        raise MalformedRequest(
+            reason="The changeFeedPolicy's 'retentionDuration' must be a whole number of minutes, at most "
+            f"{_RETENTION_MINUTES_MAX}."
+        )
+    return policy
 
 
 def _complete_encryption_policy(given: Any) -> dict[str, Any]:
@@ -455,6 +469,8 @@ _KEPT_ON_REPLACE = (
     "conflictResolutionPolicy",
     "geospatialConfig",
     "clientEncryptionPolicy",
+    # The Python client's replace cannot send it, and must not end a retention by that. A duration of 0 ends it.
+    "changeFeedPolicy",
 )
 _FIXED_AT_CREATION = {
     "id": "The id of a container cannot be changed by a replace.",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from asterism.documents.container import Container, Tools
+from asterism.documents.housekeeping import Housekeeping
 from asterism.documents.reindexing import Reindexing, due_after_change
 from asterism.documents.settings import complete_container_properties, replace_container_properties
 from asterism.errors import MalformedRequest, OwnerNotFound, ResourceNotFound, ThroughputRefused
@@ -17,6 +18,7 @@ from asterism.keyspaces.statistics import stored_bytes
 from asterism.limits import Limits
 from asterism.partitioning.partition_key import PartitionKeyDefinition
 from asterism.partitioning.split_merge import partition_count_at_creation
+from asterism.storage.contract import Batch
 from asterism.throughput.budgets import (
     Autoscale,
     Manual,
@@ -42,6 +44,9 @@ class DocumentStore:
         self._admission = admission
         self.reindexing = Reindexing(catalog, tools.owner, tools.clock)
         self._containers: dict[bytes, Container] = {}
+        self.housekeeping = Housekeeping(catalog, tools, self._container_by_rid)
+        # Called when a container turns up that keeps versions; set by who removes them in time.
+        self.on_versions_kept: Callable[[], None] | None = None
 
     @property
     def _limits(self) -> Limits:
@@ -140,13 +145,21 @@ class DocumentStore:
     async def replace_container(self, container: Container, body: Mapping[str, Any]) -> Container:
         settings = replace_container_properties(container.record.settings, body)
         mark = self.tools.random_bytes(8).hex()
+        changes = Batch()
+        task = None
+        default_ttl = settings.get("defaultTtl")
+        if default_ttl is not None and default_ttl != container.record.settings.get("defaultTtl"):
+            task = await self.housekeeping.plan_expiry_index(container, changes)
         await self.catalog.replace_keyspace_settings(
             container.keyspace,
             settings,
             now=self._now(),
             catching_up=lambda before: due_after_change(before, settings, mark=mark),
+            with_changes=changes,
         )
         self.reindexing.wake(container.keyspace)
+        if task is not None:
+            self.housekeeping.begin(task)
         return self._container(container.keyspace)
 
     async def delete_container(self, container: Container) -> None:
@@ -154,10 +167,16 @@ class DocumentStore:
         self._containers.pop(container.record.rid, None)
         self.tools.reshaping.collect_garbage()
 
+    def _container_by_rid(self, rid: bytes) -> Container | None:
+        keyspace = self.catalog.keyspaces.get(rid)
+        return None if keyspace is None else self._container(keyspace)
+
     def _container(self, keyspace: Keyspace) -> Container:
         known = self._containers.get(keyspace.record.rid)
         if known is None or known.record.settings is not keyspace.record.settings:
             known = self._containers[keyspace.record.rid] = Container(keyspace, self.tools)
+            if known.keeps_versions and self.on_versions_kept is not None:
+                self.on_versions_kept()
         return known
 
     # --- throughput -------------------------------------------------------------------------------------------------

@@ -16,7 +16,9 @@ from typing import Any
 from asterism.errors import ResourceExists, ResourceNotFound, StorageUnavailable
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.layout import after_prefix
+from asterism.keyspaces.principals import PERMISSIONS, USERS, PrincipalKind, PrincipalRecord, Principals
 from asterism.keyspaces.records import DatabaseRecord, KeyspaceRecord, OfferRecord
+from asterism.keyspaces.scripts_catalog import ScriptsCatalog
 from asterism.partitioning.partition_key import PartitionKeyDefinition
 from asterism.partitioning.partition_map import PartitionMap, initial_map
 from asterism.storage.contract import (
@@ -44,9 +46,11 @@ _OFFER = b"o"
 _GARBAGE = b"g"
 _JOB = b"j"
 _HISTORY = b"h"
-_CATCHING_UP = b"u"
+_CATCHING_UP = b"x"
+_TASK = b"b"
 _NEXT_PARTITION = b"n/partition"
 _NEXT_BOOT = b"n/boot"
+_NEXT_TASK = b"n/task"
 _LSN_FLOOR = b"n/lsn"
 
 # More batches than can be on their way to a keyspace while it is being deleted.
@@ -79,6 +83,19 @@ class Catalog:
         # New partitions begin above every LSN that a deleted keyspace has reached: a client may still hold session
         # tokens of one that had the same name, and could not read its successor.
         self._lsn_floor = Lsn(0)
+        self.users = self._principals(USERS, lambda rid: rid in self.databases)
+        self.permissions = self._principals(PERMISSIONS, lambda rid: self.users.get(rid) is not None)
+        self.scripts = ScriptsCatalog(lambda kind: self._principals(kind, lambda rid: rid in self.keyspaces))
+
+    def _principals(self, kind: PrincipalKind, owner_exists: Callable[[bytes], bool]) -> Principals:
+        return Principals(
+            kind,
+            change=self._change,
+            changing=self._changing,
+            random_bytes=self._random_bytes,
+            new_etag=self._new_etag,
+            owner_exists=owner_exists,
+        )
 
     # --- opening ----------------------------------------------------------------------------------------------------
 
@@ -94,6 +111,9 @@ class Catalog:
             self._remember_keyspace(Keyspace(record, value[:LSN_BYTES], self._monotonic))
         for _, value in await self.scan(_OFFER):
             self._remember_offer(OfferRecord.from_bytes(value[LSN_BYTES:]))
+        await self.users.open(self.scan)
+        await self.permissions.open(self.scan)
+        await self.scripts.open(self.scan)
         self.garbage = {PartitionNumber(_NUMBER.unpack(key[1:])[0]) for key, _ in await self.scan(_GARBAGE)}
         self.boot_number = await self._take_numbers(_NEXT_BOOT, 1)
         _, (floor,) = await self._engine.read(CATALOG_PARTITION, CATALOG_EPOCH, [_LSN_FLOOR])
@@ -176,13 +196,24 @@ class Catalog:
             for keyspace in keyspaces:
                 self._plan_keyspace_removal(keyspace.record, batch)
             self._plan_offer_removal(record.rid, batch)
+            self.users.plan_removal(record.rid, batch)
+            self.permissions.plan_removal(record.rid, batch)
             await self._raise_lsn_floor(keyspaces, batch)
             await self._change(batch)
             for keyspace in keyspaces:
                 self._forget_keyspace(keyspace)
             self._forget_offer(record.rid)
+            self.permissions.forget_all(record.rid)
+            self.users.forget_all(record.rid)
             del self.databases[record.rid]
             del self._database_rids[record.account, record.name]
+
+    async def delete_user(self, user: PrincipalRecord) -> None:
+        """The user's permissions go with the user."""
+        batch = Batch()
+        self.permissions.plan_removal(user.rid, batch)
+        await self.users.delete(user, with_changes=batch)
+        self.permissions.forget_all(user.rid)
 
     # --- keyspaces --------------------------------------------------------------------------------------------------
 
@@ -239,13 +270,15 @@ class Catalog:
         *,
         now: int,
         catching_up: Callable[[KeyspaceRecord], Mapping[str, Any]] | None = None,
+        with_changes: Batch | None = None,
     ) -> None:
-        """`catching_up` says, of the record as it was, what is to be done to its data from now on."""
+        """`catching_up` says, of the record as it was, what is to be done to its data from now on; `with_changes` is
+        whatever else must change in the same moment."""
         async with self._changing:
             before = keyspace.record
             due = before.catching_up if catching_up is None else catching_up(before)
             record = replace(before, settings=settings, etag=self._new_etag(), changed_at=now, catching_up=due)
-            await self._put_keyspace(keyspace, record, Batch())
+            await self._put_keyspace(keyspace, record, with_changes or Batch())
 
     async def put_catching_up_position(self, keyspace: Keyspace, stored: bytes) -> None:
         """Remembers how far the data was brought in line with the settings."""
@@ -308,6 +341,7 @@ class Catalog:
         for partition in record.map.ranges:
             batch.puts.append((_GARBAGE + _NUMBER.pack(partition.partition), b""))
         self._plan_offer_removal(record.rid, batch)
+        self.scripts.plan_removal(record.rid, batch)
 
     def _forget_keyspace(self, keyspace: Keyspace) -> None:
         record = keyspace.record
@@ -315,6 +349,7 @@ class Catalog:
         del self.keyspaces[record.rid]
         del self._keyspace_rids[record.database_rid, record.name]
         self._forget_offer(record.rid)
+        self.scripts.forget_all(record.rid)
         keyspace.mark_deleted()
 
     # --- offers -----------------------------------------------------------------------------------------------------
@@ -389,6 +424,24 @@ class Catalog:
 
     async def jobs(self) -> list[bytes]:
         return [value for _, value in await self.scan(_JOB)]
+
+    # --- background work of the floors above ------------------------------------------------------------------------
+
+    async def new_task_number(self) -> int:
+        return await self._take_numbers(_NEXT_TASK, 1)
+
+    def plan_task(self, number: int, stored: bytes, batch: Batch) -> None:
+        """Remembers work that is to be taken up again after a crash, in the batch that calls for it."""
+        batch.puts.append((_TASK + _NUMBER.pack(number), stored))
+
+    async def put_task(self, number: int, stored: bytes) -> None:
+        await self._change(Batch(puts=[(_TASK + _NUMBER.pack(number), stored)]))
+
+    async def forget_task(self, number: int) -> None:
+        await self._change(Batch(deletes=[_TASK + _NUMBER.pack(number)]))
+
+    async def tasks(self) -> list[bytes]:
+        return [value for _, value in await self.scan(_TASK)]
 
     async def history_of(self, keyspace_rid: bytes) -> list[bytes]:
         return [value for _, value in await self.scan(_HISTORY + keyspace_rid)]

@@ -19,8 +19,12 @@ from asterism.values.identifiers import Lsn
 TOTALS_KEY = b"\x01"
 ITEMS = b"\x10"
 LOGICAL_SIZES = b"\x11"
+UNIQUE_KEYS = b"\x12"
 CHANGE_LOG = b"\x90"
 INDEX = b"\x91"
+# Every version of every item and every delete, for containers that keep them (documents/item_versions.py).
+VERSIONS = b"\x92"
+EXPIRY = b"\x93"
 
 _FIRST_ROUTED_BY_KEY = 0x10
 _FIRST_ROUTED_BY_VALUE = 0x80
@@ -33,6 +37,8 @@ _ID_DIGEST_BYTES = 32
 COUNTERS = struct.Struct(">qq")
 _LSN = struct.Struct(">Q")
 _LOG_SUFFIX = struct.Struct(">HQ")
+_EXPIRY_KEY = struct.Struct(">cQQ")
+_UNIQUE_DIGEST_BYTES = 16
 
 
 def id_key(item_id: str) -> bytes:
@@ -51,6 +57,32 @@ def log_suffix(*, place_in_batch: int, item_number: int) -> bytes:
 
 def log_key(lsn: Lsn, *, place_in_batch: int, item_number: int) -> bytes:
     return CHANGE_LOG + _LSN.pack(lsn) + _LOG_SUFFIX.pack(place_in_batch, item_number)
+
+
+def behind_lsn(family: bytes, lsn: Lsn) -> bytes:
+    """The first key of a log that an LSN orders behind every entry of `lsn`."""
+    return family + _LSN.pack(lsn + 1)
+
+
+def lsn_in_log_key(key: bytes) -> Lsn:
+    return Lsn(int.from_bytes(key[1:9], "big"))
+
+
+def expiry_key(expires_at: int, *, item_number: int) -> bytes:
+    """When an item is due to be removed. Only a hint: who finds it due looks at the item itself."""
+    return _EXPIRY_KEY.pack(EXPIRY, expires_at, item_number)
+
+
+def expiry_of(key: bytes) -> tuple[int, int]:
+    """The second and the item number of an expiry key."""
+    _, expires_at, item_number = _EXPIRY_KEY.unpack(key)
+    return expires_at, item_number
+
+
+def unique_key(point: bytes, values: bytes) -> bytes:
+    """The entry that one item of a logical partition may hold; `values` spells which unique key it is and its values,
+    and may be long, so a digest stands for it."""
+    return UNIQUE_KEYS + point + hashlib.blake2b(values, digest_size=_UNIQUE_DIGEST_BYTES).digest()
 
 
 def after_prefix(prefix: bytes) -> bytes | None:
@@ -76,6 +108,6 @@ def route_of(key: bytes, value: bytes) -> bytes:
 def spans_to_copy(start: bytes, end: bytes) -> list[Span]:
     """What a copy of the hash interval [start, end) has to look through: key-routed families by interval, and all of
     the value-routed ones, whose entries are then chosen by `route_of`."""
-    by_key = [Span(family + start, family + end) for family in (ITEMS, LOGICAL_SIZES)]
-    by_value = [Span(family, after_prefix(family)) for family in (CHANGE_LOG, INDEX)]
+    by_key = [Span(family + start, family + end) for family in (ITEMS, LOGICAL_SIZES, UNIQUE_KEYS)]
+    by_value = [Span(family, after_prefix(family)) for family in (CHANGE_LOG, INDEX, VERSIONS, EXPIRY)]
     return by_key + by_value

@@ -19,6 +19,7 @@ from asterism.storage.contract import (
     OutOfSpace,
     PartitionUnknown,
     ScanPage,
+    Snapshot,
     Span,
 )
 from asterism.values.identifiers import Lsn
@@ -45,6 +46,19 @@ class Owner:
             else:
                 return partition, lsn, values
 
+    async def read_from(
+        self, keyspace: Keyspace, seen: KeyspaceRecord, partition: PartitionRange, keys: Sequence[bytes]
+    ) -> tuple[Lsn, list[bytes | None]] | None:
+        """Keys of a partition found in the record `seen`, which need not be near each other on the line; None when
+        another map is in force by now, as for `scan`."""
+        try:
+            return await self._engine.read(partition.partition, partition.epoch, keys)
+        except (EpochFenced, PartitionUnknown):
+            await keyspace.wait_for_another_map(seen)
+            return None
+        except EngineFailed as failure:
+            raise StorageUnavailable(reason=str(failure)) from failure
+
     async def scan(
         self,
         keyspace: Keyspace,
@@ -67,6 +81,18 @@ class Owner:
             return None
         except EngineFailed as failure:
             raise StorageUnavailable(reason=str(failure)) from failure
+
+    async def snapshot(self, keyspace: Keyspace, point: bytes) -> Snapshot:
+        """One moment of the partition where `point` lives; it stays readable when that is split. Must be closed."""
+        while True:
+            record = keyspace.record
+            partition = record.map.find(point)
+            try:
+                return await self._engine.snapshot(partition.partition, partition.epoch)
+            except (EpochFenced, PartitionUnknown):
+                await keyspace.wait_for_another_map(record)
+            except EngineFailed as failure:
+                raise StorageUnavailable(reason=str(failure)) from failure
 
     async def apply(
         self,

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from asterism.errors import MalformedRequest
 from asterism.query.compile import CompiledQuery, compile_query
+from asterism.query.environment import Udfs
 from asterism.query.functions.context import EvaluationContext
 from asterism.query.parser import parse_query
 from asterism.query.tree import Query
@@ -24,17 +25,17 @@ class AskedQuery:
     compiled: CompiledQuery
 
 
-def asked_query(told: object, evaluation: EvaluationContext) -> AskedQuery:
+def asked_query(told: object, evaluation: EvaluationContext, *, udfs: Udfs | None = None) -> AskedQuery:
     """The query of a request's body, which is JSON already. Raises MalformedRequest and MalformedQuery."""
     text = told.get("query") if isinstance(told, Mapping) else None
     if not isinstance(text, str):
         raise MalformedRequest(reason="A query needs a JSON object with 'query', a text, and maybe 'parameters'.")
-    parameters = _parameters(cast("Mapping[str, Any]", told).get("parameters"))
+    parameters = parameters_of(cast("Mapping[str, Any]", told).get("parameters"))
     query = parse_query(text)
-    return AskedQuery(text, query, parameters, compile_query(query, parameters, context=evaluation))
+    return AskedQuery(text, query, parameters, compile_query(query, parameters, udfs=udfs, context=evaluation))
 
 
-def _parameters(told: object) -> dict[str, object]:
+def parameters_of(told: object) -> dict[str, object]:
     if told is None:
         return {}
     entries = told if isinstance(told, list) else [None]

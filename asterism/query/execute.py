@@ -275,7 +275,7 @@ class _Run:
             for entry, stored in entries:
                 if work.is_full:
                     return state
-                if stored is not None:
+                if stored is not None and self.container.planner.is_visible(stored.body):
                     work.load(stored.body)
                     item = self.computed.item_of(stored.body)
                     for row in self.query.ordered_rows(item):
@@ -331,14 +331,16 @@ class _Run:
     async def _collect(self, continuation: Continuation, access: Access | None) -> Continuation | None:
         query = self.query
         collector = query.new_collector()
-        if query.counts_items and query.kind is Kind.AGGREGATE:
+        # Where items expire, statistics and indexes still know some that are there for nobody.
+        expires = self.container.planner.time_to_live is not None
+        if query.counts_items and query.kind is Kind.AGGREGATE and not expires:
             count = 0
             for scope in self.scopes:
                 count += await items_between(self.owner, self.container.keyspace, scope.start, scope.end)
             for partition in self._partitions():
                 self.work.enter(partition)
             collector.merge_state([((), [count] * query.aggregate_columns)])
-        elif not await self._ask_index(collector):
+        elif expires or not await self._ask_index(collector):
             await self._feed(collector, access)
         if self.scopes:
             self.work.pay(self.scopes[0].start)
@@ -398,7 +400,16 @@ class _Run:
     # --- items ------------------------------------------------------------------------------------------------------
 
     async def _items(self, scope: Scope, place: bytes | None, access: Access | None) -> AsyncIterator[Slice]:
-        """Every item of the scope that may match, in the order of the hash line; no slice is empty."""
+        """Every item of the scope that may match and is there for clients, in the order of the hash line; no slice is
+        empty."""
+        planner = self.container.planner
+        async for items in self._stored_items(scope, place, access):
+            if planner.time_to_live is None:
+                yield items
+            elif visible := [(reference, body) for reference, body in items if planner.is_visible(body)]:
+                yield visible
+
+    async def _stored_items(self, scope: Scope, place: bytes | None, access: Access | None) -> AsyncIterator[Slice]:
         async for reader, part, candidates in self._pieces(scope, place, access):
             if candidates is None:
                 self.work.has_scanned = True

@@ -15,12 +15,14 @@ from asterism.apis.nosql.door import NoSqlDoor
 from asterism.clock import SYSTEM_CLOCK
 from asterism.documents.container import Tools
 from asterism.documents.store import DocumentStore
+from asterism.documents.version_retention import VersionRetention
 from asterism.errors import AsterismError
 from asterism.keyspaces.admission import Admission
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.owner import Owner
 from asterism.keyspaces.reshape_job import Step
 from asterism.keyspaces.reshaping import Reshaping
+from asterism.scripts.runtime import ScriptRuntime
 from asterism.server.config import ServerConfig, StartRefused, account_keys
 from asterism.server.data_directory import DataDirectory
 from asterism.storage.contract import StorageRefusal
@@ -78,6 +80,9 @@ async def assembled(
             next_item_number=item_numbers(catalog.boot_number),
         )
         store = DocumentStore(catalog, admission, tools)
+        retention = VersionRetention(catalog, owner, clock)
+        store.on_versions_kept = retention.wake
+        scripts = ScriptRuntime()
         nosql = NoSqlDoor(
             store,
             account=config.account,
@@ -85,6 +90,7 @@ async def assembled(
             clock=clock,
             consistency=config.consistency,
             limits=config.limits,
+            scripts=scripts,
             new_activity_id=activity_ids(),
         )
         admin = AdminDoor(
@@ -95,9 +101,14 @@ async def assembled(
         try:
             with _opening(directory):
                 await reshaping.recover()
+                await store.housekeeping.recover()
             store.reindexing.recover()
+            retention.wake()
             yield Assembly(store, admission, nosql, admin)
         finally:
+            scripts.close()
+            await retention.stop()
+            await store.housekeeping.stop()
             await store.reindexing.stop()
             await reshaping.stop()
     finally:

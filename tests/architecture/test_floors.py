@@ -64,6 +64,7 @@ UNIT_THAT_IMPORTS = {
     "cryptography": "server",
     "re2": "query",
     "geographiclib": "query",
+    "quickjs": "scripts",
     "orjson": "values",
     "mmh3": "partitioning",
     "typer": "cli",

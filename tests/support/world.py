@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from asterism.clock import SYSTEM_CLOCK
+from asterism.clock import SYSTEM_CLOCK, Clock
 from asterism.documents.container import Container, Tools
 from asterism.documents.store import DocumentStore
 from asterism.keyspaces.admission import Admission
@@ -83,23 +83,26 @@ async def open_world(
     limits: Limits = DEFAULT_LIMITS,
     enforce: bool = False,
     on_step: Callable[[Step], None] | None = None,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> AsyncIterator[World]:
     engine: Engine = CheckedEngine(LmdbEngine.open(directory))
     try:
-        catalog = Catalog(engine, random_bytes=os.urandom, monotonic=SYSTEM_CLOCK.monotonic_seconds)
+        catalog = Catalog(engine, random_bytes=os.urandom, monotonic=clock.monotonic_seconds)
         await catalog.open()
-        admission = Admission(catalog, limits, enforce=enforce, monotonic=SYSTEM_CLOCK.monotonic_seconds)
+        admission = Admission(catalog, limits, enforce=enforce, monotonic=clock.monotonic_seconds)
         for keyspace in catalog.keyspaces.values():
             admission.refresh(keyspace)
         owner = Owner(engine)
-        reshaping = Reshaping(engine, catalog, owner, admission, limits, SYSTEM_CLOCK, on_step=on_step)
+        reshaping = Reshaping(engine, catalog, owner, admission, limits, clock, on_step=on_step)
         numbers = count(catalog.boot_number << 36)
-        tools = Tools(owner, reshaping, limits, SYSTEM_CLOCK, os.urandom, lambda: next(numbers))
+        tools = Tools(owner, reshaping, limits, clock, os.urandom, lambda: next(numbers))
         store = DocumentStore(catalog, admission, tools)
         await reshaping.recover()
+        await store.housekeeping.recover()
         store.reindexing.recover()
         yield World(engine, catalog, store, reshaping, owner)
         await store.reindexing.stop()
+        await store.housekeeping.stop()
         await reshaping.stop()
     finally:
         await engine.close()

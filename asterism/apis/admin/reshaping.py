@@ -1,4 +1,4 @@
-"""Split and merge on demand, and what has become of them and of other work in the background."""
+"""Split and merge on demand, what has become of them, and what else goes on in the background."""
 
 from __future__ import annotations
 
@@ -43,13 +43,25 @@ async def show_jobs(console: Console, _: Request) -> Response:
     shown = [described for one in under_way if (described := _describe(console, one)) is not None]
     for walk in list(console.store.reindexing.walks.values()):
         shown += await _describe_walk(console, walk)
-    return Response(200, JSON_HEADERS, dumps({"jobs": shown}))
+    return Response(200, JSON_HEADERS, dumps({"jobs": shown, "tasks": _tasks(console)}))
 
 
 async def show_history(console: Console, request: Request) -> Response:
     keyspace = _asked_for(console, request)
     stored = await console.store.catalog.history_of(keyspace.record.rid)
     return Response(200, JSON_HEADERS, dumps({"history": [loads(one) for one in stored]}))
+
+
+def _tasks(console: Console) -> list[dict[str, Any]]:
+    """Background work on items: deletions by partition key, and entries brought into line with new settings."""
+    shown = []
+    for task in sorted(console.store.housekeeping.tasks.values(), key=lambda one: one.number):
+        names = console.names_of(task.keyspace_rid)
+        if names is not None:
+            database, container = names
+            told = {"id": str(task.number), "kind": task.kind.value, "database": database, "container": container}
+            shown.append({**told, "items_done": task.done})
+    return shown
 
 
 def _asked_for(console: Console, request: Request) -> Keyspace:

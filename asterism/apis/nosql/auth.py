@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from asterism.access.entra_token import check_entra_token
 from asterism.access.keys import AccountKeys, Grant, grant_allows
 from asterism.access.master_key import check_master_key
+from asterism.access.resource_token import ResourceGrant, check_resource_token
 from asterism.apis.http import Request
 from asterism.apis.nosql import headers
 from asterism.errors import Forbidden, Unauthorized
@@ -14,10 +16,8 @@ _DATABASE_RID_CHARACTERS = 8
 
 # What the official clients' master tokens begin with.
 _MASTER_TOKEN_START = "type%3Dmaster"
-_OTHER_TOKENS = {
-    "type=resource": "Resource tokens are not available in this version; sign with an account key.",
-    "type=aad": "Tokens of Microsoft Entra ID are not available in this version; sign with an account key.",
-}
+_RESOURCE_TOKEN_START = "type=resource"
+_ENTRA_TOKEN_START = "type=aad"
 
 
 def signed_links(path: str, parts: list[str], resource_type: str) -> list[str]:
@@ -48,8 +48,9 @@ def signed_links(path: str, parts: list[str], resource_type: str) -> list[str]:
 
 def authorize(
     keys: AccountKeys, request: Request, *, path: str, parts: list[str], resource_type: str, now_wall_seconds: float
-) -> None:
-    """Returns when the request may go on; raises Unauthorized or Forbidden."""
+) -> ResourceGrant | None:
+    """Returns when the request may go on, with what it grants if it is a resource token; or raises Unauthorized or
+    Forbidden."""
     told = request.headers
     authorization = told.get(headers.AUTHORIZATION)
     if not authorization:
@@ -57,7 +58,12 @@ def authorize(
             reason="Required Header authorization is missing. Ensure a valid Authorization token is passed."
         )
     if not authorization.startswith(_MASTER_TOKEN_START):
-        refuse_other_tokens(authorization)
+        form = token_form(authorization)
+        if form == _RESOURCE_TOKEN_START:
+            return check_resource_token(keys, authorization, now_wall_seconds=now_wall_seconds)
+        if form == _ENTRA_TOKEN_START:
+            _check_grant(check_entra_token(keys, authorization, now_wall_seconds=now_wall_seconds), request, parts)
+            return None
     grant = check_master_key(
         keys,
         authorization=authorization,
@@ -67,17 +73,25 @@ def authorize(
         date=told.get(headers.ACCESS_DATE) or told.get("date") or "",
         now_wall_seconds=now_wall_seconds,
     )
-    if grant is not Grant.FULL and not grant_allows(grant, verb=request.method, is_query=_is_query(request)):
+    _check_grant(grant, request, parts)
+    return None
+
+
+def token_form(authorization: str) -> str:
+    """What an authorization header begins with, whether its sender encoded it or not."""
+    return authorization[:32].replace("%3D", "=").replace("%3d", "=").replace("%26", "&").partition("&")[0].lower()
+
+
+def _check_grant(grant: Grant, request: Request, parts: list[str]) -> None:
+    if grant is not Grant.FULL and not grant_allows(grant, verb=request.method, is_query=is_query(request, parts)):
         raise Forbidden(reason="The given request is not authorized: a read-only key signs it, and it is a write.")
 
 
-def refuse_other_tokens(authorization: str) -> None:
-    start = authorization[:16].replace("%3D", "=").replace("%3d", "=").lower()
-    for form, reason in _OTHER_TOKENS.items():
-        if start.startswith(form):
-            raise Unauthorized(reason=reason)
-
-
-def _is_query(request: Request) -> bool:
+def is_query(request: Request, parts: list[str]) -> bool:
+    """Whether a request that is a write by its verb only asks. What its headers say counts where queries go, to a feed:
+    elsewhere they are not looked at, and must not open a door for writes."""
+    if request.method != "POST" or not len(parts) % 2:
+        return False
     told = request.headers
-    return headers.is_true(told.get(headers.IS_QUERY)) or headers.is_true(told.get(headers.IS_QUERY_PLAN))
+    is_plan = parts[-1] == "docs" and headers.is_true(told.get(headers.IS_QUERY_PLAN))
+    return is_plan or headers.is_true(told.get(headers.IS_QUERY))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
+from asterism.access.keys import AccountKeys
 from asterism.apis.http import HeaderList, Headers, Request
 from asterism.apis.nosql import headers
 from asterism.apis.nosql.session import ConsistencyRules
@@ -14,6 +15,7 @@ from asterism.documents.store import DocumentStore
 from asterism.errors import ContainerRecreated, MalformedRequest, OwnerNotFound, PreconditionFailed, ResourceNotFound
 from asterism.keyspaces.records import DatabaseRecord
 from asterism.limits import Limits
+from asterism.scripts.runtime import ScriptRuntime
 from asterism.values import resource_ids
 from asterism.values.item import parse_item
 
@@ -40,7 +42,13 @@ class Context:
     region: str
     limits: Limits
     clock: Clock
+    # Permissions sign their tokens with them.
+    keys: AccountKeys
+    scripts: ScriptRuntime
     _facts: dict[bytes, ContainerFacts] = field(default_factory=dict)
+
+    def now(self) -> int:
+        return int(self.clock.wall_seconds())
 
     def database(self, parts: list[str]) -> DatabaseRecord:
         return self.store.database(self.account, parts[1])

@@ -13,11 +13,13 @@ from asterism.apis.nosql.context import Context, check_common_headers
 from asterism.apis.nosql.errors import Refusal, error_response, failure_response, refusal_response
 from asterism.apis.nosql.routes import BY_KEY, refusal_for
 from asterism.apis.nosql.session import ConsistencyRules
+from asterism.apis.nosql.token_scope import check_token_scope
 from asterism.clock import Clock
 from asterism.documents.store import DocumentStore
 from asterism.errors import AsterismError
 from asterism.limits import Limits
 from asterism.query.work import QueryAbandoned
+from asterism.scripts.runtime import ScriptRuntime
 
 _log = logging.getLogger("asterism.nosql")
 
@@ -37,6 +39,7 @@ class NoSqlDoor:
         clock: Clock,
         consistency: str = "Session",
         limits: Limits,
+        scripts: ScriptRuntime,
         region: str = "Local",
         new_activity_id: Callable[[], str],
     ) -> None:
@@ -48,6 +51,8 @@ class NoSqlDoor:
             region=region,
             limits=limits,
             clock=clock,
+            keys=keys,
+            scripts=scripts,
         )
         self._keys = keys
         self._wall_seconds = clock.wall_seconds
@@ -80,7 +85,7 @@ class NoSqlDoor:
         route = BY_KEY.get((request.method, len(parts), "/".join(parts[::2])))
         if route is None:
             raise refusal_for(request.method, parts)
-        authorize(
+        grant = authorize(
             self._keys,
             request,
             path=path,
@@ -88,5 +93,7 @@ class NoSqlDoor:
             resource_type=route.resource_type,
             now_wall_seconds=self._wall_seconds(),
         )
+        if grant is not None:
+            check_token_scope(self._context, request, parts, grant)
         check_common_headers(request.headers)
         return await route.handler(self._context, request, parts)

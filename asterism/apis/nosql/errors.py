@@ -32,11 +32,22 @@ class Rule:
 class Refusal(Exception):
     """An answer that only this door gives: an unknown address, or an operation that this version does not have."""
 
-    def __init__(self, status: int, code: str, words: str) -> None:
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        words: str,
+        *,
+        substatus: int | None = None,
+        more_headers: HeaderList | None = None,
+    ) -> None:
         super().__init__(words)
         self.status = status
         self.code = code
         self.words = words
+        self.more_headers = list(more_headers or [])
+        if substatus is not None:
+            self.more_headers.append((headers.SUBSTATUS, str(substatus)))
 
 
 _MISMATCH = (
@@ -206,7 +217,7 @@ def error_response(error: AsterismError, activity_id: str) -> Response:
 
 
 def refusal_response(refusal: Refusal, activity_id: str) -> Response:
-    told = [*headers.COMMON, (headers.CHARGE, _REFUSED_CHARGE)]
+    told = [*headers.COMMON, (headers.CHARGE, _REFUSED_CHARGE), *refusal.more_headers]
     return _response(refusal.status, refusal.code, refusal.words, activity_id, told, {})
 
 

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from asterism.apis.http import HeaderList, Headers, Request, Response
 from asterism.apis.nosql import headers
 from asterism.apis.nosql.context import Context
-from asterism.apis.nosql.errors import Refusal
 from asterism.apis.nosql.paging import encode_position, feed_body, page_items_max, position_of
 from asterism.apis.nosql.session import session_token
-from asterism.apis.nosql.unavailable import CHANGE_FEED
 from asterism.documents.answers import Scope
 from asterism.documents.container import Container, check_session
 from asterism.documents.pages import range_scope, read_items_page
@@ -121,8 +119,6 @@ def page_headers(
 async def read_item_feed(context: Context, request: Request, parts: list[str]) -> Response:
     """All items of the container, or of the part that the request names; no permission to cross partitions needed."""
     told = request.headers
-    if told.get(headers.CHANGE_FEED) is not None:
-        raise Refusal(400, "BadRequest", CHANGE_FEED)
     container = context.items_container(told, parts)
     scope = scope_of(container, told)
     await check_sessions(context, container, scope, context.consistency_rules.session_of(told))

@@ -13,6 +13,7 @@ from asterism.apis.nosql.feeds import check_sessions, is_scoped, page_headers, s
 from asterism.apis.nosql.headers import is_true, metadata_headers
 from asterism.apis.nosql.paging import feed_body, page_items_max, position_of
 from asterism.apis.nosql.query_metrics import metrics_headers
+from asterism.apis.nosql.script_functions import udfs_of
 from asterism.documents.container import Container
 from asterism.errors import CrossPartitionNotEnabled, NeedsQueryPlan
 from asterism.partitioning.partition_key import is_full
@@ -20,6 +21,7 @@ from asterism.query import CompiledQuery
 from asterism.query.asked import AskedQuery, asked_query
 from asterism.query.computed import computed_properties
 from asterism.query.continuation import BEGINNING, Continuation
+from asterism.query.environment import Udfs
 from asterism.query.execute import pinned_keys, run_page, scopes_of
 from asterism.query.explain import explanation
 from asterism.query.functions import EvaluationContext
@@ -31,8 +33,8 @@ from asterism.values.json_text import dumps, loads
 from asterism.values.undefined import UNDEFINED
 
 
-def asked(context: Context, body: bytes) -> AskedQuery:
-    return asked_query(loads(body), EvaluationContext(context.clock.wall_seconds(), random.random))
+def asked(context: Context, body: bytes, udfs: Udfs | None = None) -> AskedQuery:
+    return asked_query(loads(body), EvaluationContext(context.clock.wall_seconds(), random.random), udfs=udfs)
 
 
 def matching(
@@ -54,7 +56,7 @@ def matching(
 async def query_items(context: Context, request: Request, parts: list[str]) -> Response:
     told = request.headers
     container = context.items_container(told, parts)
-    query = asked(context, request.body)
+    query = asked(context, request.body, udfs_of(context, container))
     check_crossing(container, told, query.compiled)
     if must_plan(container, told, query):
         raise NeedsQueryPlan(plan_json=dumps(plan_of(container, query, told)).decode())
@@ -127,5 +129,6 @@ def plan_of(container: Container, query: AskedQuery, told: Headers) -> dict[str,
 async def plan_query(context: Context, request: Request, parts: list[str]) -> Response:
     """The plan of a query, for clients that merge partitions themselves."""
     container = context.items_container(request.headers, parts)
-    plan = plan_of(container, asked(context, request.body), request.headers)
+    query = asked(context, request.body, udfs_of(context, container))
+    plan = plan_of(container, query, request.headers)
     return Response(200, metadata_headers(charge=QUERY_PLAN), dumps(plan))

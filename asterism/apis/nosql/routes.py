@@ -7,9 +7,24 @@ from dataclasses import dataclass
 from typing import Final
 
 from asterism.apis.http import Request, Response
-from asterism.apis.nosql import account, conflicts, containers, databases, feeds, items, offers, pkranges, unavailable
+from asterism.apis.nosql import (
+    account,
+    change_feed,
+    conflicts,
+    containers,
+    databases,
+    items,
+    offers,
+    operations,
+    permissions,
+    pkranges,
+    procedures,
+    unavailable,
+    users,
+)
 from asterism.apis.nosql.context import Context
 from asterism.apis.nosql.errors import Refusal
+from asterism.apis.nosql.scripts import FUNCTIONS, PROCEDURES, TRIGGERS, ScriptFeed
 
 Handler = Callable[[Context, Request, list[str]], Awaitable[Response]]
 # (method, number of segments, the kinds among them): ("GET", 6, "dbs/colls/docs").
@@ -37,6 +52,19 @@ def route_key(method: str, parts: list[str]) -> RouteKey:
 _DB: Final = "dbs/{database}"
 _COLL: Final = "dbs/{database}/colls/{container}"
 _ITEM: Final = "dbs/{database}/colls/{container}/docs/{item}"
+_USER: Final = "dbs/{database}/users/{user}"
+_GRANTS: Final = f"{_USER}/permissions"
+_GRANT: Final = f"{_GRANTS}/{{permission}}"
+
+
+def _script_routes(feed: ScriptFeed) -> Iterator[Route]:
+    path, one = f"{_COLL}/{feed.segment}", f"{_COLL}/{feed.segment}/{{script}}"
+    yield Route("GET", path, feed.segment, feed.list_scripts, f"Each {feed.kind} of a container, in pages.")
+    yield Route("POST", path, feed.segment, feed.post_scripts, f"Create or upsert a {feed.kind}, or query them.")
+    yield Route("GET", one, feed.segment, feed.read_script, f"One {feed.kind}.")
+    yield Route("PUT", one, feed.segment, feed.replace_script, f"Replace a {feed.kind}.")
+    yield Route("DELETE", one, feed.segment, feed.delete_script, f"Delete a {feed.kind}.")
+
 
 ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "", "", account.read_account, "The account: its consistency level and where to find it."),
@@ -49,17 +77,37 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", _COLL, "colls", containers.read_container, "One container, on request with its sizes."),
     Route("PUT", _COLL, "colls", containers.replace_container, "Replace a container's policies."),
     Route("DELETE", _COLL, "colls", containers.delete_container, "Delete a container with its items."),
-    Route("GET", f"{_COLL}/docs", "docs", feeds.read_item_feed, "The items of a container, in pages."),
+    Route(
+        "GET", f"{_COLL}/docs", "docs", change_feed.read_items_or_changes, "The items of a container, or what changed."
+    ),
     Route("POST", f"{_COLL}/docs", "docs", items.post_items, "Create or upsert an item, query items, plan a query."),
     Route("GET", _ITEM, "docs", items.read_item, "One item."),
     Route("PUT", _ITEM, "docs", items.replace_item, "Replace an item."),
+    Route("PATCH", _ITEM, "docs", items.patch_item, "Change parts of an item, maybe on a condition."),
     Route("DELETE", _ITEM, "docs", items.delete_item, "Delete an item."),
+    Route(
+        "POST", f"{_COLL}/operations/{{name}}", "colls", operations.post_operation, "Delete a partition key's items."
+    ),
     Route("GET", f"{_COLL}/pkranges", "pkranges", pkranges.list_ranges, "The partitions, or what changed of them."),
     Route("GET", f"{_COLL}/pkranges/{{range}}", "pkranges", pkranges.read_range, "One partition's range."),
     Route("GET", f"{_COLL}/conflicts", "conflicts", conflicts.list_conflicts, "The conflicts: there never are any."),
     Route("POST", f"{_COLL}/conflicts", "conflicts", conflicts.list_conflicts, "Query the conflicts."),
     Route("GET", f"{_COLL}/conflicts/{{one}}", "conflicts", conflicts.find_conflict, "One conflict: not there."),
     Route("DELETE", f"{_COLL}/conflicts/{{one}}", "conflicts", conflicts.find_conflict, "Delete a conflict."),
+    *_script_routes(PROCEDURES),
+    Route("POST", f"{_COLL}/sprocs/{{script}}", "sprocs", procedures.execute_procedure, "Run a stored procedure."),
+    *_script_routes(TRIGGERS),
+    *_script_routes(FUNCTIONS),
+    Route("GET", f"{_DB}/users", "users", users.list_users, "The users of a database, in pages."),
+    Route("POST", f"{_DB}/users", "users", users.post_users, "Create or upsert a user, or query them."),
+    Route("GET", _USER, "users", users.read_user, "One user."),
+    Route("PUT", _USER, "users", users.replace_user, "Rename a user."),
+    Route("DELETE", _USER, "users", users.delete_user, "Delete a user with the user's permissions."),
+    Route("GET", _GRANTS, "permissions", permissions.list_permissions, "A user's permissions, with fresh tokens."),
+    Route("POST", _GRANTS, "permissions", permissions.post_permissions, "Create, upsert or query permissions."),
+    Route("GET", _GRANT, "permissions", permissions.read_permission, "One permission, with a fresh token."),
+    Route("PUT", _GRANT, "permissions", permissions.replace_permission, "Replace a permission."),
+    Route("DELETE", _GRANT, "permissions", permissions.delete_permission, "Delete a permission."),
     Route("GET", "offers", "offers", offers.list_offers, "The throughput of everything that has its own."),
     Route("POST", "offers", "offers", offers.post_offers, "Query the offers."),
     Route("GET", "offers/{offer}", "offers", offers.read_offer, "One offer, and whether it is in force already."),

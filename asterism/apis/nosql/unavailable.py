@@ -7,26 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-CHANGE_FEED: Final = "The change feed is not available in this version of Asterism."
-BATCH: Final = "Transactional batches and bulk requests are not available in this version of Asterism."
-TRIGGERS: Final = "Triggers are not available in this version of Asterism, so none can be run with a write."
+TRIGGERS_OF_PATCH: Final = "Triggers are not available with a patch in Asterism; replace the item instead."
 
 # (path of the feed, the sentence): every method on the feed and on one of its members is answered with it.
 FEEDS: Final[tuple[tuple[str, str], ...]] = (
-    ("dbs/{database}/users", "Users are not available in this version of Asterism."),
-    ("dbs/{database}/users/{user}/permissions", "Permissions are not available in this version of Asterism."),
     (
         "dbs/{database}/clientencryptionkeys",
         "Client encryption keys are not available in this version of Asterism.",
-    ),
-    (
-        "dbs/{database}/colls/{container}/sprocs",
-        "Stored procedures are not available in this version of Asterism.",
-    ),
-    ("dbs/{database}/colls/{container}/triggers", "Triggers are not available in this version of Asterism."),
-    (
-        "dbs/{database}/colls/{container}/udfs",
-        "User-defined functions are not available in this version of Asterism.",
     ),
     (
         "dbs/{database}/colls/{container}/docs/{item}/attachments",
@@ -35,17 +22,4 @@ FEEDS: Final[tuple[tuple[str, str], ...]] = (
 )
 
 # (method, path, type that requests sign, the sentence): single operations.
-OPERATIONS: Final[tuple[tuple[str, str, str, str], ...]] = (
-    (
-        "PATCH",
-        "dbs/{database}/colls/{container}/docs/{item}",
-        "docs",
-        "Patching items is not available in this version of Asterism.",
-    ),
-    (
-        "POST",
-        "dbs/{database}/colls/{container}/operations/partitionkeydelete",
-        "colls",
-        "The partition key delete feature is disabled: it is not available in this version of Asterism.",
-    ),
-)
+OPERATIONS: Final[tuple[tuple[str, str, str, str], ...]] = ()

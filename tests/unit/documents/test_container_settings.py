@@ -239,6 +239,8 @@ def test_shapes_are_on_the_globe_or_on_a_plane() -> None:
 def test_a_change_feed_policy_is_echoed() -> None:
     assert completed(changeFeedPolicy={"retentionDuration": 10})["changeFeedPolicy"] == {"retentionDuration": 10}
     assert refusal_of(body(changeFeedPolicy=10))
+    assert refusal_of(body(changeFeedPolicy={"retentionDuration": -1}))
+    assert refusal_of(body(changeFeedPolicy={"retentionDuration": True}))
 
 
 def test_computed_properties_are_echoed() -> None:

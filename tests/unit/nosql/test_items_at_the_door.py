@@ -150,7 +150,7 @@ async def test_a_write_on_a_version_that_is_gone_is_412(door: DoorAtHand) -> Non
         ("GET", ITEMS, None, {"x-ms-continuation": "x"}, 400, None),
         ("GET", ITEMS, None, {"x-ms-documentdb-partitionkeyrangeid": "77"}, 400, None),
         ("GET", ITEMS, None, {"x-ms-start-epk": "zz"}, 400, None),
-        ("GET", ITEMS, None, {"a-im": "Incremental Feed"}, 400, None),
+        ("GET", ITEMS, None, {"a-im": "Some Feed"}, 400, None),
         ("PATCH", f"{ITEMS}/i", {"operations": []}, key("a"), 400, None),
         ("POST", ITEMS, [], {"x-ms-cosmos-is-batch-request": "True", **key("a")}, 400, None),
         ("POST", ITEMS, {"id": "t", "pk": "a"}, {"x-ms-documentdb-pre-trigger-include": "t", **key("a")}, 400, None),

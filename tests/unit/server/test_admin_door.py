@@ -146,7 +146,7 @@ async def test_a_split_and_a_merge_are_carried_out_and_remembered(operator: Oper
         ("split", ["0"], ["1", "2"]),
         ("merge", ["1", "2"], ["3"]),
     ]
-    assert await operator.get("jobs") == {"jobs": []}
+    assert await operator.get("jobs") == {"jobs": [], "tasks": []}
 
 
 async def test_metrics_count_every_partition_and_escape_its_names(operator: Operator) -> None:

@@ -1,0 +1,62 @@
+"""Tokens of Microsoft Entra ID in the form that the vendor's emulator takes: a JWT whose signature is an account key.
+
+Nobody's identity is proven by it. Whoever makes one holds the key anyway, and may do what the key may do.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import json
+from urllib.parse import unquote
+
+from asterism.access.keys import AccountKeys, Grant
+from asterism.errors import Unauthorized
+
+_TOKEN_START = "type=aad&ver=1.0&sig="
+# Clocks of clients and servers differ a little; the service allows five minutes too.
+_SKEW_SECONDS_MAX = 300
+
+
+def check_entra_token(keys: AccountKeys, authorization: str, *, now_wall_seconds: float) -> Grant:
+    """What the account key in the token grants; Unauthorized when there is none, or the token's time is over."""
+    token = authorization if authorization.startswith(_TOKEN_START) else unquote(authorization)
+    parts = token.removeprefix(_TOKEN_START).split(".")
+    if not token.startswith(_TOKEN_START) or len(parts) != 3:
+        raise Unauthorized(reason="The authorization header does not have the form type=aad&ver=1.0&sig=<token>.")
+    grant = _grant_of(keys, _decode(parts[2]))
+    _check_times(_decode(parts[1]), now_wall_seconds)
+    return grant
+
+
+def _grant_of(keys: AccountKeys, given: bytes) -> Grant:
+    texts = (keys.primary, keys.secondary, keys.primary_readonly, keys.secondary_readonly)
+    for text, (_, grant) in zip(texts, keys.decoded, strict=True):
+        if hmac.compare_digest(text.encode(), given):
+            return grant
+    raise Unauthorized(
+        reason="This server takes tokens of Microsoft Entra ID in the emulator's form only: the signature must be a "
+        "key of the account, in base64."
+    )
+
+
+def _check_times(claims_text: bytes, now_wall_seconds: float) -> None:
+    try:
+        claims = json.loads(claims_text)
+    except ValueError:
+        claims = None
+    if not isinstance(claims, dict):
+        raise Unauthorized(reason="The claims of the token are no JSON object.")
+    expires, begins = claims.get("exp"), claims.get("nbf")
+    if isinstance(expires, int | float) and now_wall_seconds > expires + _SKEW_SECONDS_MAX:
+        raise Unauthorized(reason="The token has expired.")
+    if isinstance(begins, int | float) and now_wall_seconds < begins - _SKEW_SECONDS_MAX:
+        raise Unauthorized(reason="The token is not valid yet.")
+
+
+def _decode(text: str) -> bytes:
+    try:
+        return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except (ValueError, binascii.Error):
+        return b""

@@ -1,0 +1,109 @@
+"""The change feed on the wire: where a reader begins, what it gets, and the etag that it comes back with."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+from asterism.apis.http import HeaderList, Headers, Request, Response
+from asterism.apis.nosql import headers
+from asterism.apis.nosql.context import Context
+from asterism.apis.nosql.errors import Refusal
+from asterism.apis.nosql.feeds import check_sessions, read_item_feed, scope_of
+from asterism.apis.nosql.paging import feed_body, page_items_max
+from asterism.apis.nosql.session import session_token
+from asterism.documents.answers import Scope
+from asterism.documents.change_feed import (
+    AllVersions,
+    FeedLog,
+    FeedPage,
+    LatestVersions,
+    position_now,
+    read_feed_page,
+)
+from asterism.documents.container import Container
+from asterism.documents.feed_position import FeedPosition
+from asterism.errors import MalformedRequest
+from asterism.values.identifiers import Lsn
+
+_LATEST_VERSIONS = "incremental feed"
+_ALL_VERSIONS = "full-fidelity feed"
+_NOW = "*"
+
+# The client's own tests know the capability by these words.
+_NO_VERSIONS = (
+    "The change feed mode All Versions and Deletes must be enabled for the container: give it a changeFeedPolicy with "
+    "a retentionDuration, in minutes."
+)
+
+
+async def read_items_or_changes(context: Context, request: Request, parts: list[str]) -> Response:
+    """One address for two feeds; a header tells them apart."""
+    if headers.CHANGE_FEED in request.headers:
+        return await read_changes(context, request, parts)
+    return await read_item_feed(context, request, parts)
+
+
+async def read_changes(context: Context, request: Request, parts: list[str]) -> Response:
+    told = request.headers
+    container = context.items_container(told, parts)
+    log = _log_of(container, told)
+    scope = scope_of(container, told)
+    items_max = page_items_max(told)
+    await check_sessions(context, container, scope, context.consistency_rules.session_of(told))
+    position = await _position_of(context, container, scope, told)
+    page = await read_feed_page(context.store.tools.owner, container, scope, position, log, items_max=items_max)
+    answer_headers = _headers(context, container, page)
+    if not page.rows:
+        # Clients take this, and no empty page, as the sign that they have caught up.
+        return Response(304, answer_headers)
+    return Response(200, answer_headers, feed_body(context.facts(container).rid, "Documents", page.rows))
+
+
+def _log_of(container: Container, told: Headers) -> FeedLog:
+    mode = (told.get(headers.CHANGE_FEED) or "").strip().lower()
+    since = _since_of(told)
+    if mode == _LATEST_VERSIONS:
+        return LatestVersions(since)
+    if mode != _ALL_VERSIONS:
+        raise MalformedRequest(
+            reason=f"The value '{mode[:64]}' specified for the header '{headers.CHANGE_FEED}' is invalid: it is "
+            "'Incremental Feed' or 'Full-Fidelity Feed'."
+        )
+    if not container.keeps_versions:
+        raise Refusal(400, "BadRequest", _NO_VERSIONS)
+    return AllVersions(container.record.definition, since)
+
+
+def _since_of(told: Headers) -> int | None:
+    text = told.get(headers.IF_MODIFIED_SINCE)
+    if not text:
+        return None
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, TypeError, OverflowError):
+        raise MalformedRequest(
+            reason=f"The value '{text[:64]}' specified for the header '{headers.IF_MODIFIED_SINCE}' is no date."
+        ) from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+
+
+async def _position_of(context: Context, container: Container, scope: Scope, told: Headers) -> FeedPosition:
+    known = (told.get(headers.IF_NONE_MATCH) or "").strip().removeprefix("W/").strip("\"'")
+    if known == _NOW:
+        return await position_now(context.store.tools.owner, container, scope)
+    return FeedPosition.from_text(known) if known else FeedPosition.at(Lsn(0))
+
+
+def _headers(context: Context, container: Container, page: FeedPage) -> HeaderList:
+    return [
+        *context.facts(container).headers,
+        (headers.CHARGE, str(page.charge)),
+        (headers.SESSION_TOKEN, session_token(page.range_id, page.lsn)),
+        (headers.LSN, str(page.lsn)),
+        # The partition that was read, also when the client asked for one that was split: it then looks up its ranges,
+        # and follows the children with the etag it was given here, which holds for each of them.
+        (headers.PARTITION_RANGE_ID, str(page.range_id)),
+        (headers.ITEM_COUNT, str(len(page.rows))),
+        (headers.ETAG, f'"{page.position.to_text()}"'),
+    ]

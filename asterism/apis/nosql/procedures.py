@@ -1,0 +1,69 @@
+"""Running a stored procedure: `POST …/sprocs/{id}` with its parameters."""
+
+from __future__ import annotations
+
+from asterism.apis.http import Request, Response
+from asterism.apis.nosql import headers
+from asterism.apis.nosql.context import Context
+from asterism.apis.nosql.headers import is_true
+from asterism.apis.nosql.script_operations import UnitOperations
+from asterism.apis.nosql.script_units import failure_of, log_headers, run_unit
+from asterism.apis.nosql.scripts import PROCEDURES, scope_of_scripts
+from asterism.apis.nosql.session import session_token
+from asterism.documents.container import Container
+from asterism.documents.transaction import Transaction
+from asterism.errors import MalformedRequest, TooLarge
+from asterism.limits import ITEM_NESTING_LEVELS_MAX
+from asterism.partitioning.partition_key import PartitionKey, parse_header
+from asterism.scripts.results import ScriptFailed, ScriptSucceeded
+from asterism.values.item import check_nesting
+from asterism.values.json_text import loads
+
+
+async def execute_procedure(context: Context, request: Request, parts: list[str]) -> Response:
+    """Runs it in one logical partition: all that it wrote is there afterwards, or nothing."""
+    container, _, record = PROCEDURES.script_at(context, request, parts)
+    key = _key_of(container, request)
+    parameters = _parameters(context, request)
+    is_logging = is_true(request.headers.get(headers.SCRIPT_LOGGING))
+    body, scope = str(record.properties["body"]), scope_of_scripts(context, container)
+
+    async def act(work: Transaction, operations: UnitOperations) -> ScriptSucceeded | ScriptFailed:  # noqa: ARG001
+        return await context.scripts.run_stored_procedure(
+            body, parameters, operations=operations, scope=scope, is_logging=is_logging
+        )
+
+    result, settled = await run_unit(context, container, key, act)
+    if isinstance(result, ScriptFailed):
+        raise failure_of(result, is_logging=is_logging)
+    answer_headers = [
+        *context.facts(container).headers,
+        (headers.CHARGE, str(settled.charge)),
+        (headers.SESSION_TOKEN, session_token(settled.range_id, settled.lsn)),
+        (headers.LSN, str(settled.lsn)),
+        (headers.PARTITION_RANGE_ID, str(settled.range_id)),
+        *log_headers(result.log, is_logging=is_logging),
+    ]
+    return Response(200, answer_headers, result.body)
+
+
+def _key_of(container: Container, request: Request) -> PartitionKey:
+    text = request.headers.get(headers.PARTITION_KEY)
+    if text is not None:
+        return parse_header(text, container.record.definition)
+    if container.record.definition.system_key:
+        return ()
+    raise MalformedRequest(
+        reason=f"A stored procedure runs in one logical partition; name its key in the header {headers.PARTITION_KEY}."
+    )
+
+
+def _parameters(context: Context, request: Request) -> list[object]:
+    """A list of parameters, or one that is no list. Clients send nothing, or null, for none."""
+    if len(request.body) > context.limits.item_bytes_max:
+        raise TooLarge(what="list of parameters", bytes_max=context.limits.item_bytes_max)
+    told = loads(request.body) if request.body.strip() else None
+    if told is None:
+        return []
+    check_nesting(told, levels_max=ITEM_NESTING_LEVELS_MAX + 1)
+    return list(told) if isinstance(told, list) else [told]

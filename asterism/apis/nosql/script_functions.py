@@ -1,0 +1,35 @@
+"""`udf.name(…)` in queries: the user-defined functions of a container, compiled when a query names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from asterism.apis.nosql.context import Context
+from asterism.documents.container import Container
+
+
+class ContainerFunctions(Mapping[str, Callable[..., object]]):
+    """Looks a function up when it is asked for: most queries ask for none. The runtime knows those it has compiled."""
+
+    __slots__ = ("_compile", "_container_rid", "_functions")
+
+    def __init__(self, context: Context, container: Container) -> None:
+        self._functions = context.store.catalog.scripts.functions
+        self._compile = context.scripts.compile_udf
+        self._container_rid = container.record.rid
+
+    def __getitem__(self, name: str) -> Callable[..., object]:
+        record = self._functions.find(self._container_rid, name)
+        if record is None:
+            raise KeyError(name)
+        return self._compile(str(record.properties["body"]))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([record.name for record in self._functions.owned_by(self._container_rid)])
+
+    def __len__(self) -> int:
+        return len(self._functions.owned_by(self._container_rid))
+
+
+def udfs_of(context: Context, container: Container) -> Mapping[str, Callable[..., object]]:
+    return ContainerFunctions(context, container)

@@ -1,0 +1,247 @@
+"""What a script asks for, carried out on the unit of work that it runs in."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Final, cast
+
+from asterism.apis.nosql.context import Context
+from asterism.apis.nosql.errors import TABLE
+from asterism.apis.nosql.paging import decode_position, encode_position
+from asterism.apis.nosql.partition_view import PartitionView
+from asterism.apis.nosql.script_functions import udfs_of
+from asterism.documents.container import Container
+from asterism.documents.transaction import Conditions, Outcome, Transaction
+from asterism.errors import (
+    AsterismError,
+    ItemExists,
+    ItemNotFound,
+    MalformedQuery,
+    MalformedRequest,
+    PartitionKeyMismatch,
+    PreconditionFailed,
+    TooLarge,
+    UniqueKeyViolation,
+)
+from asterism.limits import ITEM_NESTING_LEVELS_MAX, MIB, PAGE_BYTES_MAX
+from asterism.query import CompiledQuery, Kind, compile_query, parse_query
+from asterism.query.asked import parameters_of
+from asterism.query.functions.context import EvaluationContext
+from asterism.scripts.operations import (
+    FeedOptions,
+    FeedOutcome,
+    ItemOutcome,
+    ItemReference,
+    OperationRefused,
+    ScriptQuery,
+    WriteOptions,
+)
+from asterism.storage.contract import Snapshot
+from asterism.throughput import charge
+from asterism.values.item import Item, check_nesting
+from asterism.values.json_text import dumps, loads
+
+# What a script can cause and may handle; anything else ends its run.
+_SCRIPTS_OWN: Final = (
+    ItemExists,
+    ItemNotFound,
+    MalformedQuery,
+    MalformedRequest,
+    PartitionKeyMismatch,
+    PreconditionFailed,
+    TooLarge,
+    UniqueKeyViolation,
+)
+# A page that finds little in much data ends after this long; a query that needs all items is given up after the other.
+_PAGE_SECONDS_MAX: Final = 1.0
+_QUERY_SECONDS_MAX: Final = 4.0
+# What a continuation goes on from: a place among the keys, or a number of results.
+_BY_KEY: Final = b"k"
+_BY_COUNT: Final = b"n"
+# One batch holds all that a script writes, and numbers its items with 16 bits.
+_STAGED_ITEMS_MAX: Final = 50_000
+_WRITTEN_BYTES_MAX: Final = 64 * MIB
+
+
+class UnitOperations:
+    """The promise of `scripts.operations.ScriptOperations`, kept with a transaction and its snapshot."""
+
+    def __init__(self, context: Context, container: Container, work: Transaction, snapshot: Snapshot) -> None:
+        self._context = context
+        self._container = container
+        self._work = work
+        self._view = PartitionView(container, work, snapshot)
+        self._handed_over = work.mark()
+        self._written_bytes = 0
+        self._monotonic_seconds = context.clock.monotonic_seconds
+
+    def roll_back(self) -> None:
+        self._work.return_to(self._handed_over)
+
+    # --- single items -----------------------------------------------------------------------------------------------
+
+    async def create(self, body: dict[str, object], options: WriteOptions) -> ItemOutcome | OperationRefused:  # noqa: ARG002
+        return await self._write(lambda: self._work.create(_checked(body)))
+
+    async def upsert(self, body: dict[str, object], options: WriteOptions) -> ItemOutcome | OperationRefused:
+        return await self._write(lambda: self._work.upsert(_checked(body), Conditions(options.etag)))
+
+    async def replace(
+        self, reference: ItemReference, body: dict[str, object], options: WriteOptions
+    ) -> ItemOutcome | OperationRefused:
+        async def act() -> Outcome:
+            item_id = await self._id_of(reference)
+            return await self._work.replace(item_id, _checked(body), Conditions(options.etag))
+
+        return await self._write(act)
+
+    async def _write(self, act: Callable[[], Awaitable[Outcome]]) -> ItemOutcome | OperationRefused:
+        if len(self._work.staged) >= _STAGED_ITEMS_MAX or self._written_bytes >= _WRITTEN_BYTES_MAX:
+            return OperationRefused(413, "The script has written as much as one transaction may hold.")
+        try:
+            done = await act()
+        except _SCRIPTS_OWN as error:
+            return _refused(error)
+        self._written_bytes += len(done.body)
+        return ItemOutcome(201 if done.created else 200, done.body)
+
+    async def read(self, reference: ItemReference, options: WriteOptions) -> ItemOutcome | OperationRefused:
+        try:
+            found = await self._work.read(await self._id_of(reference))
+        except _SCRIPTS_OWN as error:
+            return _refused(error)
+        if options.if_none_match is not None and options.if_none_match in ("*", found.etag):
+            return ItemOutcome(304, None)
+        return ItemOutcome(200, found.body)
+
+    async def delete(self, reference: ItemReference, options: WriteOptions) -> ItemOutcome | OperationRefused:
+        try:
+            await self._work.delete(await self._id_of(reference), Conditions(options.etag))
+        except _SCRIPTS_OWN as error:
+            return _refused(error)
+        return ItemOutcome(204, None)
+
+    async def _id_of(self, reference: ItemReference) -> str:
+        """Items are kept by id, so one that is known by its resource id alone is looked for."""
+        if reference.item_id is not None:
+            return reference.item_id
+        wanted = f'"_rid":"{reference.resource_id}"'.encode()
+        async for _, body in self._view.items():
+            if wanted in body:
+                item = cast("dict[str, Any]", loads(body))
+                if item.get("_rid") == reference.resource_id:
+                    return str(item["id"])
+        raise ItemNotFound(item_id=str(reference.resource_id))
+
+    # --- pages ------------------------------------------------------------------------------------------------------
+
+    async def read_feed(self, options: FeedOptions) -> FeedOutcome | OperationRefused:
+        try:
+            start = _position(options, _BY_KEY)
+        except MalformedRequest as error:
+            return _refused(error)
+        return await self._page(self._view.items(start), options, lambda body: [body])
+
+    async def query(self, query: ScriptQuery, options: FeedOptions) -> FeedOutcome | OperationRefused:
+        try:
+            compiled = compile_query(
+                parse_query(query.text),
+                parameters_of(list(query.parameters)),
+                udfs=udfs_of(self._context, self._container),
+                context=EvaluationContext(self._context.clock.wall_seconds(), random.random),
+            )
+            if _comes_by_items(compiled):
+                items = self._candidates(compiled, _position(options, _BY_KEY))
+                return await self._page(items, options, lambda body: _rows(compiled, body))
+            return await self._collected(compiled, options)
+        except _SCRIPTS_OWN as error:
+            return _refused(error)
+
+    def _candidates(self, query: CompiledQuery, start: bytes | None) -> AsyncIterator[tuple[bytes, bytes]]:
+        """The items that may match, from a key on."""
+        ids = [value for path, value in query.equalities() if path == ("id",)]
+        if ids and isinstance(ids[0], str):
+            # An item of its own is never a page that is gone on with.
+            return self._view.item(ids[0])
+        return self._view.items(start)
+
+    async def _page(
+        self,
+        items: AsyncIterator[tuple[bytes, bytes]],
+        options: FeedOptions,
+        results_of: Callable[[bytes], list[bytes]],
+    ) -> FeedOutcome:
+        """A page in key order; it ends between items, so one that makes several results may overfill it."""
+        found: list[bytes] = []
+        loaded = loaded_bytes = found_bytes = 0
+        continuation = None
+        finish_at = self._monotonic_seconds() + _PAGE_SECONDS_MAX
+        async for key, body in items:
+            is_full = len(found) >= options.page_size or found_bytes + len(body) > PAGE_BYTES_MAX
+            if (is_full and found) or (loaded and self._monotonic_seconds() >= finish_at):
+                continuation = encode_position(_BY_KEY + key)
+                break
+            loaded += 1
+            loaded_bytes += len(body)
+            results = results_of(body)
+            found += results
+            found_bytes += sum(map(len, results))
+        self._work.cost += charge.query(0, loaded, loaded_bytes, len(found), found_bytes)
+        return FeedOutcome(found, continuation)
+
+    async def _collected(self, query: CompiledQuery, options: FeedOptions) -> FeedOutcome | OperationRefused:
+        """A query that can only be answered as a whole: its pages count results."""
+        first = int.from_bytes(_position(options, _BY_COUNT) or b"", "big")
+        collector = query.new_collector()
+        loaded = loaded_bytes = 0
+        give_up_at = self._monotonic_seconds() + _QUERY_SECONDS_MAX
+        if query.reads_items:
+            async for _, body in self._candidates(query, None):
+                loaded += 1
+                loaded_bytes += len(body)
+                collector.feed(cast(Item, loads(body)))
+                if self._monotonic_seconds() >= give_up_at:
+                    return OperationRefused(408, "The query took longer than one in a script may.")
+        else:
+            collector.feed({})
+        results = [dumps(result) for result in collector.results()]
+        page = results[first : first + options.page_size]
+        behind = first + len(page)
+        continuation = None
+        if behind < len(results):
+            continuation = encode_position(_BY_COUNT + behind.to_bytes(8, "big"))
+        self._work.cost += charge.query(0, loaded, loaded_bytes, len(page), sum(map(len, page)))
+        return FeedOutcome(page, continuation)
+
+
+def _comes_by_items(query: CompiledQuery) -> bool:
+    """Whether each item's results can be told before the next item is looked at."""
+    is_cut = query.top is not None or query.limit is not None or query.offset
+    return query.reads_items and query.kind is Kind.STREAMING and not is_cut
+
+
+def _rows(query: CompiledQuery, body: bytes) -> list[bytes]:
+    item = cast(Item, loads(body))
+    if query.is_plain and query.is_select_star:
+        return [body] if query.matches(item) else []
+    return [dumps(result) for result in query.rows(item)]
+
+
+def _position(options: FeedOptions, mark: bytes) -> bytes | None:
+    if options.continuation is None:
+        return None
+    position = decode_position(options.continuation)
+    if position[:1] != mark:
+        raise MalformedRequest(reason="Invalid Continuation Token: it is one of another query.")
+    return position[1:]
+
+
+def _checked(body: dict[str, object]) -> Item:
+    check_nesting(body, levels_max=ITEM_NESTING_LEVELS_MAX)
+    return body
+
+
+def _refused(error: AsterismError) -> OperationRefused:
+    rule: Any = TABLE[type(error)]
+    return OperationRefused(rule.status, rule.words(error))

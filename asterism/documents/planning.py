@@ -1,0 +1,264 @@
+"""How a change of an item becomes entries of a storage batch: one place for single writes, batches and scripts.
+
+A change goes from what the store holds (maybe nothing) to a new version (maybe none). The item itself, its change-log
+entry, its index entries and its expiry entry follow from the two; sizes and expectations are added by who applies the
+batch, because several changes may share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+from asterism.clock import Clock
+from asterism.documents.indexes import IndexingRules, Term
+from asterism.documents.item_record import StoredItem, etag_text, pack_item
+from asterism.documents.item_versions import plan_version, retention_seconds
+from asterism.documents.time_to_live import TimeToLive, check_item_ttl
+from asterism.documents.unique_keys import UniqueKeys
+from asterism.errors import PartitionKeyMismatch, TooLarge
+from asterism.keyspaces.layout import (
+    CHANGE_LOG,
+    EXPIRY,
+    INDEX,
+    ITEMS,
+    LOGICAL_SIZES,
+    TOTALS_KEY,
+    expiry_key,
+    expiry_of,
+    id_key,
+    log_key,
+    log_suffix,
+)
+from asterism.keyspaces.records import KeyspaceRecord
+from asterism.limits import Limits
+from asterism.partitioning.effective_key import storage_point
+from asterism.partitioning.partition_key import PartitionKey, is_full
+from asterism.storage.contract import Add, Batch
+from asterism.values.item import Item
+from asterism.values.json_text import dumps, loads
+from asterism.values.resource_ids import DocumentLinks
+
+
+class Place(NamedTuple):
+    """Where an item lives: its point on the hash line, its key, and its reference, which is the key without its
+    family: what index and change-log entries hold, and are routed by."""
+
+    point: bytes
+    key: bytes
+    reference: bytes
+
+
+def place_at(point: bytes, item_id: str) -> Place:
+    reference = point + id_key(item_id)
+    return Place(point, ITEMS + reference, reference)
+
+
+# One is made for every write, so not frozen: that would double the time it takes.
+@dataclass(slots=True)
+class NewItem:
+    """A version of an item that is not stored yet."""
+
+    number: int
+    guid: bytes
+    etag: str
+    body: bytes
+    terms: list[Term]
+
+
+class ChangePlanner:
+    """A container's settings, compiled to what every write needs of them."""
+
+    __slots__ = (
+        "_clock",
+        "_current_record",
+        "_limits",
+        "_links",
+        "_logical_bytes_max",
+        "_random_bytes",
+        "_rules",
+        "_rules_of",
+        "keeps_versions",
+        "record",
+        "time_to_live",
+        "unique_keys",
+    )
+
+    def __init__(
+        self,
+        current_record: Callable[[], KeyspaceRecord],
+        *,
+        limits: Limits,
+        clock: Clock,
+        random_bytes: Callable[[int], bytes],
+    ) -> None:
+        self.record = record = current_record()
+        self._current_record = current_record
+        self._rules_of = record
+        self._rules = rules_of(record)
+        self.time_to_live = TimeToLive.of(record.settings)
+        self.unique_keys = UniqueKeys.of(record.settings)
+        # Whether the change feed can tell of all versions and deletes, and every change is therefore kept.
+        self.keeps_versions = retention_seconds(record.settings) is not None
+        self._links = DocumentLinks(record.rid)
+        self._limits = limits
+        self._clock = clock
+        self._random_bytes = random_bytes
+        fixed = record.definition.system_key
+        self._logical_bytes_max = limits.fixed_container_bytes_max if fixed else limits.logical_partition_bytes_max
+
+    @property
+    def rules(self) -> IndexingRules:
+        """The rules of the settings in force. Who goes by them does so within `keyspace.at_work`, entered in the same
+        breath: items are brought to another policy only when nobody goes by the one before."""
+        record, known = self._current_record(), self._rules_of
+        if record.settings is not known.settings or record.catching_up is not known.catching_up:
+            self._rules_of, self._rules = record, rules_of(record)
+        return self._rules
+
+    def point(self, key: PartitionKey) -> bytes:
+        """The point of one logical partition; PartitionKeyMismatch for what is only the prefix of a key."""
+        definition = self.record.definition
+        if not is_full(definition, key):
+            raise PartitionKeyMismatch
+        return storage_point(definition, key)
+
+    def is_visible(self, body: bytes) -> bool:
+        """Whether a stored item is still there for clients: one whose time is over is not, removed or not."""
+        rule = self.time_to_live
+        return rule is None or not rule.is_expired(body, now=self._clock.wall_seconds())
+
+    def complete(self, item: Item, number: int) -> NewItem:
+        """The item with the system properties added, in the service's order; refuses what cannot be stored."""
+        if "ttl" in item:
+            check_item_ttl(item)
+        guid = self._random_bytes(16)
+        for name in ("_rid", "_self", "_etag", "_attachments", "_ts"):
+            item.pop(name, None)
+        item["_rid"] = rid = self._links.rid_text(number)
+        item["_self"] = self._links.self_link(rid)
+        item["_etag"] = etag = etag_text(guid)
+        item["_attachments"] = "attachments/"
+        # The last one: `time_to_live` finds it there without parsing.
+        item["_ts"] = int(self._clock.wall_seconds())
+        body = dumps(item)
+        if len(body) > self._limits.item_bytes_max:
+            raise TooLarge(what="item", bytes_max=self._limits.item_bytes_max)
+        return NewItem(number, guid, etag, body, self.rules.terms(item))
+
+    def terms_of(self, version: StoredItem | NewItem) -> list[Term]:
+        """The terms that a version has, or may have while items are brought from one policy to another."""
+        if isinstance(version, NewItem):
+            return version.terms
+        return self.rules.possible_terms(_parsed(version))
+
+    def plan_change(
+        self, batch: Batch, place: Place, before: StoredItem | None, after: NewItem | None, *, place_in_batch: int
+    ) -> None:
+        """From `before`, which is in the store, to `after`; None is no item."""
+        new_terms: Iterable[Term] = () if after is None else after.terms
+        if before is not None:
+            new_terms = self._plan_removal(batch, place, before, after)
+        if after is not None:
+            self._plan_addition(batch, place, after, new_terms, place_in_batch)
+        if self.time_to_live is not None:
+            self._plan_expiry(batch, place, self.time_to_live, before, after)
+        if self.keeps_versions:
+            self._plan_versions(batch, place, before, after, place_in_batch)
+
+    def plan_sizes(self, batch: Batch, point: bytes, *, bytes_delta: int, items_delta: int) -> None:
+        deltas = (bytes_delta, items_delta)
+        batch.adds.append(Add(LOGICAL_SIZES + point, deltas, self._logical_bytes_max))
+        batch.adds.append(Add(TOTALS_KEY, deltas, self._limits.physical_partition_bytes_max))
+
+    def _plan_removal(self, batch: Batch, place: Place, before: StoredItem, after: NewItem | None) -> Iterable[Term]:
+        """Takes away what the new version does not keep; gives the terms that it does not find there."""
+        # The log keeps only the latest change of an item; the one before goes with the change that follows it.
+        deletes = batch.deletes
+        deletes.append(log_key(before.lsn, place_in_batch=before.place_in_batch, item_number=before.number))
+        old_terms = self.terms_of(before)
+        if after is None:
+            deletes.append(place.key)
+        elif after.number == before.number:
+            deletes += _index_keys(set(old_terms).difference(after.terms), before.number)
+            rules = self.rules
+            there = rules.certain_terms(_parsed(before)) if rules.earlier else old_terms
+            return set(after.terms).difference(there)
+        deletes += _index_keys(old_terms, before.number)
+        return () if after is None else after.terms
+
+    def _plan_addition(
+        self, batch: Batch, place: Place, after: NewItem, new_terms: Iterable[Term], place_in_batch: int
+    ) -> None:
+        reference, number = place.reference, after.number
+        packed = pack_item(number=number, place_in_batch=place_in_batch, guid=after.guid, body=after.body)
+        batch.versioned_puts.append((place.key, packed))
+        batch.stamped_puts.append(
+            (CHANGE_LOG, log_suffix(place_in_batch=place_in_batch, item_number=number), reference)
+        )
+        tail = number.to_bytes(8, "big")
+        batch.puts += [(INDEX + token + value + tail, reference) for token, value in new_terms]
+
+    def _plan_versions(
+        self, batch: Batch, place: Place, before: StoredItem | None, after: NewItem | None, place_in_batch: int
+    ) -> None:
+        """Keeps the change for the feed of all versions. A new item in the place of an old one is two changes."""
+        now = self._clock.wall_seconds()
+        if before is not None and (after is None or after.number != before.number):
+            plan_version(
+                batch,
+                place.reference,
+                number=before.number,
+                place_in_batch=place_in_batch,
+                body=None,
+                before=before,
+                now_wall_seconds=now,
+                expired=not self.is_visible(before.body),
+            )
+            before = None
+        if after is not None:
+            plan_version(
+                batch,
+                place.reference,
+                number=after.number,
+                place_in_batch=place_in_batch,
+                body=after.body,
+                before=before,
+                now_wall_seconds=now,
+            )
+
+    def _plan_expiry(
+        self, batch: Batch, place: Place, rule: TimeToLive, before: StoredItem | None, after: NewItem | None
+    ) -> None:
+        old = None if before is None else _expiry_key_of(rule, before)
+        new = None if after is None else _expiry_key_of(rule, after)
+        if old is not None and old != new:
+            batch.deletes.append(old)
+        if new is not None:
+            batch.puts.append((new, place.reference))
+
+
+def rules_of(record: KeyspaceRecord) -> IndexingRules:
+    policy = cast("Mapping[str, Any]", record.settings.get("indexingPolicy", {}))
+    return IndexingRules.compile(policy, earlier=record.catching_up.get("policies", ()))
+
+
+def _parsed(stored: StoredItem) -> Item:
+    return cast(Item, loads(stored.body))
+
+
+def earliest_expiry(batch: Batch) -> int | None:
+    """The first second at which something that the batch writes is due."""
+    due = [expiry_of(key)[0] for key, _ in batch.puts if key.startswith(EXPIRY)]
+    return min(due, default=None)
+
+
+def _expiry_key_of(rule: TimeToLive, version: StoredItem | NewItem) -> bytes | None:
+    expires_at = rule.expires_at(version.body)
+    return None if expires_at is None else expiry_key(expires_at, item_number=version.number)
+
+
+def _index_keys(terms: Iterable[Term], item_number: int) -> list[bytes]:
+    tail = item_number.to_bytes(8, "big")
+    return [INDEX + token + value + tail for token, value in terms]

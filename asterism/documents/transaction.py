@@ -1,0 +1,317 @@
+"""A unit of work in one logical partition: reads see what was staged, and all that was staged becomes one batch.
+
+Nothing is written before the batch is applied. What was read from the store is expected to be still so then; if it is
+not, nothing of the batch happens, and the whole unit is decided again on fresh data. Single writes, transactional
+batches and stored procedures all go through here. An operation that raises has staged nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+from asterism.documents.item_record import StoredItem, unpack_item
+from asterism.documents.patch import Patch
+from asterism.documents.planning import ChangePlanner, NewItem, Place, place_at
+from asterism.errors import (
+    ItemExists,
+    ItemNotFound,
+    MalformedRequest,
+    PartitionKeyMismatch,
+    PreconditionFailed,
+    UniqueKeyViolation,
+)
+from asterism.keyspaces.layout import ITEMS
+from asterism.limits import ITEM_NESTING_LEVELS_MAX
+from asterism.partitioning.partition_key import PartitionKey, extract, header_agrees_with_item
+from asterism.storage.contract import Batch, Expectation
+from asterism.throughput import charge
+from asterism.values.item import Item, check_nesting, validate_item_id
+from asterism.values.json_text import loads
+
+ReadKeys = Callable[[Sequence[bytes]], Awaitable[Sequence[bytes | None]]]
+Version = StoredItem | NewItem
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What one operation did, or saw. `body` is the item's JSON text (of the deleted item, after a delete)."""
+
+    body: bytes
+    etag: str
+    charge: float
+    created: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What must be true of the item's etag for an operation to happen."""
+
+    if_match: str | None = None
+    if_none_match: str | None = None
+
+    def check(self, before: Version) -> None:
+        if self.if_match is not None and self.if_match not in ("*", before.etag):
+            raise PreconditionFailed
+        if self.if_none_match is not None and self.if_none_match in ("*", before.etag):
+            raise PreconditionFailed
+
+
+UNCONDITIONAL = Conditions()
+
+
+class Mark(NamedTuple):
+    """What was staged at some moment of a unit of work."""
+
+    staged: Mapping[bytes, tuple[Place, NewItem | None]]
+    holders: Mapping[bytes, bytes | None]
+
+
+class Transaction:
+    """Operations on items of one logical partition, staged. Made for one attempt; not used after its batch."""
+
+    __slots__ = (
+        "_found",
+        "_holders",
+        "_holders_found",
+        "_next_number",
+        "_planner",
+        "_read_keys",
+        "_staged",
+        "cost",
+        "key",
+        "point",
+    )
+
+    def __init__(
+        self,
+        planner: ChangePlanner,
+        key: PartitionKey,
+        *,
+        read_keys: ReadKeys,
+        next_item_number: Callable[[], int],
+    ) -> None:
+        """`read_keys` gives the store's values: of one moment, or of several, for the batch checks them all."""
+        self.key = key
+        self.point = planner.point(key)
+        # Request units of everything done so far.
+        self.cost = 0.0
+        self._planner = planner
+        self._read_keys = read_keys
+        self._next_number = next_item_number
+        # Item keys: as the store has them, and as they are to be, in the order of their last change.
+        self._found: dict[bytes, StoredItem | None] = {}
+        self._staged: dict[bytes, tuple[Place, NewItem | None]] = {}
+        # Unique-key entries: who holds them in the store, and who is to.
+        self._holders_found: dict[bytes, bytes | None] = {}
+        self._holders: dict[bytes, bytes | None] = {}
+
+    # --- operations -------------------------------------------------------------------------------------------------
+
+    async def load(self, item_ids: Iterable[str]) -> None:
+        """Reads many items at once, all from one moment."""
+        keys = [key for key in dict.fromkeys(self._place(one).key for one in item_ids) if key not in self._found]
+        for key, stored in zip(keys, await self._read_keys(keys), strict=True):
+            self._found[key] = None if stored is None else unpack_item(stored)
+
+    async def read(self, item_id: str) -> Outcome:
+        found = await self._visible(self._place(item_id))
+        if found is None:
+            self.cost += charge.MISS
+            raise ItemNotFound(item_id=item_id)
+        return self._done(found, charge.point_read(len(found.body)))
+
+    async def create(self, item: Item) -> Outcome:
+        place = self._place_of(item)
+        if await self._visible(place) is not None:
+            raise ItemExists(item_id=str(item["id"]))
+        return await self._write(place, None, item)
+
+    async def upsert(self, item: Item, conditions: Conditions = UNCONDITIONAL) -> Outcome:
+        place = self._place_of(item)
+        before = await self._visible(place)
+        if before is not None:
+            conditions.check(before)
+        return await self._write(place, before, item)
+
+    async def replace(self, item_id: str, item: Item, conditions: Conditions = UNCONDITIONAL) -> Outcome:
+        place, target = self._place(item_id), self._place_of(item)
+        before = await self._required(place, item_id, conditions)
+        if target.key == place.key:
+            return await self._write(place, before, item)
+        return await self._rename(place, before, target, item)
+
+    async def patch(self, item_id: str, patch: Patch, conditions: Conditions = UNCONDITIONAL) -> Outcome:
+        place = self._place(item_id)
+        before = await self._required(place, item_id, conditions)
+        item = cast(Item, loads(before.body))
+        if patch.condition is not None and not patch.condition(item):
+            raise PreconditionFailed
+        patch.apply(item)
+        # A patch can put a value of any depth below a path of any depth.
+        check_nesting(item, levels_max=ITEM_NESTING_LEVELS_MAX)
+        if self._place_of(item).key != place.key:
+            raise MalformedRequest(reason="A patch cannot change an item's id or partition key.")
+        return await self._write(place, before, item)
+
+    async def delete(self, item_id: str, conditions: Conditions = UNCONDITIONAL) -> Outcome:
+        place = self._place(item_id)
+        before = await self._required(place, item_id, conditions)
+        await self._stage(place, None, None)
+        return self._done(before, charge.delete(len(before.body), len(self._planner.terms_of(before))))
+
+    # --- going back -------------------------------------------------------------------------------------------------
+
+    def mark(self) -> Mark:
+        """What is staged now, for `return_to`. What was read meanwhile stays read, and is checked with the rest."""
+        return Mark(dict(self._staged), dict(self._holders))
+
+    def return_to(self, mark: Mark) -> None:
+        self._staged = dict(mark.staged)
+        # Entries that were looked up since are as the store has them.
+        self._holders = {**self._holders_found, **mark.holders}
+
+    # --- the batch --------------------------------------------------------------------------------------------------
+
+    @property
+    def staged(self) -> Mapping[bytes, tuple[Place, NewItem | None]]:
+        """Item key -> what is to be there, for whoever reads the logical partition as this unit sees it."""
+        return self._staged
+
+    def batch(self) -> Batch | None:
+        """Everything that was staged, as one batch; None when it changes nothing."""
+        batch = Batch()
+        bytes_delta, items_delta, place_in_batch = 0, 0, 0
+        for place, after in self._staged.values():
+            before = self._found[place.key]
+            if before is None and after is None:
+                continue
+            self._planner.plan_change(batch, place, before, after, place_in_batch=place_in_batch)
+            bytes_delta += (0 if after is None else len(after.body)) - (0 if before is None else len(before.body))
+            items_delta += (after is not None) - (before is not None)
+            place_in_batch += 1
+        if not place_in_batch:
+            return None
+        batch.expectations += [
+            Expectation(key, None if found is None else found.version) for key, found in self._found.items()
+        ]
+        self._plan_holders(batch)
+        self._planner.plan_sizes(batch, self.point, bytes_delta=bytes_delta, items_delta=items_delta)
+        return batch
+
+    def _plan_holders(self, batch: Batch) -> None:
+        for entry, holder in self._holders.items():
+            stored = self._holders_found[entry]
+            if stored == holder:
+                continue
+            batch.expectations.append(Expectation(entry, stored))
+            if holder is None:
+                batch.deletes.append(entry)
+            else:
+                batch.puts.append((entry, holder))
+
+    # --- how an operation is done -----------------------------------------------------------------------------------
+
+    def _place(self, item_id: str) -> Place:
+        return place_at(self.point, item_id)
+
+    def _place_of(self, item: Item) -> Place:
+        """Where an item belongs, which must be in this logical partition."""
+        item_id = validate_item_id(item.get("id"))
+        if not header_agrees_with_item(self.key, extract(self._planner.record.definition, item)):
+            raise PartitionKeyMismatch
+        return place_at(self.point, item_id)
+
+    async def _find(self, key: bytes) -> StoredItem | None:
+        if key not in self._found:
+            (stored,) = await self._read_keys((key,))
+            self._found[key] = None if stored is None else unpack_item(stored)
+        return self._found[key]
+
+    async def _kept(self, key: bytes) -> Version | None:
+        """The version that is there, seen or not: an item whose time is over stays until it is removed."""
+        staged = self._staged.get(key)
+        return staged[1] if staged is not None else await self._find(key)
+
+    async def _visible(self, place: Place) -> Version | None:
+        kept = await self._kept(place.key)
+        return kept if kept is not None and self._planner.is_visible(kept.body) else None
+
+    async def _required(self, place: Place, item_id: str, conditions: Conditions) -> Version:
+        before = await self._visible(place)
+        if before is None:
+            raise ItemNotFound(item_id=item_id)
+        conditions.check(before)
+        return before
+
+    async def _write(self, place: Place, before: Version | None, item: Item) -> Outcome:
+        number = self._next_number() if before is None else before.number
+        after = self._planner.complete(item, number)
+        await self._stage(place, after, item)
+        return self._written(before, after)
+
+    async def _rename(self, place: Place, before: Version, target: Place, item: Item) -> Outcome:
+        if await self._visible(target) is not None:
+            raise ItemExists(item_id=str(item["id"]))
+        after = self._planner.complete(item, self._next_number())
+        # The new one may hold the unique keys of the old one, so that goes first; it comes back if the new one cannot.
+        staged, holders = dict(self._staged), dict(self._holders)
+        await self._stage(place, None, None)
+        try:
+            await self._stage(target, after, item)
+        except UniqueKeyViolation:
+            self._staged, self._holders = staged, holders
+            raise
+        return self._written(before, after)
+
+    def _written(self, before: Version | None, after: NewItem) -> Outcome:
+        size, paths = len(after.body), len(after.terms)
+        cost = charge.write(size, paths) if before is None else charge.replace(len(before.body), size, paths)
+        return self._done(after, cost, created=before is None)
+
+    def _done(self, version: Version, cost: float, *, created: bool = False) -> Outcome:
+        self.cost += cost
+        return Outcome(version.body, version.etag, cost, created)
+
+    async def _stage(self, place: Place, after: NewItem | None, item: Item | None) -> None:
+        if self._planner.unique_keys is not None:
+            await self._hold(place, item)
+        self._staged.pop(place.key, None)
+        self._staged[place.key] = (place, after)
+
+    # --- unique keys ------------------------------------------------------------------------------------------------
+
+    async def _hold(self, place: Place, item: Item | None) -> None:
+        """Moves the unique-key entries of a place from its old version to its new one, or refuses."""
+        kept = await self._kept(place.key)
+        old = {} if kept is None else self._entries(cast(Item, loads(kept.body)))
+        new = {} if item is None else self._entries(item)
+        own = place.reference[len(self.point) :]
+        for entry, paths in new.items():
+            holder = await self._holder(entry)
+            if holder is not None and holder != own:
+                await self._dislodge(holder, paths)
+        for entry in old:
+            await self._holder(entry)
+            self._holders[entry] = None
+        for entry in new:
+            self._holders[entry] = own
+
+    def _entries(self, item: Item) -> dict[bytes, tuple[str, ...]]:
+        unique_keys = self._planner.unique_keys
+        return {} if unique_keys is None else unique_keys.entries(self.point, item)
+
+    async def _holder(self, entry: bytes) -> bytes | None:
+        if entry not in self._holders:
+            (stored,) = await self._read_keys((entry,))
+            self._holders_found[entry] = self._holders[entry] = stored
+        return self._holders[entry]
+
+    async def _dislodge(self, holder: bytes, paths: tuple[str, ...]) -> None:
+        """An item whose time is over must not keep others from its unique keys: it is removed on the way."""
+        reference = self.point + holder
+        place = Place(self.point, ITEMS + reference, reference)
+        if await self._visible(place) is not None:
+            raise UniqueKeyViolation(paths=paths)
+        await self._stage(place, None, None)

@@ -1,0 +1,204 @@
+"""Users of a database and their permissions, as the catalog keeps them: in its partition, and in memory for reading.
+
+The two differ only in what owns them, so one class keeps them both: a user belongs to a database, a permission to a
+user, and a resource id begins with that of its owner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, cast
+
+from asterism.errors import OwnerNotFound, ResourceExists, ResourceNotFound
+from asterism.keyspaces.layout import after_prefix
+from asterism.storage.contract import LSN_BYTES, Batch, Expectation, Span
+from asterism.values.identifiers import Lsn
+from asterism.values.json_text import dumps, loads
+from asterism.values.resource_ids import CHILD_NUMBER_LIMIT, OWNED_NUMBER_LIMIT, permission_rid, user_rid
+
+
+@dataclass(frozen=True, slots=True)
+class PrincipalRecord:
+    """A user or a permission. `properties` are what its owner gave it, its name aside."""
+
+    rid: bytes
+    name: str
+    properties: Mapping[str, Any]
+    etag: str
+    changed_at: int
+
+    def to_bytes(self) -> bytes:
+        return dumps(
+            {
+                "rid": self.rid.hex(),
+                "name": self.name,
+                "properties": dict(self.properties),
+                "etag": self.etag,
+                "changed_at": self.changed_at,
+            }
+        )
+
+    @classmethod
+    def from_bytes(cls, stored: bytes) -> PrincipalRecord:
+        told = cast("dict[str, Any]", loads(stored))
+        return cls(
+            rid=bytes.fromhex(told["rid"]),
+            name=told["name"],
+            properties=told["properties"],
+            etag=told["etag"],
+            changed_at=told["changed_at"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PrincipalKind:
+    """One of the two: its name in errors, its prefixes in the catalog, and how its resource ids are made."""
+
+    name: str
+    record_prefix: bytes
+    name_prefix: bytes
+    owner_rid_bytes: int
+    make_rid: Callable[[bytes, int], bytes]
+    numbers: int
+
+
+USERS = PrincipalKind("user", b"u", b"U", 4, user_rid, OWNED_NUMBER_LIMIT)
+PERMISSIONS = PrincipalKind("permission", b"p", b"P", 8, permission_rid, CHILD_NUMBER_LIMIT)
+
+
+class _Change(Protocol):
+    def __call__(self, batch: Batch, *, exists: ResourceExists | None = None) -> Awaitable[Lsn]: ...
+
+
+class Principals:
+    """All users, or all permissions, of a node."""
+
+    def __init__(
+        self,
+        kind: PrincipalKind,
+        *,
+        change: _Change,
+        changing: asyncio.Lock,
+        random_bytes: Callable[[int], bytes],
+        new_etag: Callable[[], str],
+        owner_exists: Callable[[bytes], bool],
+    ) -> None:
+        self._kind = kind
+        self._change = change
+        self._changing = changing
+        self._random_bytes = random_bytes
+        self._new_etag = new_etag
+        self._owner_exists = owner_exists
+        self._records: dict[bytes, PrincipalRecord] = {}
+        self._rids: dict[tuple[bytes, str], bytes] = {}
+
+    async def open(self, scan: Callable[[bytes], Awaitable[list[tuple[bytes, bytes]]]]) -> None:
+        for _, value in await scan(self._kind.record_prefix):
+            self._remember(PrincipalRecord.from_bytes(value[LSN_BYTES:]))
+
+    # --- looking up -------------------------------------------------------------------------------------------------
+
+    def find(self, owner_rid: bytes, name: str) -> PrincipalRecord | None:
+        rid = self._rids.get((owner_rid, name))
+        return None if rid is None else self._records[rid]
+
+    def get(self, rid: bytes) -> PrincipalRecord | None:
+        return self._records.get(rid)
+
+    def owned_by(self, owner_rid: bytes) -> list[PrincipalRecord]:
+        found = [record for rid, record in self._records.items() if rid.startswith(owner_rid)]
+        return sorted(found, key=lambda record: record.name)
+
+    # --- changing ---------------------------------------------------------------------------------------------------
+
+    async def create(self, owner_rid: bytes, name: str, properties: Mapping[str, Any], *, now: int) -> PrincipalRecord:
+        async with self._changing:
+            if not self._owner_exists(owner_rid):
+                raise OwnerNotFound(kind="owner", name=owner_rid.hex())
+            exists = ResourceExists(kind=self._kind.name, name=name)
+            if self.find(owner_rid, name) is not None:
+                raise exists
+            record = PrincipalRecord(self._new_rid(owner_rid), name, properties, self._new_etag(), now)
+            name_key = self._name_key(owner_rid, name)
+            batch = Batch(
+                expectations=[Expectation(name_key, None)],
+                puts=[(name_key, record.rid)],
+                versioned_puts=[(self._record_key(record), record.to_bytes())],
+            )
+            await self._change(batch, exists=exists)
+            self._remember(record)
+            return record
+
+    async def replace(
+        self, record: PrincipalRecord, name: str, properties: Mapping[str, Any], *, now: int
+    ) -> PrincipalRecord:
+        """Another name or other properties; the resource id stays."""
+        async with self._changing:
+            self._require(record)
+            changed = replace(record, name=name, properties=properties, etag=self._new_etag(), changed_at=now)
+            batch = Batch(versioned_puts=[(self._record_key(record), changed.to_bytes())])
+            exists = ResourceExists(kind=self._kind.name, name=name)
+            if name != record.name:
+                owner_rid = self._owner_of(record)
+                if self.find(owner_rid, name) is not None:
+                    raise exists
+                name_key = self._name_key(owner_rid, name)
+                batch.expectations.append(Expectation(name_key, None))
+                batch.deletes.append(self._name_key(owner_rid, record.name))
+                batch.puts.append((name_key, record.rid))
+            await self._change(batch, exists=exists)
+            self._forget(record)
+            self._remember(changed)
+            return changed
+
+    async def delete(self, record: PrincipalRecord, *, with_changes: Batch | None = None) -> None:
+        """`with_changes` is what else goes in the same batch: a user's permissions go with the user."""
+        async with self._changing:
+            self._require(record)
+            batch = with_changes or Batch()
+            batch.deletes += [self._record_key(record), self._name_key(self._owner_of(record), record.name)]
+            await self._change(batch)
+            self._forget(record)
+
+    def plan_removal(self, rid_prefix: bytes, batch: Batch) -> None:
+        """Adds to a batch the removal of all whose resource ids begin so."""
+        for prefix in (self._kind.record_prefix, self._kind.name_prefix):
+            batch.range_deletes.append(Span(prefix + rid_prefix, after_prefix(prefix + rid_prefix)))
+
+    def forget_all(self, rid_prefix: bytes) -> None:
+        for record in [record for rid, record in self._records.items() if rid.startswith(rid_prefix)]:
+            self._forget(record)
+
+    # --- the parts --------------------------------------------------------------------------------------------------
+
+    def _require(self, record: PrincipalRecord) -> None:
+        if self._records.get(record.rid) is not record:
+            raise ResourceNotFound(kind=self._kind.name, name=record.name)
+
+    def _remember(self, record: PrincipalRecord) -> None:
+        self._records[record.rid] = record
+        self._rids[self._owner_of(record), record.name] = record.rid
+
+    def _forget(self, record: PrincipalRecord) -> None:
+        del self._records[record.rid]
+        del self._rids[self._owner_of(record), record.name]
+
+    def _owner_of(self, record: PrincipalRecord) -> bytes:
+        return record.rid[: self._kind.owner_rid_bytes]
+
+    def _record_key(self, record: PrincipalRecord) -> bytes:
+        return self._kind.record_prefix + record.rid
+
+    def _name_key(self, owner_rid: bytes, name: str) -> bytes:
+        # A digest, because 255 characters may be 1,020 bytes.
+        return self._kind.name_prefix + owner_rid + hashlib.blake2b(name.encode(), digest_size=32).digest()
+
+    def _new_rid(self, owner_rid: bytes) -> bytes:
+        while True:
+            number = int.from_bytes(self._random_bytes(8), "big") % self._kind.numbers
+            rid = self._kind.make_rid(owner_rid, number)
+            if rid not in self._records:
+                return rid

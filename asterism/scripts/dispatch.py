@@ -1,0 +1,95 @@
+"""Operations that a script queued, carried out in order, and their results as the text of the next turn."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from asterism.scripts.operations import (
+    FeedOptions,
+    FeedOutcome,
+    ItemOutcome,
+    ItemReference,
+    OperationRefused,
+    ScriptOperations,
+    ScriptQuery,
+    WriteOptions,
+)
+from asterism.values.json_text import dumps
+
+Outcome = ItemOutcome | FeedOutcome | OperationRefused
+
+PAGE_SIZE_DEFAULT = 100
+PAGE_SIZE_MAX = 1000
+
+# (operations, reference, body, options) as they come from the sandbox.
+_Carrier = Callable[[ScriptOperations, Any, Any, Mapping[str, Any]], Awaitable[Outcome]]
+
+_CARRIERS: Mapping[str, _Carrier] = {
+    "create": lambda to, _reference, body, options: to.create(body, _write_options(options)),
+    "upsert": lambda to, _reference, body, options: to.upsert(body, _write_options(options)),
+    "replace": lambda to, reference, body, options: to.replace(_reference(reference), body, _write_options(options)),
+    "read": lambda to, reference, _body, options: to.read(_reference(reference), _write_options(options)),
+    "delete": lambda to, reference, _body, options: to.delete(_reference(reference), _write_options(options)),
+    "query": lambda to, _reference, body, options: to.query(_query(body), _feed_options(options)),
+    "feed": lambda to, _reference, _body, options: to.read_feed(_feed_options(options)),
+}
+
+
+class NotAnOperation(Exception):
+    """What the prelude never writes: a script broke its own prelude."""
+
+
+def prepare(operation: list[Any], operations: ScriptOperations) -> tuple[int, Awaitable[Outcome]]:
+    """A queued operation's number, and the operation itself, ready to be awaited."""
+    try:
+        number, kind, reference, body, options = operation
+        return int(number), _CARRIERS[kind](operations, reference, body, options)
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise NotAnOperation from None
+
+
+def result_text(number: int, outcome: Outcome) -> bytes:
+    """An outcome as the sandbox reads it: `[number, error, resource, options]`."""
+    match outcome:
+        case ItemOutcome(status=304):
+            return b'[%d,null,null,{"statusCode":304,"notModified":true}]' % number
+        case ItemOutcome(status=status, resource=None):
+            return b'[%d,null,null,{"statusCode":%d}]' % (number, status)
+        case ItemOutcome(status=status, resource=bytes() as resource):
+            return b'[%d,null,%b,{"statusCode":%d}]' % (number, resource, status)
+        case FeedOutcome(resources=resources, continuation=None, status=status):
+            return b'[%d,null,[%b],{"statusCode":%d}]' % (number, b",".join(resources), status)
+        case FeedOutcome(resources=resources, continuation=continuation, status=status):
+            told = dumps({"statusCode": status, "continuation": continuation})
+            return b"[%d,null,[%b],%b]" % (number, b",".join(resources), told)
+        case OperationRefused(number=status, body=body):
+            return b"[%d,%b,null,null]" % (number, dumps({"number": status, "body": body}))
+        case _:
+            raise TypeError(f"not an outcome: {outcome!r}")
+
+
+def _reference(value: Mapping[str, Any]) -> ItemReference:
+    return ItemReference(value["id"], value["rid"])
+
+
+def _query(value: Mapping[str, Any]) -> ScriptQuery:
+    # Whatever is not text is refused by the query's parser, as the script's own error.
+    given = value.get("parameters")
+    parameters = [entry for entry in given if isinstance(entry, dict)] if isinstance(given, list) else []
+    return ScriptQuery(str(value.get("query", "")), parameters)
+
+
+def _write_options(value: Mapping[str, Any]) -> WriteOptions:
+    if value["etag"] is None and value["ifNoneMatch"] is None and value["indexAction"] == "default":
+        return _PLAIN_WRITE
+    return WriteOptions(value["etag"], value["ifNoneMatch"], value["indexAction"])
+
+
+def _feed_options(value: Mapping[str, Any]) -> FeedOptions:
+    asked = value["pageSize"]
+    size = int(asked) if isinstance(asked, int | float) and asked >= 1 else PAGE_SIZE_DEFAULT
+    return FeedOptions(min(size, PAGE_SIZE_MAX), value["continuation"], bool(value["enableScan"]))
+
+
+_PLAIN_WRITE = WriteOptions()

@@ -1,0 +1,118 @@
+"""The script host: a process that runs JavaScript and nothing else.
+
+It holds no data, no keys and no files. If a script breaks the engine (QuickJS does not survive every full heap) or
+stays in a built-in that no time limit interrupts, this process ends, and the server starts another one.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import sys
+from contextlib import suppress
+
+from asterism.scripts import frames
+from asterism.scripts.limits import ScriptLimits
+from asterism.scripts.sandbox import FunctionSandbox, Sandbox, Stopped
+
+
+class ScriptHost:
+    def __init__(self, *, reads_from: int, writes_to: int, limits: ScriptLimits) -> None:
+        self._reads_from = reads_from
+        self._writes_to = writes_to
+        self._limits = limits
+        self._sandbox: Sandbox | None = None
+        # Reading the prelude takes longer than a short script does, so the next run's sandbox is made ahead.
+        self._spare: Sandbox | None = None
+        self._call_seconds_max = limits.udf_call_seconds + limits.overrun_grace_seconds
+        self._functions: list[FunctionSandbox] = []
+
+    def serve(self) -> None:
+        """Answers until the server goes away."""
+        while (payload := frames.receive_blocking(self._reads_from)) is not None:
+            answer = self._answer(payload)
+            frames.send_blocking(self._writes_to, frames.framed(*answer))
+            if self._sandbox is not None and not _is_waiting(answer):
+                self._sandbox = None
+                self._spare = Sandbox(self._limits)
+
+    def _answer(self, payload: bytes) -> tuple[bytes, ...]:
+        match payload[:1]:
+            case frames.CALL:
+                number, text = frames.split_number(payload)
+                return self._call(number, text)
+            case frames.START:
+                # That of a run which the server gave up goes away here.
+                self._sandbox = self._spare or Sandbox(self._limits)
+                self._spare = None
+                return self._turn(payload)
+            case frames.TURN:
+                return self._turn(payload)
+            case _:
+                return self._compile(payload[1:])
+
+    def _turn(self, payload: bytes) -> tuple[bytes, ...]:
+        assert self._sandbox is not None
+        seconds, text = frames.split_seconds(payload)
+        with _Alarm(seconds + self._limits.overrun_grace_seconds):
+            answer = self._sandbox.turn(text.decode(), cpu_seconds=seconds)
+            if isinstance(answer, Stopped):
+                return frames.STOPPED, answer.value.encode()
+            if not answer.startswith('{"state":"done"'):
+                return frames.ANSWER, answer.encode()
+            request, response = self._sandbox.output("request"), self._sandbox.output("response")
+        return frames.FINISHED, frames.finished_bytes(answer.encode(), request, response)
+
+    def _compile(self, text: bytes) -> tuple[bytes, ...]:
+        signal.setitimer(signal.ITIMER_PROF, self._call_seconds_max)
+        function = FunctionSandbox(self._limits)
+        answer = function.compile(text.decode())
+        if isinstance(answer, Stopped):
+            return frames.STOPPED, answer.value.encode()
+        if answer:
+            return frames.REFUSED, answer[1:].encode()
+        self._functions.append(function)
+        return frames.ANSWER, frames.number_bytes(len(self._functions) - 1)
+
+    def _call(self, number: int, text: bytes) -> tuple[bytes, ...]:
+        # Counts processor time, of which there is none between calls, so it need not be taken back.
+        signal.setitimer(signal.ITIMER_PROF, self._call_seconds_max)
+        answer = self._functions[number].call(text.decode())
+        if isinstance(answer, Stopped):
+            return frames.STOPPED, answer.value.encode()
+        return frames.ANSWER, answer.encode()
+
+
+def _is_waiting(answer: tuple[bytes, ...]) -> bool:
+    return answer[0] == frames.ANSWER and answer[1].startswith(b'{"state":"waiting"')
+
+
+class _Alarm:
+    """Ends this process when its time is up: the signal's own effect, which needs no cooperation."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __enter__(self) -> None:
+        signal.setitimer(signal.ITIMER_REAL, self._seconds)
+
+    def __exit__(self, *_: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def main() -> None:
+    """Started by `HostProcess` with the descriptors to read from and write to, and the limits as JSON."""
+    for alarm in (signal.SIGALRM, signal.SIGPROF):
+        signal.signal(alarm, signal.SIG_DFL)
+    # The server decides when it ends; its hosts follow when their input ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    limits = ScriptLimits(**json.loads(sys.argv[3]))
+    # The server may go away while a script runs; then nobody waits for the answer.
+    with suppress(BrokenPipeError, ConnectionResetError):
+        ScriptHost(reads_from=int(sys.argv[1]), writes_to=int(sys.argv[2]), limits=limits).serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,625 @@
+// The service's server-side API, for stored procedures and triggers.
+//
+// The host speaks with a script in turns. `enter` starts the script or hands it results; meanwhile the script queues
+// operations, and `collect` says what became of the turn: operations to carry out, a failure, or the end.
+
+const ErrorCodes = freeze({
+    BadRequest: 400,
+    Forbidden: 403,
+    NotFound: 404,
+    Conflict: 409,
+    PreconditionFailed: 412,
+    RequestEntityTooLarge: 413,
+    RetryWith: 449,
+    InternalServerError: 500,
+});
+
+let setup;
+let failure;
+let isCompiling = false;
+let acceptsUntil = 0;
+let queuedTexts = "";
+let queuedCharacters = 0;
+let operationNumber = 0;
+let receivers = Object.create(null);
+let idsBySelfLink = Object.create(null);
+let logText = "";
+const bodies = { request: undefined, response: undefined };
+const bodyTexts = { request: "null", response: "null" };
+
+function fail(thrown) {
+    if (!failure) {
+        failure = describeThrown(thrown);
+        failure.isSyntax = isCompiling;
+    }
+}
+
+function refuse(number, message) {
+    throw new ScriptError(number, message);
+}
+
+function guard(work) {
+    try {
+        return work();
+    } catch (thrown) {
+        fail(thrown);
+        return undefined;
+    }
+}
+
+// --- queueing operations --------------------------------------------------------------------------------------------
+
+function isAccepting() {
+    return !failure && clockMilliseconds() < acceptsUntil && queuedCharacters < setup.queuedCharactersMax;
+}
+
+// False when the run is near its end: the script should answer with where to go on, and be called again.
+function queue(kind, reference, bodyText, options, receive) {
+    if (!isAccepting()) {
+        return false;
+    }
+    operationNumber += 1;
+    const target = reference === null ? "null" : writeJson(reference);
+    const text = "[" + operationNumber + ',"' + kind + '",' + target + "," + bodyText + "," + writeJson(options) + "]";
+    queuedTexts += queuedTexts === "" ? text : "," + text;
+    queuedCharacters += text.length;
+    receivers[operationNumber] = receive;
+    return true;
+}
+
+function remember(resource) {
+    if (resource && typeof resource._self === "string" && typeof resource.id === "string") {
+        idsBySelfLink[resource._self] = resource.id;
+    }
+}
+
+function operationError(error) {
+    const made = new ScriptError(error.number, error.body);
+    made.body = error.body;
+    return made;
+}
+
+function receiver(callback) {
+    return function receive(error, resource, options) {
+        if (error) {
+            const made = operationError(error);
+            if (!callback) {
+                throw made;
+            }
+            callback(made);
+        } else {
+            if (isArray(resource)) {
+                for (let place = 0; place < resource.length; place += 1) {
+                    remember(resource[place]);
+                }
+            } else {
+                remember(resource);
+            }
+            if (callback) {
+                callback(undefined, resource === null ? undefined : resource, options);
+            }
+        }
+    };
+}
+
+// --- arguments ------------------------------------------------------------------------------------------------------
+
+function needArguments(name, wanted, given) {
+    if (given < wanted) {
+        const told = " argument(s); it was called with " + given + ".";
+        refuse(400, 'The function "' + name + '" takes at least ' + wanted + told);
+    }
+}
+
+function optionsAndCallback(options, callback) {
+    if (callback === undefined && typeof options === "function") {
+        return { options: {}, callback: options };
+    }
+    if (options !== undefined && typeof options !== "object") {
+        refuse(400, 'The "options" parameter must be an object, not "' + typeof options + '".');
+    }
+    if (callback !== undefined && callback !== null && typeof callback !== "function") {
+        refuse(400, 'The "callback" parameter must be a function, not "' + typeof callback + '".');
+    }
+    return { options: options || {}, callback: callback || undefined };
+}
+
+function feedOptions(options) {
+    return {
+        pageSize: typeof options.pageSize === "number" ? options.pageSize : 100,
+        continuation: options.continuation ? String(options.continuation) : null,
+        enableScan: options.enableScan === true,
+    };
+}
+
+function writeOptions(options) {
+    return {
+        etag: options.etag ? String(options.etag) : null,
+        ifNoneMatch: options.ifNoneMatch ? String(options.ifNoneMatch) : null,
+        indexAction: options.indexAction ? String(options.indexAction) : "default",
+    };
+}
+
+function withoutFinalSlash(link) {
+    return link[link.length - 1] === "/" ? link.slice(0, -1) : link;
+}
+
+function checkCollectionLink(link) {
+    if (typeof link !== "string") {
+        refuse(400, "Invalid collection link: " + String(link) + ".");
+    }
+    const plain = withoutFinalSlash(link);
+    if (plain !== withoutFinalSlash(setup.selfLink) && plain !== withoutFinalSlash(setup.altLink)) {
+        refuse(400, 'A script works on its own collection only; "' + link + '" is not a link of it.');
+    }
+}
+
+function partAfter(link, prefix) {
+    const whole = withoutFinalSlash(prefix) + "/docs/";
+    if (link.slice(0, whole.length) !== whole) {
+        return undefined;
+    }
+    const rest = withoutFinalSlash(link.slice(whole.length));
+    return rest === "" || rest.indexOf("/") >= 0 ? undefined : rest;
+}
+
+// By id, by resource id, or both: resources that the script was given are known by both.
+function documentReference(link) {
+    if (typeof link !== "string") {
+        refuse(400, "Invalid document link: " + String(link) + ".");
+    }
+    const resourceId = partAfter(link, setup.selfLink);
+    if (resourceId !== undefined) {
+        const id = idsBySelfLink[link];
+        return { id: id === undefined ? null : id, rid: resourceId };
+    }
+    const id = partAfter(link, setup.altLink);
+    if (id === undefined) {
+        refuse(400, 'A script works on its own collection only; "' + link + '" is not a link of a document in it.');
+    }
+    return { id, rid: null };
+}
+
+function randomHex(digits) {
+    let text = "";
+    while (text.length < digits) {
+        text += Math.floor(Math.random() * 16).toString(16);
+    }
+    return text;
+}
+
+function newId() {
+    return [8, 4, 4, 4, 12].map(randomHex).join("-");
+}
+
+function documentText(body, options, getsId) {
+    if (body === null || (typeof body !== "object" && typeof body !== "string")) {
+        refuse(400, "The document must be an object, or the JSON text of one.");
+    }
+    let document = typeof body === "string" ? parseJson(body) : body;
+    if (document === null || typeof document !== "object" || isArray(document)) {
+        refuse(400, "The document must be an object, or the JSON text of one.");
+    }
+    if (getsId && options.disableAutomaticIdGeneration !== true && !document.id) {
+        document = Object.assign({}, document, { id: newId() });
+    }
+    const text = writeJson(document);
+    if (text === undefined) {
+        refuse(400, "The document must be an object, or the JSON text of one.");
+    }
+    return text;
+}
+
+// --- the collection -------------------------------------------------------------------------------------------------
+
+const collection = {
+    getSelfLink() {
+        return setup.selfLink;
+    },
+    getAltLink() {
+        return setup.altLink;
+    },
+    createDocument(link, body, options, callback) {
+        needArguments("createDocument", 2, arguments.length);
+        checkCollectionLink(link);
+        const given = optionsAndCallback(options, callback);
+        const text = documentText(body, given.options, true);
+        return queue("create", null, text, writeOptions(given.options), receiver(given.callback));
+    },
+    upsertDocument(link, body, options, callback) {
+        needArguments("upsertDocument", 2, arguments.length);
+        checkCollectionLink(link);
+        const given = optionsAndCallback(options, callback);
+        const text = documentText(body, given.options, true);
+        return queue("upsert", null, text, writeOptions(given.options), receiver(given.callback));
+    },
+    replaceDocument(link, body, options, callback) {
+        needArguments("replaceDocument", 2, arguments.length);
+        const reference = documentReference(link);
+        const given = optionsAndCallback(options, callback);
+        const text = documentText(body, given.options, false);
+        return queue("replace", reference, text, writeOptions(given.options), receiver(given.callback));
+    },
+    readDocument(link, options, callback) {
+        needArguments("readDocument", 1, arguments.length);
+        const reference = documentReference(link);
+        const given = optionsAndCallback(options, callback);
+        return queue("read", reference, "null", writeOptions(given.options), receiver(given.callback));
+    },
+    // The callback gets the options second, as in the service, and third, where all others have them.
+    deleteDocument(link, options, callback) {
+        needArguments("deleteDocument", 1, arguments.length);
+        const reference = documentReference(link);
+        const given = optionsAndCallback(options, callback);
+        const receive = receiver(given.callback && ((error, _, told) => given.callback(error, told, told)));
+        return queue("delete", reference, "null", writeOptions(given.options), receive);
+    },
+    readDocuments(link, options, callback) {
+        needArguments("readDocuments", 1, arguments.length);
+        checkCollectionLink(link);
+        const given = optionsAndCallback(options, callback);
+        return queue("feed", null, "null", feedOptions(given.options), receiver(given.callback));
+    },
+    queryDocuments(link, query, options, callback) {
+        needArguments("queryDocuments", 2, arguments.length);
+        checkCollectionLink(link);
+        if (typeof query !== "string" && (typeof query !== "object" || query === null)) {
+            refuse(400, 'The "filterQuery" parameter must be a string or an object, not "' + typeof query + '".');
+        }
+        const given = optionsAndCallback(options, callback);
+        const asked = typeof query === "string" ? { query } : { query: query.query, parameters: query.parameters };
+        return queue("query", null, writeJson(asked), feedOptions(given.options), receiver(given.callback));
+    },
+};
+
+for (const verb of ["create", "read", "replace", "upsert", "delete", "query"]) {
+    const name = verb === "query" ? "queryAttachments" : verb + "Attachment";
+    collection[name] = () => refuse(400, "Attachments are not stored by this server.");
+}
+collection.readAttachments = collection.readAttachment;
+
+// --- queries in JavaScript ------------------------------------------------------------------------------------------
+
+function flattened(values, isShallow, into) {
+    for (let place = 0; place < values.length; place += 1) {
+        const value = values[place];
+        if (!isArray(value)) {
+            into[into.length] = value;
+        } else if (isShallow) {
+            for (let inner = 0; inner < value.length; inner += 1) {
+                into[into.length] = value[inner];
+            }
+        } else {
+            flattened(value, false, into);
+        }
+    }
+    return into;
+}
+
+function unwound(feed, collectionSelector, resultSelector) {
+    const results = [];
+    for (let place = 0; place < feed.length; place += 1) {
+        const inner = collectionSelector(feed[place]);
+        if (isArray(inner)) {
+            for (let at = 0; at < inner.length; at += 1) {
+                results[results.length] = resultSelector ? resultSelector(feed[place], inner[at]) : inner[at];
+            }
+        }
+    }
+    return results;
+}
+
+const TYPE_ORDER = { boolean: 1, number: 2, string: 3, object: 4 };
+
+function compareKeys(left, right) {
+    if (left === null || right === null) {
+        return left === right ? 0 : left === null ? -1 : 1;
+    }
+    const byType = TYPE_ORDER[typeof left] - TYPE_ORDER[typeof right];
+    return byType !== 0 ? byType : left < right ? -1 : left > right ? 1 : 0;
+}
+
+// Documents without a key are left out, as ORDER BY leaves them out.
+function sorted(feed, keyOf, direction) {
+    const keyed = [];
+    for (let place = 0; place < feed.length; place += 1) {
+        const key = keyOf(feed[place]);
+        if (key !== undefined) {
+            keyed[keyed.length] = { key, place, value: feed[place] };
+        }
+    }
+    keyed.sort((left, right) => direction * compareKeys(left.key, right.key) || left.place - right.place);
+    return keyed.map((entry) => entry.value);
+}
+
+// A pass of a query over pages of documents. Sorting needs them all; everything else works page by page.
+function runStages(stages, needsAll, options, callback) {
+    const asked = feedOptions(options);
+    const gathered = [];
+    function onPage(error, page, told) {
+        if (error) {
+            return callback(error);
+        }
+        if (needsAll) {
+            for (let place = 0; place < page.length; place += 1) {
+                gathered[gathered.length] = page[place];
+            }
+            if (told.continuation) {
+                asked.continuation = told.continuation;
+                if (!queue("feed", null, "null", asked, receiver(onPage))) {
+                    callback(new ScriptError(408, "The documents could not be sorted in the time of one run."));
+                }
+                return undefined;
+            }
+        }
+        let results = needsAll ? gathered : page;
+        try {
+            for (let place = 0; place < stages.length; place += 1) {
+                results = stages[place](results);
+            }
+        } catch (thrown) {
+            return callback(thrown);
+        }
+        return callback(undefined, results, told);
+    }
+    return { isAccepted: queue("feed", null, "null", asked, receiver(onPage)) };
+}
+
+function intoResponse(error, feed) {
+    if (error) {
+        throw error;
+    }
+    if (!response) {
+        refuse(400, "A query without a callback writes to the response, and there is none in a pre-trigger.");
+    }
+    response.appendBody(writeJson(feed));
+}
+
+function needFunction(value, what) {
+    if (typeof value !== "function") {
+        refuse(400, "The " + what + " must be a function.");
+    }
+}
+
+// Each gives its stage and how many of the arguments belong to it; options and callback follow.
+const STAGES = {
+    filter([predicate]) {
+        needFunction(predicate, "predicate");
+        return [(feed) => feed.filter((value) => predicate(value)), 1];
+    },
+    map([transform]) {
+        needFunction(transform, "transformation");
+        return [(feed) => feed.map((value) => transform(value)), 1];
+    },
+    pluck([name]) {
+        if (typeof name !== "string" || name === "") {
+            refuse(400, "The name of the property must be a string that is not empty.");
+        }
+        return [(feed) => feed.map((value) => value[name]).filter((value) => value !== undefined), 1];
+    },
+    flatten([isShallow]) {
+        return [(feed) => flattened(feed, isShallow === true, []), typeof isShallow === "boolean" ? 1 : 0];
+    },
+    unwind([collectionSelector, resultSelector]) {
+        needFunction(collectionSelector, "collection selector");
+        const hasResult = typeof resultSelector === "function";
+        const stage = (feed) => unwound(feed, collectionSelector, hasResult ? resultSelector : undefined);
+        return [stage, hasResult ? 2 : 1];
+    },
+    sortBy([keyOf]) {
+        needFunction(keyOf, "key");
+        return [(feed) => sorted(feed, keyOf, 1), 1];
+    },
+    sortByDescending([keyOf]) {
+        needFunction(keyOf, "key");
+        return [(feed) => sorted(feed, keyOf, -1), 1];
+    },
+};
+const SORTS = { sortBy: true, sortByDescending: true };
+
+function addQueryFunction(name) {
+    collection[name] = function (...values) {
+        const own = values[0] === collection || values[0] === shortcut ? values.slice(1) : values;
+        const [stage, taken] = STAGES[name](own);
+        const given = optionsAndCallback(own[taken], own[taken + 1]);
+        return runStages([stage], SORTS[name] === true, given.options, given.callback || intoResponse);
+    };
+}
+
+function chainOf(stages, needsAll) {
+    const chain = { isAccepted: isAccepting() };
+    for (const name in STAGES) {
+        chain[name] = function (...values) {
+            const [stage, taken] = STAGES[name](values);
+            if (values.length > taken) {
+                refuse(400, "In a chain, options and callback are given to value().");
+            }
+            return chainOf([...stages, stage], needsAll || SORTS[name] === true);
+        };
+    }
+    chain.value = function (options, callback) {
+        const given = optionsAndCallback(options, callback);
+        return runStages(stages, needsAll, given.options, given.callback || intoResponse);
+    };
+    return chain;
+}
+
+for (const name in STAGES) {
+    addQueryFunction(name);
+}
+collection.chain = () => chainOf([], false);
+collection.spatial = freeze(spatial);
+freeze(collection);
+
+// --- request and response -------------------------------------------------------------------------------------------
+
+function messageObject(side, canWrite, fixedValues) {
+    function checkSize(value) {
+        const text = typeof value === "string" ? value : writeJson(value);
+        if (text !== undefined && text.length > setup.resultCharactersMax) {
+            const advice = "Answer with what there is and where to go on, and be called again.";
+            refuse(413, "The message would be too large. " + advice);
+        }
+    }
+    function read(name) {
+        return name === "Body" || name === "body" ? bodies[side] : fixedValues[name];
+    }
+    function write(name, value) {
+        if (name !== "Body" && name !== "body") {
+            refuse(name in fixedValues ? 403 : 400, "The property cannot be set: " + String(name) + ".");
+        }
+        checkSize(value);
+        bodies[side] = value;
+    }
+    function append(name, value) {
+        const current = read(name);
+        write(name, current === undefined || current === null ? value : current + value);
+    }
+    const message = { getBody: () => read("Body"), getValue: read };
+    for (const name in fixedValues) {
+        message["get" + name] = () => fixedValues[name];
+    }
+    if (canWrite) {
+        message.setBody = (value) => write("Body", value);
+        message.appendBody = (value) => append("Body", value);
+        message.setValue = write;
+        message.appendValue = append;
+    }
+    return freeze(message);
+}
+
+let request;
+let response;
+const shortcut = Object.create(collection);
+
+const context = freeze({
+    getCollection: () => collection,
+    getRequest: () => request,
+    getResponse() {
+        if (!response) {
+            refuse(400, "There is no response in a pre-trigger.");
+        }
+        return response;
+    },
+    abort(error) {
+        fail(error === undefined ? new ScriptError("The script was aborted.") : error);
+        throw new ScriptError("The script was aborted.");
+    },
+});
+
+function formatLog(format, values) {
+    if (values.length > 0 && typeof format !== "string") {
+        refuse(400, "The first argument of console.log must be a string when there are others.");
+    }
+    let text = "";
+    let used = 0;
+    const source = String(format);
+    for (let place = 0; place < source.length; place += 1) {
+        const pair = values.length > 0 ? source.slice(place, place + 2) : "";
+        if (pair === "%s" || pair === "%%") {
+            text += pair === "%%" ? "%" : String(values[used++]);
+            place += 1;
+        } else {
+            text += source[place];
+        }
+    }
+    return text;
+}
+
+function log(format, ...values) {
+    needArguments("log", 1, arguments.length);
+    if (!setup.isLogging) {
+        return;
+    }
+    const text = formatLog(format, values);
+    if (logText.length + text.length > setup.logCharactersMax) {
+        refuse(413, "The log of the script would be too large.");
+    }
+    logText += text;
+}
+
+function publish() {
+    const isTrigger = setup.kind !== "procedure";
+    const requestValues = isTrigger ? { OperationType: setup.operationType } : {};
+    request = messageObject("request", setup.kind === "pre", requestValues);
+    response = setup.kind === "pre" ? undefined : messageObject("response", true, setup.responseValues);
+    shortcut.request = request;
+    shortcut.response = response;
+    freeze(shortcut);
+    hide("getContext", () => context);
+    hide("__", shortcut);
+    hide("__request", request);
+    hide("__response", response);
+    hide("ErrorCodes", ErrorCodes);
+    hide("console", freeze({ log, info: log, warn: log, error: log }));
+}
+
+// --- turns ----------------------------------------------------------------------------------------------------------
+
+function start(message) {
+    setup = message;
+    bodies.request = message.requestBody;
+    bodies.response = message.responseBody;
+    remember(bodies.request);
+    remember(bodies.response);
+    publish();
+    isCompiling = true;
+    const main = compileFunction(message.source, message.name);
+    isCompiling = false;
+    const returned = apply(main, undefined, message.parameters);
+    if (returned instanceof BuiltInPromise) {
+        apply(promiseThen, returned, [undefined, fail]);
+    }
+}
+
+function deliver(results) {
+    for (let place = 0; place < results.length && !failure; place += 1) {
+        const result = results[place];
+        const receive = receivers[result[0]];
+        delete receivers[result[0]];
+        receive(result[1], result[2], result[3]);
+    }
+}
+
+function enter(text) {
+    guard(() => {
+        if (!failure) {
+            const message = parseJson(text);
+            acceptsUntil = clockMilliseconds() + message.acceptMilliseconds;
+            if (message.start) {
+                start(message.start);
+            } else {
+                deliver(message.results);
+            }
+        }
+    });
+}
+
+function closeBody(side) {
+    const text = writeJson(bodies[side]);
+    if (text !== undefined && text.length > setup.resultCharactersMax) {
+        refuse(413, "The " + side + " of the script is too large.");
+    }
+    bodyTexts[side] = text === undefined ? "null" : text;
+}
+
+function collect() {
+    if (!failure && queuedTexts !== "") {
+        const text = '{"state":"waiting","operations":[' + queuedTexts + "]}";
+        queuedTexts = "";
+        queuedCharacters = 0;
+        return text;
+    }
+    if (!failure) {
+        guard(() => {
+            closeBody("request");
+            closeBody("response");
+        });
+    }
+    const state = failure ? "failed" : "done";
+    return writeJson({ state, failure: failure || null, log: logText });
+}
+
+return function port(name) {
+    return { enter, collect, output: (side) => bodyTexts[side] }[name];
+};

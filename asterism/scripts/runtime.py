@@ -1,0 +1,232 @@
+"""Runs scripts turn by turn: a host runs the JavaScript, this process carries out what it asks for."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from asterism.errors import MalformedRequest
+from asterism.scripts import frames, udf
+from asterism.scripts.dispatch import NotAnOperation, prepare, result_text
+from asterism.scripts.limits import DEFAULT_SCRIPT_LIMITS, ScriptLimits
+from asterism.scripts.operations import ScriptOperations
+from asterism.scripts.processes import HostEnded, HostPool, HostProcess, HostsBusy
+from asterism.scripts.results import FailureKind, ScriptFailed, ScriptFinished, ScriptSucceeded, TriggerSucceeded
+from asterism.scripts.sandbox import Stopped
+from asterism.scripts.sources import expression_text, first_function_name
+from asterism.values.json_text import dumps, loads
+
+# Operations need not suspend; after this long others get their turn on the event loop.
+YIELD_SECONDS = 0.005
+
+
+class TriggerKind(Enum):
+    PRE = "pre"
+    POST = "post"
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptScope:
+    """The collection that a script belongs to: the only links it may use, and what it may ask about quotas."""
+
+    self_link: str
+    alt_link: str
+    quota_usage: str = ""
+    quota_max: str = ""
+
+
+_Ending = ScriptFinished | ScriptFailed
+_STOPPED = {
+    Stopped.TIME: ScriptFailed(FailureKind.OUT_OF_TIME, "The script took longer than it may and was stopped."),
+    Stopped.MEMORY: ScriptFailed(
+        FailureKind.OUT_OF_MEMORY, "The script broke its sandbox, most likely by using more memory than it may."
+    ),
+    Stopped.BROKEN: ScriptFailed(FailureKind.EXCEPTION, "The script left values behind that cannot be read."),
+}
+
+
+class ScriptRuntime:
+    """One per event loop. Runs share nothing: each has a sandbox of its own, gone when the run ends."""
+
+    def __init__(self, limits: ScriptLimits = DEFAULT_SCRIPT_LIMITS) -> None:
+        self._limits = limits
+        self._hosts = HostPool(limits)
+        self._functions = udf.FunctionHost(limits)
+
+    def close(self) -> None:
+        """Ends the hosts that wait for work. Those of runs under way end with this process."""
+        self._hosts.close()
+        self._functions.close()
+
+    async def run_stored_procedure(
+        self,
+        body: str,
+        parameters: Sequence[object],
+        *,
+        operations: ScriptOperations,
+        scope: ScriptScope,
+        is_logging: bool = False,
+    ) -> ScriptSucceeded | ScriptFailed:
+        """Runs a stored procedure. After a failure the operations have been rolled back; commit after success."""
+        setup = self._setup(body, "procedure", scope, is_logging)
+        setup |= {"parameters": list(parameters), "requestBody": list(parameters), "responseBody": ""}
+        ending = await self._run(setup, operations)
+        match ending:
+            case ScriptFinished(response_body=response_body, log=log):
+                return ScriptSucceeded(response_body, log)
+            case ScriptFailed():
+                return ending
+
+    async def run_trigger(
+        self,
+        body: str,
+        *,
+        kind: TriggerKind,
+        operation: str,
+        request_body: object,
+        response_body: object = None,
+        operations: ScriptOperations,
+        scope: ScriptScope,
+        is_logging: bool = False,
+    ) -> TriggerSucceeded | ScriptFailed:
+        """Runs a trigger. `operation` is what the script hears: "Create", "Replace", "Upsert" or "Delete".
+
+        `operations` are rolled back to where they were when they were handed over, if the trigger fails.
+        """
+        setup = self._setup(body, kind.value, scope, is_logging)
+        setup |= {"parameters": [], "operationType": operation}
+        setup |= {"requestBody": request_body, "responseBody": response_body}
+        ending = await self._run(setup, operations)
+        match ending:
+            case ScriptFinished(request_body=after_request, response_body=after_response, log=log):
+                return TriggerSucceeded(after_request, after_response if kind is TriggerKind.POST else None, log)
+            case ScriptFailed():
+                return ending
+
+    def compile_udf(self, body: str) -> Callable[..., object]:
+        """A user-defined function, to be called with JSON values or UNDEFINED; see `udf.compile_udf`."""
+        return udf.compile_udf(body, self._functions)
+
+    def _setup(self, body: str, kind: str, scope: ScriptScope, is_logging: bool) -> dict[str, Any]:
+        limits = self._limits
+        return {
+            "kind": kind,
+            "source": expression_text(body),
+            "name": first_function_name(body),
+            "selfLink": scope.self_link,
+            "altLink": scope.alt_link,
+            "isLogging": is_logging,
+            "responseValues": {"ResourceQuotaCurrentUsage": scope.quota_usage, "MaxResourceQuota": scope.quota_max},
+            "queuedCharactersMax": limits.queued_characters_max,
+            "resultCharactersMax": limits.result_characters_max,
+            "logCharactersMax": limits.log_characters_max,
+        }
+
+    async def _run(self, setup: Mapping[str, Any], operations: ScriptOperations) -> _Ending:
+        try:
+            async with self._hosts.host() as host:
+                ending = await _Run(host, self._limits, operations).to_its_end(setup)
+        except HostEnded as ended:
+            ending = _STOPPED[ended.stopped]
+        except HostsBusy:
+            ending = ScriptFailed(FailureKind.BUSY, "Too many scripts are running.")
+        if isinstance(ending, ScriptFailed):
+            operations.roll_back()
+        return ending
+
+
+class _Run:
+    """One run on one host."""
+
+    def __init__(self, host: HostProcess, limits: ScriptLimits, operations: ScriptOperations) -> None:
+        self._host = host
+        self._limits = limits
+        self._operations = operations
+        self._began_at = self._yielded_at = time.monotonic()
+
+    async def to_its_end(self, setup: Mapping[str, Any]) -> _Ending:
+        answer = await self._turn(frames.START, b'"start":%b' % dumps(setup))
+        while not isinstance(answer, ScriptFinished | ScriptFailed):
+            results = await self._results(answer)
+            if isinstance(results, ScriptFailed):
+                return results
+            answer = await self._turn(frames.TURN, b'"results":[%b]' % b",".join(results))
+        return answer
+
+    async def _turn(self, verb: bytes, message: bytes) -> list[list[Any]] | _Ending:
+        """One turn of the script: the operations that it waits for, or its end."""
+        remaining = self._limits.run_seconds - self._elapsed()
+        if remaining <= 0:
+            return _STOPPED[Stopped.TIME]
+        accept = max(0.0, self._limits.accept_seconds - self._elapsed())
+        text = b'{"acceptMilliseconds":%d,%b}' % (accept * 1000, message)
+        answer = await self._host.exchange(verb, frames.seconds_bytes(remaining), text)
+        match answer[:1]:
+            case frames.ANSWER:
+                return _read_answer(answer[1:])
+            case frames.FINISHED:
+                told, request_body, response_body = frames.split_finished(answer)
+                return ScriptFinished(request_body, response_body, _log_of(told))
+            case _:
+                return _STOPPED[Stopped(answer[1:].decode())]
+
+    async def _results(self, queued: list[list[Any]]) -> list[bytes] | ScriptFailed:
+        results = []
+        for operation in queued:
+            if self._elapsed() >= self._limits.run_seconds:
+                return _STOPPED[Stopped.TIME]
+            await self._let_others_run()
+            try:
+                number, pending = prepare(operation, self._operations)
+            except NotAnOperation:
+                return _STOPPED[Stopped.BROKEN]
+            results.append(result_text(number, await pending))
+        return results
+
+    async def _let_others_run(self) -> None:
+        if time.monotonic() - self._yielded_at >= YIELD_SECONDS:
+            await asyncio.sleep(0)
+            self._yielded_at = time.monotonic()
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._began_at
+
+
+def _log_of(told: bytes) -> str:
+    match loads(told):
+        case {"log": str(log)}:
+            return log
+        case _:
+            return ""
+
+
+def _read_answer(text: bytes) -> list[list[Any]] | ScriptFailed:
+    try:
+        answer: Any = loads(text)
+    except MalformedRequest as error:
+        return ScriptFailed(FailureKind.EXCEPTION, f"The script wrote a value that is not JSON: {error.reason}")
+    match answer:
+        case {"state": "failed", "failure": {"message": str(), "number": int()} as failure, "log": str(log)}:
+            return _failed(failure, log)
+        case {"state": "waiting", "operations": list(queued)}:
+            return queued
+        case _:
+            return _STOPPED[Stopped.BROKEN]
+
+
+def _failed(failure: Mapping[str, Any], log: str) -> ScriptFailed:
+    message, number = failure["message"], failure["number"]
+    kind = FailureKind.EXCEPTION
+    if failure.get("isSyntax") is True:
+        kind = FailureKind.SYNTAX
+    elif message.startswith("InternalError: out of memory"):
+        kind = FailureKind.OUT_OF_MEMORY
+    elif number == FailureKind.TOO_LARGE.status:
+        kind = FailureKind.TOO_LARGE
+    stack = failure.get("stack") or ""
+    text = f"Encountered exception while executing Javascript. Exception = {message}"
+    return ScriptFailed(kind, f"{text}\r\nStack trace: {stack}" if stack else text, number, log)

@@ -1,0 +1,295 @@
+"""Units of work: what they see, what they leave, and that the store is always as if each had happened alone."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from asterism.documents.batch import Operation, OperationKind
+from asterism.documents.container import Container
+from asterism.documents.patch import Patch, parse_operations
+from asterism.documents.transaction import Conditions, Outcome
+from asterism.errors import AsterismError, ItemExists, PreconditionFailed, UniqueKeyViolation
+from asterism.keyspaces.layout import CHANGE_LOG, INDEX, ITEMS, UNIQUE_KEYS
+from asterism.storage.contract import ExpectationFailed, Span
+from asterism.values.json_text import loads
+from tests.support.world import World, open_world
+
+KEY = ("p",)
+NAME_IS_UNIQUE = {"uniqueKeyPolicy": {"uniqueKeys": [{"paths": ["/name"]}]}}
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with open_world(tmp_path) as opened:
+        yield opened
+
+
+def create(item_id: str, **more: Any) -> Operation:
+    return Operation(OperationKind.CREATE, item_id, {"id": item_id, "pk": "p", **more})
+
+
+def upsert(item_id: str, **more: Any) -> Operation:
+    return Operation(OperationKind.UPSERT, item_id, {"id": item_id, "pk": "p", **more})
+
+
+def replace(item_id: str, *, new_id: str | None = None, if_match: str | None = None, **more: Any) -> Operation:
+    item = {"id": new_id or item_id, "pk": "p", **more}
+    return Operation(OperationKind.REPLACE, item_id, item, conditions=Conditions(if_match))
+
+
+def read(item_id: str) -> Operation:
+    return Operation(OperationKind.READ, item_id, {})
+
+
+def delete(item_id: str) -> Operation:
+    return Operation(OperationKind.DELETE, item_id, {})
+
+
+def patch(item_id: str, *operations: dict[str, Any]) -> Operation:
+    parsed = Patch(parse_operations(list(operations), key_paths=(("pk",),)))
+    return Operation(OperationKind.PATCH, item_id, {}, parsed)
+
+
+async def stored(world: World, container: Container) -> dict[str, dict[str, Any]]:
+    """Every item, straight from the store; and every index, log and unique entry belongs to one of them."""
+    (partition,) = container.keyspace.record.map.ranges
+    entries = await world.everything(partition.partition, ITEMS)
+    items = [cast("dict[str, Any]", loads(value[35:])) for _, value in entries]
+    numbers = {value[9:17] for _, value in entries}
+    references = {key[1:] for key, _ in entries}
+    for family in (INDEX, CHANGE_LOG):
+        for key, reference in await world.everything(partition.partition, family):
+            assert key[-8:] in numbers
+            assert reference in references
+    log = await world.everything(partition.partition, CHANGE_LOG)
+    assert len(log) == len(entries)
+    held = await world.everything(partition.partition, UNIQUE_KEYS)
+    keys = container.planner.unique_keys
+    assert len(held) == len(entries) * (0 if keys is None else len(keys.keys))
+    index = await world.everything(partition.partition, INDEX)
+    assert len(index) == sum(len(container.rules.terms(item)) for item in items)
+    await world.check_statistics(container)
+    return {item["id"]: item for item in items}
+
+
+def seen(result: Outcome | AsterismError | None) -> dict[str, Any]:
+    assert isinstance(result, Outcome)
+    return cast("dict[str, Any]", loads(result.body))
+
+
+async def test_a_batch_is_one_lsn_and_each_operation_sees_those_before_it(world: World) -> None:
+    container = await world.container()
+    first = await container.create_item({"id": "old", "pk": "p", "n": 1}, KEY)
+    answer = await container.run_batch(
+        KEY,
+        [
+            create("a", n=1),
+            read("a"),
+            patch("a", {"op": "incr", "path": "/n", "value": 4}),
+            replace("old", n=2),
+            upsert("b"),
+            delete("b"),
+            read("old"),
+        ],
+    )
+    assert not answer.failed
+    assert answer.lsn == first.lsn + 1
+    assert [seen(answer.results[place])["id"] for place in (0, 1, 6)] == ["a", "a", "old"]
+    assert seen(answer.results[6])["n"] == 2
+    items = await stored(world, container)
+    assert {name: item["n"] for name, item in items.items()} == {"a": 5, "old": 2}
+    assert items["a"]["_etag"] == seen(answer.results[2])["_etag"]
+
+
+async def test_a_failure_leaves_nothing_and_tells_which_it_was(world: World) -> None:
+    container = await world.container()
+    await container.create_item({"id": "old", "pk": "p"}, KEY)
+    answer = await container.run_batch(KEY, [create("a"), delete("old"), create("a"), read("nothing")])
+    assert answer.failed
+    assert [type(result) for result in answer.results] == [type(None), type(None), ItemExists, type(None)]
+    assert (await stored(world, container)).keys() == {"old"}
+
+
+async def test_a_batch_of_reads_writes_nothing(world: World) -> None:
+    container = await world.container()
+    made = await container.create_item({"id": "a", "pk": "p"}, KEY)
+    answer = await container.run_batch(KEY, [read("a"), read("a")])
+    assert (answer.lsn, answer.failed) == (made.lsn, False)
+
+
+async def test_an_item_deleted_and_made_again_in_one_batch_is_another_item(world: World) -> None:
+    container = await world.container()
+    before = loads((await container.create_item({"id": "a", "pk": "p", "x": 1}, KEY)).body)
+    await container.run_batch(KEY, [delete("a"), create("a", y=2)])
+    after = (await stored(world, container))["a"]
+    assert cast("dict[str, Any]", before)["_rid"] != after["_rid"]
+    assert "x" not in after
+
+
+async def test_an_etag_of_the_same_batch_counts(world: World) -> None:
+    container = await world.container()
+    made = await container.create_item({"id": "a", "pk": "p"}, KEY)
+    answer = await container.run_batch(KEY, [replace("a", if_match=made.etag), replace("a", if_match=made.etag)])
+    assert isinstance(answer.results[1], PreconditionFailed)
+
+
+async def test_a_rename_in_a_batch_is_a_delete_and_a_create(world: World) -> None:
+    container = await world.container()
+    await container.run_batch(KEY, [create("a"), replace("a", new_id="b", n=1), read("b")])
+    assert (await stored(world, container)).keys() == {"b"}
+
+
+async def test_batches_that_cross_each_other_all_happen(world: World) -> None:
+    container = await world.container()
+    await container.create_item({"id": "n", "pk": "p", "n": 0}, KEY)
+    add = [patch("n", {"op": "incr", "path": "/n", "value": 1})]
+    answers = await asyncio.gather(*(container.run_batch(KEY, [*add, create(f"i{one}")]) for one in range(20)))
+    assert not any(answer.failed for answer in answers)
+    items = await stored(world, container)
+    assert items["n"]["n"] == 20
+    assert len(items) == 21
+
+
+async def test_a_unique_key_holds_in_every_way_of_writing(world: World) -> None:
+    container = await world.container(**NAME_IS_UNIQUE)
+    await container.create_item({"id": "a", "pk": "p", "name": "x"}, KEY)
+    await container.create_item({"id": "other", "pk": "q", "name": "x"}, ("q",))
+    await container.create_item({"id": "b", "pk": "p", "name": "y"}, KEY)
+    rename = Patch(parse_operations([{"op": "set", "path": "/name", "value": "x"}], key_paths=()))
+    for attempt in (
+        container.create_item({"id": "c", "pk": "p", "name": "x"}, KEY),
+        container.upsert_item({"id": "c", "pk": "p", "name": "x"}, KEY),
+        container.replace_item("b", {"id": "b", "pk": "p", "name": "x"}, KEY),
+        container.replace_item("b", {"id": "bb", "pk": "p", "name": "x"}, KEY),
+        container.patch_item("b", rename, KEY),
+    ):
+        with pytest.raises(UniqueKeyViolation):
+            await attempt
+    with pytest.raises(ItemExists):
+        await container.create_item({"id": "a", "pk": "p", "name": "z"}, KEY)
+    assert {name: item["name"] for name, item in (await stored(world, container)).items()} == {
+        "a": "x",
+        "b": "y",
+        "other": "x",
+    }
+
+
+async def test_a_unique_key_is_free_again_when_its_item_changes_or_goes(world: World) -> None:
+    container = await world.container(**NAME_IS_UNIQUE)
+    await container.create_item({"id": "a", "pk": "p", "name": "x"}, KEY)
+    await container.replace_item("a", {"id": "renamed", "pk": "p", "name": "x"}, KEY)
+    await container.upsert_item({"id": "renamed", "pk": "p", "name": "y"}, KEY)
+    await container.create_item({"id": "b", "pk": "p", "name": "x"}, KEY)
+    await container.delete_item("b", KEY)
+    await container.create_item({"id": "c", "pk": "p", "name": "x"}, KEY)
+    assert (await stored(world, container)).keys() == {"renamed", "c"}
+
+
+async def test_two_items_swap_a_unique_key_in_one_batch_only_in_an_order_that_is_right_at_each_step(
+    world: World,
+) -> None:
+    container = await world.container(**NAME_IS_UNIQUE)
+    await container.run_batch(KEY, [create("a", name="x"), create("b", name="y")])
+    wrong = await container.run_batch(KEY, [replace("a", name="y"), replace("b", name="x")])
+    right = await container.run_batch(KEY, [replace("a", name="z"), replace("b", name="x"), replace("a", name="y")])
+    assert isinstance(wrong.results[0], UniqueKeyViolation)
+    assert not right.failed
+    assert {name: item["name"] for name, item in (await stored(world, container)).items()} == {"a": "y", "b": "x"}
+
+
+async def test_a_missing_value_and_null_are_one_unique_value(world: World) -> None:
+    container = await world.container(**NAME_IS_UNIQUE)
+    await container.create_item({"id": "a", "pk": "p"}, KEY)
+    with pytest.raises(UniqueKeyViolation):
+        await container.create_item({"id": "b", "pk": "p", "name": None}, KEY)
+
+
+async def test_of_many_that_want_one_unique_value_one_gets_it(world: World) -> None:
+    container = await world.container(**NAME_IS_UNIQUE)
+    outcomes = await asyncio.gather(
+        *(container.create_item({"id": f"i{one}", "pk": "p", "name": "x"}, KEY) for one in range(20)),
+        return_exceptions=True,
+    )
+    assert sum(isinstance(outcome, UniqueKeyViolation) for outcome in outcomes) == 19
+    assert len(await stored(world, container)) == 1
+
+
+async def test_a_snapshot_unit_reads_one_moment_and_commits_beside_the_writes_of_others(world: World) -> None:
+    container = await world.container()
+    await container.create_item({"id": "a", "pk": "p", "n": 1}, KEY)
+    async with container.snapshot_transaction(KEY) as (work, snapshot):
+        await container.create_item({"id": "b", "pk": "p"}, KEY)
+        scope = container.logical_scope(KEY)
+        page = await snapshot.scan(Span(ITEMS + scope.start, ITEMS + scope.end))
+        assert len(page.entries) == 1
+        await work.read("a")
+        await work.upsert({"id": "c", "pk": "p"})
+        await container.commit(work)
+    assert (await stored(world, container)).keys() == {"a", "b", "c"}
+
+
+async def test_a_snapshot_unit_is_refused_when_others_changed_what_it_read(world: World) -> None:
+    container = await world.container()
+    await container.create_item({"id": "a", "pk": "p", "n": 1}, KEY)
+    async with container.snapshot_transaction(KEY) as (work, _):
+        await container.upsert_item({"id": "a", "pk": "p", "n": 2}, KEY)
+        assert loads((await work.read("a")).body)["n"] == 1  # type: ignore[index]  # a JSON object
+        await work.upsert({"id": "c", "pk": "p"})
+        with pytest.raises(ExpectationFailed):
+            await container.commit(work)
+    assert (await stored(world, container)).keys() == {"a"}
+
+
+async def test_an_operation_that_is_refused_has_staged_nothing(world: World) -> None:
+    container = await world.container(**NAME_IS_UNIQUE)
+    await container.run_batch(KEY, [create("a", name="x"), create("b", name="y")])
+    async with container.snapshot_transaction(KEY) as (work, _):
+        with pytest.raises(UniqueKeyViolation):
+            await work.replace("a", {"id": "moved", "pk": "p", "name": "y"})
+        with pytest.raises(ItemExists):
+            await work.create({"id": "b", "pk": "p", "name": "z"})
+        await work.create({"id": "c", "pk": "p", "name": "z"})
+        await container.commit(work)
+    assert {name: item["name"] for name, item in (await stored(world, container)).items()} == {
+        "a": "x",
+        "b": "y",
+        "c": "z",
+    }
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_random_batches_leave_what_a_model_says(world: World, seed: int) -> None:
+    """The model is a dictionary that is copied for each batch and thrown away when an operation fails."""
+    draw = random.Random(seed)
+    container = await world.container(**({} if seed % 2 else NAME_IS_UNIQUE))
+    unique = not seed % 2
+    model: dict[str, str] = {}
+    kinds: list[Any] = [create, upsert, replace, delete, read]
+    for _ in range(60):
+        operations: list[Operation] = []
+        attempt: dict[str, str] | None = dict(model)
+        for _ in range(draw.randrange(1, 6)):
+            kind, item_id, name = draw.choice(kinds), draw.choice("abcd"), draw.choice("vwxyz")
+            operations.append(kind(item_id, name=name) if kind in (create, upsert, replace) else kind(item_id))
+            attempt = attempt if attempt is None else step(attempt, kind.__name__, item_id, name, unique=unique)
+        answer = await container.run_batch(KEY, operations)
+        assert answer.failed == (attempt is None)
+        model = model if attempt is None else attempt
+    assert {name: item["name"] for name, item in (await stored(world, container)).items()} == model
+
+
+def step(model: dict[str, str], kind: str, item_id: str, name: str, *, unique: bool) -> dict[str, str] | None:
+    there = item_id in model
+    allowed = {"create": not there, "upsert": True, "replace": there, "delete": there, "read": there}[kind]
+    others = [value for other, value in model.items() if other != item_id]
+    writes = kind in ("create", "upsert", "replace")
+    clashes = unique and writes and name in others
+    changed = {"delete": {key: value for key, value in model.items() if key != item_id}, "read": model}
+    after = {**model, item_id: name} if writes else changed[kind]
+    return after if allowed and not clashes else None

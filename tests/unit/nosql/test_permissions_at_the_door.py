@@ -1,0 +1,251 @@
+"""Users, permissions and the tokens they hand out, in the protocol's words."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import quote
+
+import pytest
+
+from asterism.access.keys import AccountKeys
+from asterism.access.resource_token import ResourceGrant, make_resource_token
+from asterism.clock import SYSTEM_CLOCK
+from tests.unit.nosql.door_at_hand import CROSSING, ITEMS, KEYS, Answer, DoorAtHand, door_at_hand, key
+
+USERS = "dbs/d/users"
+GRANTS = "dbs/d/users/u/permissions"
+CONTAINER = "dbs/d/colls/c"
+QUERY = {"x-ms-documentdb-isquery": "True"}
+UPSERT = {"x-ms-documentdb-is-upsert": "True"}
+
+
+@pytest.fixture
+async def door(tmp_path: Path) -> AsyncIterator[DoorAtHand]:
+    async with door_at_hand(tmp_path) as opened:
+        assert (await opened.send("POST", USERS, {"id": "u"})).status == 201
+        yield opened
+
+
+async def grant(door: DoorAtHand, resource: str = CONTAINER, mode: str = "All", **more: object) -> dict[str, Any]:
+    body = {
+        "id": f"{mode} {resource.strip('/').replace('/', ' ')}",
+        "permissionMode": mode,
+        "resource": resource,
+        **more,
+    }
+    answer = await door.send("POST", GRANTS, body)
+    assert answer.status == 201
+    return cast("dict[str, Any]", answer.body)
+
+
+async def ask(
+    door: DoorAtHand, token: str, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
+) -> Answer:
+    told = {**(headers or {}), "authorization": quote(token, safe="")}
+    return await door.send(method, path, body, headers=told)
+
+
+async def test_a_user_is_created_read_renamed_listed_queried_and_deleted(door: DoorAtHand) -> None:
+    made = await door.send("POST", USERS, {"id": "new user"})
+    assert (made.body["id"], made.body["_permissions"]) == ("new user", "permissions/")
+    assert (await door.send("POST", USERS, {"id": "new user"})).status == 409
+    read = await door.send("GET", f"{USERS}/new user")
+    assert read.body == made.body
+    by_rid = await door.send("GET", made.body["_self"].strip("/"))
+    assert by_rid.body == made.body
+    renamed = await door.send("PUT", f"{USERS}/new user", {"id": "renamed"})
+    assert (renamed.status, renamed.body["_rid"]) == (200, made.body["_rid"])
+    assert (await door.send("GET", f"{USERS}/new user")).status == 404
+    listed = await door.send("GET", USERS)
+    assert [user["id"] for user in listed.body["Users"]] == ["renamed", "u"]
+    question = {"query": "SELECT * FROM root r WHERE r.id = @id", "parameters": [{"name": "@id", "value": "u"}]}
+    found = await door.send("POST", USERS, question, headers=QUERY)
+    assert [user["id"] for user in found.body["Users"]] == ["u"]
+    assert (await door.send("DELETE", f"{USERS}/renamed")).status == 204
+    assert (await door.send("DELETE", f"{USERS}/renamed")).status == 404
+
+
+async def test_an_upsert_creates_or_replaces(door: DoorAtHand) -> None:
+    assert (await door.send("POST", USERS, {"id": "w"}, headers=UPSERT)).status == 201
+    assert (await door.send("POST", USERS, {"id": "w"}, headers=UPSERT)).status == 200
+    permission = {"id": "p", "permissionMode": "Read", "resource": CONTAINER}
+    assert (await door.send("POST", GRANTS, permission, headers=UPSERT)).status == 201
+    again = await door.send("POST", GRANTS, {**permission, "permissionMode": "all"}, headers=UPSERT)
+    assert (again.status, again.body["permissionMode"]) == (200, "all")
+    assert (await door.send("GET", GRANTS)).body["_count"] == 1
+
+
+async def test_two_users_cannot_have_one_name(door: DoorAtHand) -> None:
+    await door.send("POST", USERS, {"id": "w"})
+    assert (await door.send("PUT", f"{USERS}/w", {"id": "u"})).status == 409
+
+
+async def test_an_etag_guards_users_and_permissions(door: DoorAtHand) -> None:
+    await grant(door)
+    for path in (f"{USERS}/u", f"{GRANTS}/All dbs d colls c"):
+        etag = (await door.send("GET", path)).headers["etag"]
+        assert (await door.send("GET", path, headers={"if-none-match": etag})).status == 304
+        assert (await door.send("DELETE", path, headers={"if-match": '"x"'})).status == 412
+
+
+async def test_a_permission_is_created_read_replaced_and_deleted(door: DoorAtHand) -> None:
+    made = await grant(door, resourcePartitionKey=["a"])
+    assert (made["resource"], made["resourcePartitionKey"]) == (CONTAINER, ["a"])
+    assert made["_token"].startswith("type=resource&ver=1.0&sig=")
+    path = f"{GRANTS}/{made['id']}"
+    assert (await door.send("GET", path)).body["_rid"] == made["_rid"]
+    assert (await door.send("GET", made["_self"].strip("/"))).body["id"] == made["id"]
+    replaced = await door.send("PUT", path, {"id": "p", "permissionMode": "Read", "resource": CONTAINER})
+    assert (replaced.status, replaced.body["permissionMode"]) == (200, "Read")
+    assert (await door.send("DELETE", f"{GRANTS}/p")).status == 204
+    assert (await door.send("GET", f"{GRANTS}/p")).status == 404
+
+
+async def test_permissions_go_with_their_user_and_users_with_their_database(door: DoorAtHand) -> None:
+    await grant(door)
+    await door.send("DELETE", f"{USERS}/u")
+    assert (await door.send("GET", GRANTS)).status == 404
+    await door.send("POST", USERS, {"id": "u"})
+    assert (await door.send("GET", GRANTS)).body["Permissions"] == []
+    await grant(door)
+    await door.send("DELETE", "dbs/d")
+    await door.send("POST", "dbs", {"id": "d"})
+    assert (await door.send("GET", USERS)).body["Users"] == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"permissionMode": "Write"},
+        {"permissionMode": None},
+        {"resource": None},
+        {"resource": "dbs/d"},
+        {"resource": "colls/c"},
+        {"resourcePartitionKey": "a"},
+        {"resourcePartitionKey": []},
+        {"id": ""},
+    ],
+)
+async def test_a_permission_that_makes_no_sense_is_refused(door: DoorAtHand, change: dict[str, object]) -> None:
+    body = {"id": "p", "permissionMode": "All", "resource": CONTAINER, **change}
+    assert (await door.send("POST", GRANTS, body)).status == 400
+
+
+@pytest.mark.parametrize(("seconds", "status"), [("10", 201), ("18000", 201), ("9", 400), ("18001", 400), ("x", 400)])
+async def test_a_token_lives_ten_seconds_to_five_hours(door: DoorAtHand, seconds: str, status: int) -> None:
+    body = {"id": "p", "permissionMode": "All", "resource": CONTAINER}
+    told = {"x-ms-documentdb-expiry-seconds": seconds}
+    assert (await door.send("POST", GRANTS, body, headers=told)).status == status
+
+
+async def test_a_token_for_a_container_reaches_all_in_it(door: DoorAtHand) -> None:
+    token = (await grant(door))["_token"]
+    assert (await ask(door, token, "POST", ITEMS, {"id": "a", "pk": "x"}, key("x"))).status == 201
+    assert (await ask(door, token, "GET", f"{ITEMS}/a", headers=key("x"))).status == 200
+    assert (await ask(door, token, "GET", ITEMS)).status == 200
+    assert (await ask(door, token, "GET", ITEMS, headers={"a-im": "Incremental Feed"})).status == 200
+    question = await ask(door, token, "POST", ITEMS, {"query": "SELECT * FROM c"}, {**QUERY, **CROSSING})
+    assert question.status == 200
+    assert (await ask(door, token, "GET", f"{CONTAINER}/pkranges")).status == 200
+    assert (await ask(door, token, "DELETE", f"{ITEMS}/a", headers=key("x"))).status == 204
+
+
+async def test_a_token_by_resource_ids_is_good_for_names_and_the_other_way_round(door: DoorAtHand) -> None:
+    container = (await door.send("GET", CONTAINER)).body
+    by_rid = (await grant(door, container["_self"]))["_token"]
+    by_name = (await grant(door))["_token"]
+    assert (await ask(door, by_rid, "GET", ITEMS)).status == 200
+    assert (await ask(door, by_name, "GET", f"{container['_self']}docs")).status == 200
+
+
+async def test_any_token_reads_the_account(door: DoorAtHand) -> None:
+    token = (await grant(door, f"{CONTAINER}/docs/a", "Read"))["_token"]
+    assert (await door.send_as_it_is("GET", "/", {"authorization": quote(token, safe="")})).status == 200
+
+
+async def test_a_token_for_reading_writes_nothing(door: DoorAtHand) -> None:
+    await door.create("a", "x")
+    token = (await grant(door, mode="Read"))["_token"]
+    assert (await ask(door, token, "GET", f"{ITEMS}/a", headers=key("x"))).status == 200
+    for method, path, body in (
+        ("POST", ITEMS, {"id": "b", "pk": "x"}),
+        ("PUT", f"{ITEMS}/a", {"id": "a", "pk": "x"}),
+        ("DELETE", f"{ITEMS}/a", None),
+        ("PUT", CONTAINER, {"id": "c"}),
+        ("DELETE", CONTAINER, None),
+    ):
+        assert (await ask(door, token, method, path, body, key("x"))).status == 403
+
+
+@pytest.mark.parametrize("header", ["x-ms-documentdb-isquery", "x-ms-cosmos-is-query-plan-request"])
+async def test_a_write_that_calls_itself_a_query_is_still_a_write(door: DoorAtHand, header: str) -> None:
+    await door.create("a", "x")
+    token = (await grant(door, mode="Read"))["_token"]
+    told = {**key("x"), header: "True"}
+    assert (await ask(door, token, "DELETE", f"{ITEMS}/a", headers=told)).status == 403
+    by_key = await door.send("DELETE", f"{ITEMS}/a", headers=told, signing_key=KEYS.primary_readonly)
+    assert by_key.status == 403
+
+
+async def test_a_token_for_an_item_reaches_that_item_and_the_way_to_it(door: DoorAtHand) -> None:
+    await door.create("a", "x")
+    await door.create("b", "x")
+    token = (await grant(door, f"{ITEMS}/a"))["_token"]
+    assert (await ask(door, token, "GET", CONTAINER)).status == 200
+    assert (await ask(door, token, "GET", f"{CONTAINER}/pkranges")).status == 200
+    assert (await ask(door, token, "GET", f"{ITEMS}/b", headers=key("x"))).status == 403
+    assert (await ask(door, token, "GET", ITEMS)).status == 403
+    assert (await ask(door, token, "DELETE", CONTAINER)).status == 403
+    assert (await ask(door, token, "DELETE", f"{ITEMS}/a", headers=key("x"))).status == 204
+
+
+async def test_a_token_bound_to_a_partition_key_reaches_no_other(door: DoorAtHand) -> None:
+    await door.create("a", "x")
+    await door.create("a", "y")
+    token = (await grant(door, resourcePartitionKey=["x"]))["_token"]
+    assert (await ask(door, token, "GET", CONTAINER)).status == 200
+    assert (await ask(door, token, "GET", f"{ITEMS}/a", headers=key("x"))).status == 200
+    assert (await ask(door, token, "GET", f"{ITEMS}/a", headers=key("y"))).status == 403
+    assert (await ask(door, token, "POST", ITEMS, {"id": "b", "pk": "y"}, key("y"))).status == 403
+    assert (await ask(door, token, "POST", ITEMS, {"id": "b", "pk": "x"})).status == 403
+    assert (await ask(door, token, "POST", ITEMS, {"id": "b", "pk": "y"}, key("x"))).status == 400
+    assert (await ask(door, token, "GET", ITEMS)).status == 403
+    assert (await ask(door, token, "DELETE", CONTAINER)).status == 403
+
+
+async def test_a_bulk_request_cannot_slip_another_key_past_a_token(door: DoorAtHand) -> None:
+    token = (await grant(door, resourcePartitionKey=["x"]))["_token"]
+    other = {"operationType": "Create", "partitionKey": '["y"]', "resourceBody": {"id": "b", "pk": "y"}}
+    told = {**key("x"), "x-ms-cosmos-is-batch-request": "True"}
+    assert (await ask(door, token, "POST", ITEMS, [other], told)).status == 403
+    atomic = {**told, "x-ms-cosmos-batch-atomic": "True"}
+    same = {"operationType": "Create", "resourceBody": {"id": "b", "pk": "x"}}
+    assert (await ask(door, token, "POST", ITEMS, [same], atomic)).status == 200
+    await ask(door, token, "POST", ITEMS, [other], atomic)
+    assert (await door.send("GET", f"{ITEMS}/b", headers=key("y"))).status == 404
+
+
+async def test_a_token_reaches_no_other_resource(door: DoorAtHand) -> None:
+    await door.send("POST", "dbs/d/colls", {"id": "other", "partitionKey": {"paths": ["/pk"]}})
+    token = (await grant(door))["_token"]
+    for path in ("dbs", "dbs/d", "dbs/d/colls", "dbs/d/colls/other", "dbs/d/colls/other/docs", USERS, GRANTS, "offers"):
+        assert (await ask(door, token, "GET", path)).status == 403
+
+
+async def test_a_token_that_is_expired_or_foreign_is_refused(door: DoorAtHand) -> None:
+    now = int(SYSTEM_CLOCK.wall_seconds())
+    over = make_resource_token(KEYS, ResourceGrant(CONTAINER, False, None, now - 1))
+    foreign = make_resource_token(
+        AccountKeys.complete(primary="b3RoZXIga2V5"), ResourceGrant(CONTAINER, False, None, now + 100)
+    )
+    assert (await ask(door, over, "GET", ITEMS)).status == 403
+    assert (await ask(door, foreign, "GET", ITEMS)).status == 401
+    assert (await ask(door, "type=resource&ver=1.0&sig=x", "GET", ITEMS)).status == 401
+
+
+async def test_a_permission_may_name_a_container_that_is_not_there(door: DoorAtHand) -> None:
+    token = (await grant(door, "dbs/d/colls/gone"))["_token"]
+    assert (await ask(door, token, "GET", "dbs/d/colls/gone")).status == 404
+    assert (await ask(door, token, "GET", ITEMS)).status == 403

@@ -1,0 +1,37 @@
+"""Runtimes that the tests of a module share: starting a host takes longer than most tests do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from asterism.scripts.limits import ScriptLimits
+from asterism.scripts.runtime import ScriptRuntime
+from tests.unit.scripts.dict_operations import ScriptBench
+
+
+@pytest.fixture(scope="module")
+def roomy_runtime() -> Iterator[ScriptRuntime]:
+    runtime = ScriptRuntime()
+    yield runtime
+    runtime.close()
+
+
+@pytest.fixture(scope="module")
+def hasty_runtime() -> Iterator[ScriptRuntime]:
+    limits = ScriptLimits(run_seconds=0.4, accept_seconds=0.2, memory_bytes_max=8 * 1024 * 1024)
+    runtime = ScriptRuntime(limits)
+    yield runtime
+    runtime.close()
+
+
+@pytest.fixture
+def bench(roomy_runtime: ScriptRuntime) -> ScriptBench:
+    return ScriptBench(roomy_runtime)
+
+
+@pytest.fixture
+def hasty_bench(hasty_runtime: ScriptRuntime) -> ScriptBench:
+    """Little time and little memory, for scripts that want too much of them."""
+    return ScriptBench(hasty_runtime)
