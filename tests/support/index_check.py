@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from asterism.documents.container import Container, rules_of
+from asterism.documents.container import Container
 from asterism.documents.item_record import unpack_item
+from asterism.documents.planning import rules_of
 from asterism.keyspaces.layout import INDEX, ITEMS
 from asterism.values.json_text import loads
 from tests.support.world import World

@@ -1,4 +1,4 @@
-"""A script's unit of work: run on one moment of one logical partition, written as one batch, or again when overtaken."""
+"""A script's unit of work: run on one moment of one logical partition, and written as one batch or not at all."""
 
 from __future__ import annotations
 
