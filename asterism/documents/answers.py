@@ -49,6 +49,6 @@ class ItemsPage:
     position: bytes | None
     stopped: Stopped
     charge: float
-    # The first partition read, for the response's headers: clients learn of a split by an id they do not know.
+    # The newest partition read, for the response's headers: clients learn of a split by an id they do not know.
     range_id: int
     lsn: int

@@ -72,7 +72,7 @@ async def read_items_page(
     slice_items = min(items_max + 1, SLICE_ENTRIES)
     ended: tuple[bytes | None, Stopped] = (None, Stopped.END_OF_DATA)
     async for piece in scan_items(owner, container, scope, position=position, slice_items=slice_items):
-        page.partition = piece.partition
+        page.enter(piece.partition)
         is_first = page.charge == 0.0
         stopped_at = page.take(piece)
         try:
@@ -89,8 +89,8 @@ async def read_items_page(
             break
     if page.charge == 0.0:
         page.pay(container, scope.start)
-    first, lsn, _ = await owner.read(container.keyspace, start, ())
-    return ItemsPage(page.bodies, *ended, round(page.charge, 2), first.id, lsn)
+    told, lsn, _ = await owner.read(container.keyspace, page.newest.range.start, ())
+    return ItemsPage(page.bodies, *ended, round(page.charge, 2), told.id, lsn)
 
 
 @dataclass(slots=True)
@@ -99,9 +99,19 @@ class _Page:
 
     items_max: int
     partition: PartitionRange
+    entered: list[PartitionRange] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
     bytes_taken: int = 0
     charge: float = 0.0
+
+    @property
+    def newest(self) -> PartitionRange:
+        """Of the partitions read, the one that was made last."""
+        return max(self.entered, key=lambda one: one.id, default=self.partition)
+
+    def enter(self, partition: PartitionRange) -> None:
+        self.partition = partition
+        self.entered.append(partition)
 
     def take(self, piece: Slice) -> tuple[bytes, Stopped] | None:
         """Adds a slice; says where and why the page ended, if it did."""

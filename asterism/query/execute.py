@@ -65,7 +65,7 @@ class QueryPage:
     results: list[bytes]
     continuation: Continuation | None
     charge: float
-    # The first partition read, for the response's headers: clients learn of a split by an id they do not know.
+    # The newest partition read, for the response's headers: clients learn of a split by an id they do not know.
     range_id: int
     lsn: int
     items_loaded: int
@@ -130,12 +130,13 @@ async def run_page(
         rest = await run.page(continuation)
     if not work.charge:
         work.pay(start)
-    first, lsn, _ = await owner.read(container.keyspace, max(start, partition.range.start), ())
+    newest = container.keyspace.record.map.get(max(work.ranges_read, default=partition.id)) or partition
+    told, lsn, _ = await owner.read(container.keyspace, newest.range.start, ())
     return QueryPage(
         results=work.results,
         continuation=rest,
         charge=round(work.charge, 2),
-        range_id=first.id,
+        range_id=told.id,
         lsn=lsn,
         items_loaded=work.items_loaded,
         bytes_loaded=work.bytes_loaded,

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from asterism.access.keys import AccountKeys
 from asterism.apis.http import HeaderList, Headers, Request
 from asterism.apis.nosql import headers
+from asterism.apis.nosql.script_turns import ScriptTurns
 from asterism.apis.nosql.session import ConsistencyRules
 from asterism.clock import Clock
 from asterism.documents.container import Container
@@ -45,6 +46,7 @@ class Context:
     # Permissions sign their tokens with them.
     keys: AccountKeys
     scripts: ScriptRuntime
+    script_turns: ScriptTurns = field(default_factory=ScriptTurns)
     _facts: dict[bytes, ContainerFacts] = field(default_factory=dict)
 
     def now(self) -> int:

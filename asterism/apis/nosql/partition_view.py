@@ -29,7 +29,7 @@ class PartitionView:
         self._snapshot = snapshot
         self._start, self._end = ITEMS + scope.start, ITEMS + scope.end
 
-    async def items(self, start: bytes | None = None) -> AsyncIterator[tuple[bytes, bytes]]:
+    async def scan(self, start: bytes | None = None) -> AsyncIterator[tuple[bytes, bytes]]:
         """(key, body) of every item from the key `start` on, in key order. Others have their turn between slices."""
         is_visible = self._container.planner.is_visible
         at: bytes | None = self._start if start is None else max(start, self._start)
@@ -49,7 +49,7 @@ class PartitionView:
             at = behind
             await asyncio.sleep(0)
 
-    async def item(self, item_id: str) -> AsyncIterator[tuple[bytes, bytes]]:
+    async def find(self, item_id: str) -> AsyncIterator[tuple[bytes, bytes]]:
         """The same of the one item of this id, if it is there."""
         key = place_at(self._work.point, item_id).key
         staged = self._work.staged.get(key)

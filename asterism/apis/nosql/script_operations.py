@@ -127,7 +127,7 @@ class UnitOperations:
         if reference.item_id is not None:
             return reference.item_id
         wanted = f'"_rid":"{reference.resource_id}"'.encode()
-        async for _, body in self._view.items():
+        async for _, body in self._view.scan():
             if wanted in body:
                 item = cast("dict[str, Any]", loads(body))
                 if item.get("_rid") == reference.resource_id:
@@ -141,7 +141,7 @@ class UnitOperations:
             start = _position(options, _BY_KEY)
         except MalformedRequest as error:
             return _refused(error)
-        return await self._page(self._view.items(start), options, lambda body: [body])
+        return await self._page(self._view.scan(start), options, lambda body: [body])
 
     async def query(self, query: ScriptQuery, options: FeedOptions) -> FeedOutcome | OperationRefused:
         try:
@@ -163,8 +163,8 @@ class UnitOperations:
         ids = [value for path, value in query.equalities() if path == ("id",)]
         if ids and isinstance(ids[0], str):
             # An item of its own is never a page that is gone on with.
-            return self._view.item(ids[0])
-        return self._view.items(start)
+            return self._view.find(ids[0])
+        return self._view.scan(start)
 
     async def _page(
         self,

@@ -1,4 +1,4 @@
-"""A script's unit of work: run on one moment of one logical partition, and written as one batch or not at all."""
+"""A script's unit of work: run on one moment of one logical partition and written as one batch; again if overtaken."""
 
 from __future__ import annotations
 
@@ -43,18 +43,29 @@ async def run_unit(
     act: Callable[[Transaction, UnitOperations], Awaitable[_Result | ScriptFailed]],
 ) -> tuple[_Result | ScriptFailed, Settled]:
     """`act`, and what it did written in one batch: nothing of it after a failure, which is paid for all the same."""
-    for _ in range(ATTEMPTS_MAX):
-        async with container.snapshot_transaction(key) as (work, snapshot):
-            beginning = work.mark()
-            result = await act(work, UnitOperations(context, container, work, snapshot))
-            if isinstance(result, ScriptFailed):
-                work.return_to(beginning)
-            try:
-                partition, lsn = await container.commit(work)
-            except ExpectationFailed:
-                continue
-            return result, Settled(partition.id, lsn, round(work.cost, 2))
+    place = container.record.rid + container.planner.point(key)
+    for attempt in range(ATTEMPTS_MAX):
+        try:
+            async with context.script_turns.turn(place, overtaken=attempt > 0):
+                return await _attempt(context, container, key, act)
+        except ExpectationFailed:
+            continue
     raise TooMuchContention
+
+
+async def _attempt(
+    context: Context,
+    container: Container,
+    key: PartitionKey,
+    act: Callable[[Transaction, UnitOperations], Awaitable[_Result | ScriptFailed]],
+) -> tuple[_Result | ScriptFailed, Settled]:
+    async with container.snapshot_transaction(key) as (work, snapshot):
+        beginning = work.mark()
+        result = await act(work, UnitOperations(context, container, work, snapshot))
+        if isinstance(result, ScriptFailed):
+            work.return_to(beginning)
+        partition, lsn = await container.commit(work)
+        return result, Settled(partition.id, lsn, round(work.cost, 2))
 
 
 def failure_of(failed: ScriptFailed, *, is_logging: bool) -> Refusal:

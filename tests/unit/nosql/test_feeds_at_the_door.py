@@ -62,8 +62,8 @@ async def test_who_asks_for_a_range_hears_of_that_range_and_of_the_session_of_it
     answer = await door.query("SELECT * FROM c", headers={"x-ms-documentdb-partitionkeyrangeid": "0"})
     free = await door.query("SELECT * FROM c", headers=CROSSING)
     assert answer.headers["x-ms-documentdb-partitionkeyrangeid"] == "0"
-    assert answer.headers["x-ms-session-token"].startswith("1:-1#")
-    assert free.headers["x-ms-documentdb-partitionkeyrangeid"] == "1"
+    assert answer.headers["x-ms-session-token"].startswith("2:-1#")
+    assert free.headers["x-ms-documentdb-partitionkeyrangeid"] == "2"
 
 
 async def test_an_interval_of_the_line_narrows_a_query(door: DoorAtHand) -> None:
