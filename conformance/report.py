@@ -36,6 +36,7 @@ def write_report(run: Run, outcomes: list[Outcome]) -> str:
         "",
         '"Explained" tests fail for a reason that is known and written in conformance/expected.toml.',
         "A test with several markers counts in each of them; one that failed beside others was run once more alone.",
+        "The tests sleep 30 seconds between two looks at a split; here that is half a second (conformance/plugin.py).",
         "",
         "## By marker",
         "",

@@ -103,12 +103,13 @@ def page_headers(
     # client drops its map, and in the middle of a query over a feed range it then begins anew and yields items twice.
     # The session token names the partition that was read, because the LSNs of two children differ.
     asked = told.get(headers.PARTITION_RANGE_ID)
+    named = str(range_id) if asked is None else _range_number(asked)
     answer_headers = [
         *context.facts(container).headers,
         (headers.CHARGE, str(charge)),
         (headers.SESSION_TOKEN, session_token(range_id, lsn)),
         (headers.LSN, str(lsn)),
-        (headers.PARTITION_RANGE_ID, str(range_id) if asked is None else _range_number(asked)),
+        (headers.PARTITION_RANGE_ID, named),
         (headers.ITEM_COUNT, str(count)),
     ]
     if position is not None:

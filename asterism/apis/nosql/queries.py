@@ -10,10 +10,11 @@ from asterism.apis.http import Headers, Request, Response
 from asterism.apis.nosql import headers
 from asterism.apis.nosql.context import Context
 from asterism.apis.nosql.feeds import check_sessions, is_scoped, page_headers, scope_of
-from asterism.apis.nosql.headers import is_true, metadata_headers
+from asterism.apis.nosql.headers import is_true
 from asterism.apis.nosql.paging import feed_body, page_items_max, position_of
 from asterism.apis.nosql.query_metrics import metrics_headers
 from asterism.apis.nosql.script_functions import udfs_of
+from asterism.apis.nosql.session import session_token
 from asterism.documents.container import Container
 from asterism.errors import CrossPartitionNotEnabled, NeedsQueryPlan
 from asterism.partitioning.partition_key import is_full
@@ -127,8 +128,20 @@ def plan_of(container: Container, query: AskedQuery, told: Headers) -> dict[str,
 
 
 async def plan_query(context: Context, request: Request, parts: list[str]) -> Response:
-    """The plan of a query, for clients that merge partitions themselves."""
+    """The plan of a query, for clients that merge partitions themselves.
+
+    The answer names the container's newest partition: a client whose map is older learns of a split here, before it
+    asks the partitions, and need not be told in the middle of its query.
+    """
     container = context.items_container(request.headers, parts)
     query = asked(context, request.body, udfs_of(context, container))
     plan = plan_of(container, query, request.headers)
-    return Response(200, metadata_headers(charge=QUERY_PLAN), dumps(plan))
+    newest = max(container.keyspace.record.map.ranges, key=lambda one: one.id)
+    partition, lsn, _ = await context.store.tools.owner.read(container.keyspace, newest.range.start, ())
+    answer_headers = [
+        *context.facts(container).headers,
+        (headers.CHARGE, str(QUERY_PLAN)),
+        (headers.SESSION_TOKEN, session_token(partition.id, lsn)),
+        (headers.PARTITION_RANGE_ID, str(partition.id)),
+    ]
+    return Response(200, answer_headers, dumps(plan))

@@ -55,15 +55,20 @@ async def test_a_continuation_survives_a_split_and_old_range_ids_stay_intervals(
     assert sorted(flat(halves[0]) + flat(halves[1])) == sorted(ids)
 
 
-async def test_who_asks_for_a_range_hears_of_that_range_and_of_the_session_of_its_child(door: DoorAtHand) -> None:
+async def test_who_asks_for_a_split_range_hears_of_it_and_of_the_session_of_its_child(door: DoorAtHand) -> None:
     for number in range(20):
         await door.create(f"i{number}", pk=f"p{number}")
     await door.split()
-    answer = await door.query("SELECT * FROM c", headers={"x-ms-documentdb-partitionkeyrangeid": "0"})
+    asked = {"x-ms-documentdb-partitionkeyrangeid": "0"}
+    page = await door.query("SELECT * FROM c", headers={**asked, "x-ms-max-item-count": "15"})
+    rest = await door.query(
+        "SELECT * FROM c", headers={**asked, "x-ms-continuation": page.headers["x-ms-continuation"]}
+    )
+    whole = await door.query("SELECT * FROM c", headers=asked)
     free = await door.query("SELECT * FROM c", headers=CROSSING)
-    assert answer.headers["x-ms-documentdb-partitionkeyrangeid"] == "0"
-    assert answer.headers["x-ms-session-token"].startswith("2:-1#")
-    assert free.headers["x-ms-documentdb-partitionkeyrangeid"] == "2"
+    told = [one.headers["x-ms-documentdb-partitionkeyrangeid"] for one in (page, rest, whole, free)]
+    assert told == ["0", "0", "0", "2"]
+    assert whole.headers["x-ms-session-token"].startswith("2:-1#")
 
 
 async def test_an_interval_of_the_line_narrows_a_query(door: DoorAtHand) -> None:
