@@ -16,7 +16,17 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from benchmarks import case_containers, case_create, case_idle, case_point_read, case_query, case_split, case_start
+from benchmarks import (
+    case_batch,
+    case_containers,
+    case_create,
+    case_feed,
+    case_idle,
+    case_point_read,
+    case_query,
+    case_split,
+    case_start,
+)
 from benchmarks.measurement import Measurement, not_measured
 from benchmarks.processes import PROJECT, NotMeasured, load_core, server_core
 from benchmarks.wire import UnexpectedAnswer
@@ -29,6 +39,8 @@ CASES: dict[str, Callable[[], Awaitable[list[Measurement]]]] = {
     "containers": case_containers.measure,
     "split": case_split.measure,
     "query": case_query.measure,
+    "batch": case_batch.measure,
+    "feed": case_feed.measure,
 }
 RESULTS = PROJECT / "build" / "bench.json"
 # For output that goes to a file.

@@ -44,21 +44,27 @@ async def create_database(caller: Caller) -> None:
     await caller.expect(signed_request("POST", "/dbs", resource_type="dbs", link="", body={"id": DATABASE}), 201, 409)
 
 
-def create_container_request(container: str, *, ru_per_second: int = ONE_PARTITION_RU_PER_SECOND) -> bytes:
+def create_container_request(
+    container: str, *, ru_per_second: int = ONE_PARTITION_RU_PER_SECOND, settings: dict[str, Any] | None = None
+) -> bytes:
     return signed_request(
         "POST",
         f"/{DATABASE_LINK}/colls",
         resource_type="colls",
         link=DATABASE_LINK,
-        body={"id": container, "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}},
+        body={"id": container, "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}} | (settings or {}),
         headers={"x-ms-offer-throughput": str(ru_per_second)},
     )
 
 
 async def create_container(
-    caller: Caller, container: str, *, ru_per_second: int = ONE_PARTITION_RU_PER_SECOND
+    caller: Caller,
+    container: str,
+    *,
+    ru_per_second: int = ONE_PARTITION_RU_PER_SECOND,
+    settings: dict[str, Any] | None = None,
 ) -> Answer:
-    return await caller.expect(create_container_request(container, ru_per_second=ru_per_second), 201)
+    return await caller.expect(create_container_request(container, ru_per_second=ru_per_second, settings=settings), 201)
 
 
 @dataclass
