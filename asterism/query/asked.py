@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from asterism.errors import MalformedRequest
 from asterism.query.compile import CompiledQuery, compile_query
+from asterism.query.distance import DistanceFunctionOf, no_distance_function
 from asterism.query.environment import Udfs
 from asterism.query.functions.context import EvaluationContext
 from asterism.query.parser import parse_query
@@ -25,14 +26,23 @@ class AskedQuery:
     compiled: CompiledQuery
 
 
-def asked_query(told: object, evaluation: EvaluationContext, *, udfs: Udfs | None = None) -> AskedQuery:
+def asked_query(
+    told: object,
+    evaluation: EvaluationContext,
+    *,
+    udfs: Udfs | None = None,
+    distance_function_of: DistanceFunctionOf = no_distance_function,
+) -> AskedQuery:
     """The query of a request's body, which is JSON already. Raises MalformedRequest and MalformedQuery."""
     text = told.get("query") if isinstance(told, Mapping) else None
     if not isinstance(text, str):
         raise MalformedRequest(reason="A query needs a JSON object with 'query', a text, and maybe 'parameters'.")
     parameters = parameters_of(cast("Mapping[str, Any]", told).get("parameters"))
     query = parse_query(text)
-    return AskedQuery(text, query, parameters, compile_query(query, parameters, udfs=udfs, context=evaluation))
+    compiled = compile_query(
+        query, parameters, udfs=udfs, context=evaluation, distance_function_of=distance_function_of
+    )
+    return AskedQuery(text, query, parameters, compiled)
 
 
 def parameters_of(told: object) -> dict[str, object]:

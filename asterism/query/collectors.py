@@ -14,6 +14,7 @@ from asterism.query.aggregates import Aggregate
 from asterism.query.limits import MemoryMeter
 from asterism.query.ordered_rows import UNDEFINED_KEY, OrderedRow, compare_keys, keys_of, ordered_rows_of, sort_in_place
 from asterism.query.pipeline import Kind, Pipeline
+from asterism.query.ranking import RankedRow, Statistics
 from asterism.query.scope import Row
 from asterism.values.ordering import SortKey, sort_key
 from asterism.values.undefined import UNDEFINED
@@ -143,6 +144,42 @@ class OrderedCollector(Collector):
         return (row.result for row in self._rows)
 
 
+class RankedCollector(Collector):
+    """Rows with what their scores are made of. All rows count in the scores, those that the filter leaves out too."""
+
+    def __init__(self, pipeline: Pipeline, *, include_undefined: bool | None = None) -> None:
+        super().__init__(pipeline, include_undefined=include_undefined)
+        assert pipeline.ranking is not None
+        self._ranking = pipeline.ranking
+        self._statistics = pipeline.ranking.new_statistics()
+        self._rows: list[RankedRow] = []
+
+    def take(self, around: Row) -> None:
+        pipeline, ranking, make_rows = self._pipeline, self._ranking, self._pipeline.sources.make_rows
+        for row in (around,) if make_rows is None else make_rows(around):
+            measures = ranking.measure(row)
+            self._statistics.add(measures)
+            has_place = any(measure is not None for measure in measures)
+            if has_place and pipeline.matches(row) and (result := pipeline.project(row)) is not UNDEFINED:
+                self._keep(RankedRow(measures, result))
+
+    def _keep(self, row: RankedRow) -> None:
+        self._memory.hold(row)
+        self._rows.append(row)
+
+    def partial_state(self) -> tuple[Statistics, list[RankedRow]]:
+        return self._statistics, list(self._rows)
+
+    def merge_state(self, state: tuple[Statistics, list[RankedRow]]) -> None:
+        statistics, rows = state
+        self._statistics.merge(statistics)
+        for row in rows:
+            self._keep(row)
+
+    def _all_results(self) -> Iterable[object]:
+        return (row.result for row in self._ranking.ranked(self._rows, self._statistics))
+
+
 class _Group(NamedTuple):
     keys: tuple[object, ...]
     aggregates: list[Aggregate]
@@ -213,10 +250,13 @@ def distinct(results: Iterable[object]) -> Iterator[object]:
             yield result
 
 
-_COLLECTORS: dict[Kind, type[ResultCollector] | type[OrderedCollector] | type[GroupCollector]] = {
+_COLLECTORS: dict[
+    Kind, type[ResultCollector] | type[OrderedCollector] | type[RankedCollector] | type[GroupCollector]
+] = {
     Kind.STREAMING: ResultCollector,
     Kind.DISTINCT: ResultCollector,
     Kind.ORDERED: OrderedCollector,
+    Kind.RANKED: RankedCollector,
     Kind.AGGREGATE: GroupCollector,
     Kind.GROUPED: GroupCollector,
 }

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 
 from asterism.query import tree
 from asterism.query.collectors import Collector, distinct, new_collector
+from asterism.query.distance import DistanceFunctionOf, no_distance_function
 from asterism.query.environment import Environment, Results, Udfs
 from asterism.query.functions.context import EvaluationContext
 from asterism.query.index_aggregates import ANSWERED, Column
 from asterism.query.index_conditions import Condition, index_conditions
 from asterism.query.limits import RowMeter
 from asterism.query.ordered_rows import OrderedRow, compare_keys, ordered_rows_of
-from asterism.query.partition_filter import PartitionFilter, PartitionKeyTuple, PropertyPath, property_path
+from asterism.query.partition_filter import PartitionFilter, PartitionKeyTuple
 from asterism.query.path_access import Evaluator
 from asterism.query.pipeline import Kind, OrderKey, Pipeline, compile_pipeline
-from asterism.query.scope import Row, Scope
+from asterism.query.scope import PropertyPath, Row, Scope, property_path
 from asterism.values.ordering import SortKey
 from asterism.values.undefined import UNDEFINED
 
@@ -118,14 +119,15 @@ def compile_query(
     *,
     udfs: Udfs | None = None,
     context: EvaluationContext | None = None,
+    distance_function_of: DistanceFunctionOf = no_distance_function,
 ) -> CompiledQuery:
     """`parameters` by name, with the at-sign; without a `context`, functions of the time and of chance are refused.
 
-    Raises MalformedQuery for names without meaning, wrong numbers of arguments, aggregates where there can be none, and
-    what this version does not run.
+    Raises MalformedQuery for names without meaning, wrong numbers of arguments and aggregates where there can be none;
+    MalformedRequest for a search that says its order.
     """
     meter = RowMeter()
-    environment = Environment({} if udfs is None else udfs, context, meter, _compile_subquery)
+    environment = Environment({} if udfs is None else udfs, context, meter, _compile_subquery, distance_function_of)
     pipeline = compile_pipeline(query, Scope({}, parameters, sees_container=True), environment)
     sources, window = pipeline.sources, pipeline.window
     is_plain = sources.make_rows is None and pipeline.kind is Kind.STREAMING

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from asterism.query import tree
+from asterism.query.distance import DistanceFunctionOf
 from asterism.query.functions.context import EvaluationContext
 from asterism.query.limits import RowMeter
 from asterism.query.scope import Row, Scope
@@ -23,6 +24,7 @@ class Environment:
     context: EvaluationContext | None
     meter: RowMeter
     compile_subquery: Callable[[tree.Query, Scope, Environment], Results]
+    distance_function_of: DistanceFunctionOf
 
     def results_of(self, query: tree.Query, scope: Scope) -> Results:
         """A subquery within `scope`, ready to run."""

@@ -165,7 +165,8 @@ class _Run:
             return self._answer_without_items(continuation)
         hidden = self.computed.names
         access = None
-        if query.has_filter:
+        # Of a search, items that do not match count as well: they say how rare its words are.
+        if query.has_filter and query.kind is not Kind.RANKED:
             is_pinned = pinned_keys(self.container, query) is not None
             pinned = frozenset(self.container.record.definition.segments if is_pinned else ())
             access = access_for(query.index_conditions(), rules, hidden, pinned)

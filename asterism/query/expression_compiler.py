@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, cast
+from typing import Final, NoReturn, cast
 
 from asterism.errors import MalformedQuery
 from asterism.query import tree
 from asterism.query.aggregates import AGGREGATES
+from asterism.query.distance import DISTANCE_CALLS, distance_name, no_distance_function
 from asterism.query.environment import Environment
-from asterism.query.functions import FUNCTIONS
+from asterism.query.functions import FUNCTIONS, Function
 from asterism.query.functions.context import EvaluationContext
+from asterism.query.functions.distances import nearness_to
 from asterism.query.like import like_matcher
 from asterism.query.path_access import Evaluator, equality_test, membership_test, order_test, path_reader
 from asterism.query.scope import Scope
@@ -19,12 +21,15 @@ from asterism.query.semantics import BINARY_OPERATIONS, UNARY_OPERATIONS, betwee
 from asterism.query.subqueries import compile_subquery_expression
 from asterism.query.token_stream import SYNTAX_ERROR
 from asterism.query.tree import Expression
-from asterism.query.unsupported import UNKNOWN_FUNCTION, refuse_call
 from asterism.values.ordering import values_equal
 from asterism.values.undefined import UNDEFINED
 
+UNKNOWN_FUNCTION: Final = "SC2005"
 WRONG_ARGUMENT_COUNT: Final = "SC2050"
 MISPLACED_AGGREGATE: Final = "SC2101"
+_DISTANCE_ARGUMENTS: Final = Function(2, 4, lambda *_arguments: UNDEFINED)
+# Functions that are no values: how all rows are put in order.
+_RANK_CALLS: Final = ("FULLTEXTSCORE", "RRF")
 # Each order with the one that says the same of the operands exchanged.
 _MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NO_ITEM: Final[dict[str, object]] = {}
@@ -177,14 +182,29 @@ class ExpressionCompiler:
         if node.name in AGGREGATES:
             reason = f"The aggregate function {node.name} is not allowed here."
             raise MalformedQuery(MISPLACED_AGGREGATE, reason, node.name_span.start, node.name_span.end)
+        if node.name in DISTANCE_CALLS:
+            return self._distance(node)
         function = FUNCTIONS.get(node.name)
         if function is None:
-            refuse_call(node)
-        if not function.arguments_min <= len(node.arguments) <= function.arguments_max:
-            reason = function.arguments_sentence(node.name)
-            raise MalformedQuery(WRONG_ARGUMENT_COUNT, reason, node.span.start, node.span.end)
+            _refuse_name(node)
+        _check_argument_count(node, function)
         run = partial(function.run, self._context(node)) if function.needs_context else function.run
         return _calling(run, self._arguments(node))
+
+    def _distance(self, node: tree.Call) -> Evaluator:
+        _check_argument_count(node, _DISTANCE_ARGUMENTS)
+        of_container = self._environment.distance_function_of if self._environment else no_distance_function
+        name = distance_name(node, self._scope, of_container)
+        one, other = node.arguments[:2]
+        # Either may be the one that is the same for all items.
+        if is_constant(one):
+            one, other = other, one
+        value = self.compile(one)
+        if is_constant(other):
+            nearness = nearness_to(name, self.constant(other))
+            return lambda item: nearness(value(item))
+        target = self.compile(other)
+        return lambda item: nearness_to(name, target(item))(value(item))
 
     def _context(self, node: tree.Call) -> EvaluationContext:
         context = self._environment.context if self._environment else None
@@ -241,6 +261,19 @@ def is_constant(node: tree.Node) -> bool:
     if isinstance(node, (tree.Unary, tree.ArrayLiteral, tree.ObjectLiteral)):
         return all(is_constant(child) for child in tree.children(node))
     return False
+
+
+def _refuse_name(call: tree.Call) -> NoReturn:
+    reason = f"'{call.name}' is not a recognized built-in function name."
+    if call.name in _RANK_CALLS:
+        reason = f"The function {call.name} is only allowed in the ORDER BY RANK clause."
+    raise MalformedQuery(UNKNOWN_FUNCTION, reason, call.name_span.start, call.name_span.end)
+
+
+def _check_argument_count(call: tree.Call, function: Function) -> None:
+    if not function.arguments_min <= len(call.arguments) <= function.arguments_max:
+        reason = function.arguments_sentence(call.name)
+        raise MalformedQuery(WRONG_ARGUMENT_COUNT, reason, call.span.start, call.span.end)
 
 
 def _calling(run: Callable[..., object], arguments: list[Evaluator]) -> Evaluator:

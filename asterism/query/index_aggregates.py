@@ -7,7 +7,7 @@ from typing import Final
 
 from asterism.documents.index_reader import IndexEntry, IndexSpan, PartitionReader
 from asterism.documents.indexes import ARRAY_VALUE, VALUE_BYTES_MAX, path_token
-from asterism.query.partition_filter import PropertyPath
+from asterism.query.scope import PropertyPath
 from asterism.query.work import Work
 from asterism.values.json_text import loads
 from asterism.values.key_bytes import encode, is_truncated

@@ -12,8 +12,7 @@ from typing import Final, Literal, TypeAlias, cast
 from asterism.documents.cells import Box, Cap, boxes_of, region_of
 from asterism.query import tree
 from asterism.query.expression_compiler import ExpressionCompiler, is_constant
-from asterism.query.partition_filter import PropertyPath, property_path
-from asterism.query.scope import Scope
+from asterism.query.scope import PropertyPath, Scope, property_path
 from asterism.query.semantics import is_number, is_primitive
 from asterism.query.tree import Expression
 from asterism.values.ordering import as_double

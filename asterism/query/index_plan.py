@@ -31,7 +31,7 @@ from asterism.query.index_conditions import (
     Prefix,
     Touches,
 )
-from asterism.query.partition_filter import PropertyPath
+from asterism.query.scope import PropertyPath
 from asterism.values.key_bytes import TAG_STRING, encode, is_truncated
 
 _ANY_VALUE_END: Final = b"\xff"

@@ -10,13 +10,12 @@ from typing import Final
 
 from asterism.query import tree
 from asterism.query.expression_compiler import ExpressionCompiler, is_constant
-from asterism.query.scope import Scope
+from asterism.query.scope import PropertyPath, Scope, property_path
 from asterism.query.semantics import is_primitive
 from asterism.query.tree import Expression
 from asterism.values.ordering import sort_key, values_equal
 from asterism.values.undefined import UNDEFINED
 
-PropertyPath = tuple[str, ...]
 PartitionKeyTuple = tuple[object, ...]
 
 # One way in which an item can match: the values it then has at partition key paths. A filter allows a list of ways;
@@ -142,14 +141,6 @@ class PartitionFilter:
 
     def _property_path(self, path: tree.Path) -> PropertyPath | None:
         return property_path(self._scope, path)
-
-
-def property_path(scope: Scope, path: tree.Path) -> PropertyPath | None:
-    """The path from the item when it has only property names; None for one through arrays, for the item itself, and
-    for what FROM made."""
-    steps = scope.steps_below_item(path)
-    names = tuple(step for step in steps or () if isinstance(step, str))
-    return names if names and len(names) == len(steps or ()) else None
 
 
 def _merge(one: _Way, other: _Way) -> _Way | None:

@@ -8,14 +8,15 @@ from enum import Enum
 
 from asterism.errors import MalformedQuery
 from asterism.query import tree
+from asterism.query.distance import is_descending, vector_order
 from asterism.query.environment import Environment
 from asterism.query.expression_compiler import ExpressionCompiler, object_maker
 from asterism.query.grouping import GroupCompiler, Grouping, has_aggregates
 from asterism.query.limits import RowMeter
 from asterism.query.path_access import Evaluator, path_reader
+from asterism.query.ranking import Ranking, compile_ranking
 from asterism.query.scope import Row, Scope
 from asterism.query.sources import Sources, compile_from
-from asterism.query.unsupported import refuse_clauses_not_run
 from asterism.query.window import Window, window_of
 from asterism.values.undefined import UNDEFINED
 
@@ -28,6 +29,7 @@ class Kind(Enum):
     STREAMING = "streaming"
     DISTINCT = "distinct"
     ORDERED = "ordered"
+    RANKED = "ranked"
     AGGREGATE = "aggregate"
     GROUPED = "grouped"
 
@@ -50,6 +52,8 @@ class Pipeline:
     # in it.)
     order: tuple[OrderKey, ...]
     group_order: tuple[OrderKey, ...]
+    # The order of a search, which is known only when all rows are.
+    ranking: Ranking | None
     grouping: Grouping | None
     is_distinct: bool
     window: Window
@@ -76,7 +80,6 @@ class Pipeline:
 
 def compile_pipeline(query: tree.Query, scope: Scope, environment: Environment) -> Pipeline:
     """`scope` is that of the rows given to the pipeline; see `compile_from`."""
-    refuse_clauses_not_run(query)
     sources = compile_from(query.from_clause, scope, environment)
     _check_star(query, sources)
     rows = ExpressionCompiler(sources.scope, environment)
@@ -89,9 +92,9 @@ def compile_pipeline(query: tree.Query, scope: Scope, environment: Environment) 
         project, group_order, grouping = _over_groups(query, rows, sources.scope, environment)
     else:
         project = _projection(query.select.selection, sources, rows)
-    if query.order_by is not None and query.group_by is None:
-        items = query.order_by.items
-        order = tuple(OrderKey(rows.compile(item.expression), item.descending) for item in items)
+    ranking = compile_ranking(query, sources.scope, rows, environment)
+    if query.order_by is not None and query.group_by is None and ranking is None:
+        order = _order(query.order_by, sources.scope, rows, environment)
     return Pipeline(
         kind=_kind(query, is_grouped=is_grouped),
         sources=sources,
@@ -99,6 +102,7 @@ def compile_pipeline(query: tree.Query, scope: Scope, environment: Environment) 
         project=project,
         order=order,
         group_order=group_order,
+        ranking=ranking,
         grouping=grouping,
         is_distinct=query.select.distinct,
         window=window_of(query, sources.scope),
@@ -112,8 +116,18 @@ def _kind(query: tree.Query, *, is_grouped: bool) -> Kind:
     if is_grouped:
         return Kind.AGGREGATE
     if query.order_by is not None:
-        return Kind.ORDERED
+        return Kind.RANKED if query.order_by.by_rank else Kind.ORDERED
     return Kind.DISTINCT if query.select.distinct else Kind.STREAMING
+
+
+def _order(
+    order_by: tree.OrderBy, scope: Scope, rows: ExpressionCompiler, environment: Environment
+) -> tuple[OrderKey, ...]:
+    keys = tuple(OrderKey(rows.compile(item.expression), item.descending) for item in order_by.items)
+    distance = vector_order(order_by)
+    if distance is None:
+        return keys
+    return (replace(keys[0], descending=is_descending(distance, scope, environment.distance_function_of)),)
 
 
 def _check_star(query: tree.Query, sources: Sources) -> None:

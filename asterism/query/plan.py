@@ -11,13 +11,13 @@ from typing import Final
 
 from asterism.errors import MalformedQuery, MalformedRequest
 from asterism.query import tree
+from asterism.query.distance import DistanceFunctionOf, is_descending, no_distance_function, vector_order
 from asterism.query.grouping import (
     COMPOSED_AGGREGATES_REASON,
     has_aggregates,
     has_composed_aggregates,
     selected_expressions,
 )
-from asterism.query.partition_filter import PropertyPath
 from asterism.query.plan_distinct import counted_distinct, distinct_type
 from asterism.query.plan_filter import pinned_keys, scope_of_items
 from asterism.query.plan_info import QueryInfo
@@ -25,10 +25,9 @@ from asterism.query.plan_ranges import ANYWHERE, PlannedRange, RangeOfKey, plann
 from asterism.query.plan_rewrite import aggregate_operator, aggregated, grouped, ordered, select_names
 from asterism.query.plan_search import SearchInfo, search_info
 from asterism.query.plan_text import query_text, with_spelling
-from asterism.query.plan_vectors import DistanceFunctionOf, is_descending, vector_order
 from asterism.query.plan_window import NO_WINDOW, ClientWindow, client_window, with_partition_window, without_window
 from asterism.query.printer import to_text
-from asterism.query.scope import Scope
+from asterism.query.scope import PropertyPath, Scope
 from asterism.query.window import window_of
 
 PLAN_VERSION: Final = 2
@@ -76,7 +75,7 @@ def make_plan(
     parameters: Mapping[str, object],
     partition_key_paths: tuple[PropertyPath, ...],
     range_of_key: RangeOfKey,
-    distance_function_of: DistanceFunctionOf = lambda _path: None,
+    distance_function_of: DistanceFunctionOf = no_distance_function,
 ) -> QueryPlan:
     """`text` is that of the query; `parameters` have their at-sign.
 

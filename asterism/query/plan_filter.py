@@ -15,8 +15,8 @@ from asterism.query import tree
 from asterism.query.aggregates import AGGREGATES
 from asterism.query.expression_compiler import ExpressionCompiler, is_constant
 from asterism.query.functions import FUNCTIONS
-from asterism.query.partition_filter import PartitionFilter, PartitionKeyTuple, PropertyPath
-from asterism.query.scope import Scope, inferred_alias
+from asterism.query.partition_filter import PartitionFilter, PartitionKeyTuple
+from asterism.query.scope import PropertyPath, Scope, inferred_alias
 from asterism.query.semantics import is_number, is_primitive
 from asterism.query.tree import Expression, Span
 from asterism.values.undefined import UNDEFINED

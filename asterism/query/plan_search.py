@@ -6,26 +6,23 @@ their sums into the queries of the scores.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from asterism.errors import MalformedRequest
 from asterism.query import tree
-from asterism.query.grouping import has_aggregates
+from asterism.query.distance import DistanceFunctionOf, is_descending
 from asterism.query.limits import COUNT_MAX
 from asterism.query.plan_info import QueryInfo
 from asterism.query.plan_rewrite import NOWHERE, call, ordered_rows, with_payload
 from asterism.query.plan_text import query_text, with_spelling
-from asterism.query.plan_vectors import DistanceFunctionOf, is_descending
 from asterism.query.plan_window import ClientWindow, client_window, with_partition_window, without_window
 from asterism.query.printer import to_text
+from asterism.query.rank_clause import TEXT_SCORE, scores_and_weights, terms_of
 from asterism.query.scope import Scope
-from asterism.query.semantics import is_number
 from asterism.query.tree import Expression
 from asterism.query.window import Window
 
-_TEXT_SCORE, _VECTOR_SCORE, _FUSION = "FULLTEXTSCORE", "VECTORDISTANCE", "RRF"
 _STATISTIC: Final = "{{documentdb-formattablehybridsearchquery-{}}}"
 
 # So many rows of each score, or twice as many as are wanted in the end: one low in a score may be high in all.
@@ -34,11 +31,6 @@ _ROWS_PER_RESULT: Final = 2
 # What stands for a score that an item does not have: the worst.
 _NO_TEXT_SCORE: Final = -1
 _NO_VECTOR_SCORE: Final = -1.79769e308
-
-_SORT_ORDER_REASON = "Specifying a sort order (ASC or DESC) in the ORDER BY RANK clause is not allowed."
-_NO_SCORE_REASON = "ORDER BY RANK takes FullTextScore, or RRF over FullTextScore and VectorDistance."
-_GROUPS_REASON = "ORDER BY RANK is not supported with GROUP BY or aggregates."
-_WEIGHTS_REASON = "RRF takes as many weights as it has scores, each a number."
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +80,11 @@ def search_info(
     distance_function_of: DistanceFunctionOf,
 ) -> SearchInfo:
     """Raises MalformedRequest for an order that is no rank."""
-    if len(order_by.items) != 1 or order_by.items[0].is_explicit:
-        raise MalformedRequest(reason=_SORT_ORDER_REASON)
-    if query.group_by is not None or has_aggregates(query):
-        raise MalformedRequest(reason=_GROUPS_REASON)
-    calls, weights = _calls_and_weights(order_by.items[0].expression, scope.parameters)
-    texts = [one for one in calls if one.name == _TEXT_SCORE]
+    calls, weights = scores_and_weights(query, order_by, scope.parameters)
+    texts = [one for one in calls if one.name == TEXT_SCORE]
     scores = [
         _text_score(one, texts.index(one), weight)
-        if one.name == _TEXT_SCORE
+        if one.name == TEXT_SCORE
         else _vector_score(one, weight, is_descending(one, scope, distance_function_of))
         for one, weight in zip(calls, weights or (1.0,) * len(calls), strict=True)
     ]
@@ -117,43 +105,9 @@ def search_info(
 # --- the scores -----------------------------------------------------------------------------------------------------
 
 
-def _calls_and_weights(
-    expression: Expression, parameters: Mapping[str, object]
-) -> tuple[list[tree.Call], tuple[float, ...]]:
-    if not isinstance(expression, tree.Call) or expression.is_udf:
-        raise MalformedRequest(reason=_NO_SCORE_REASON)
-    arguments = expression.arguments if expression.name == _FUSION else (expression,)
-    calls = [one for one in arguments if isinstance(one, tree.Call) and one.name in (_TEXT_SCORE, _VECTOR_SCORE)]
-    rest = arguments[len(calls) :]
-    if not calls or any(len(one.arguments) < 2 for one in calls) or len(rest) > 1:
-        raise MalformedRequest(reason=_NO_SCORE_REASON)
-    return calls, _weights(rest[0], len(calls), parameters) if rest else ()
-
-
-def _weights(node: Expression, count: int, parameters: Mapping[str, object]) -> tuple[float, ...]:
-    values: object = None
-    if isinstance(node, tree.Parameter):
-        values = parameters.get(node.name)
-    elif isinstance(node, tree.ArrayLiteral):
-        values = [_number(item) for item in node.items]
-    if not isinstance(values, list) or len(values) != count or not all(map(is_number, values)):
-        raise MalformedRequest(reason=_WEIGHTS_REASON)
-    return tuple(map(float, values))
-
-
-def _number(node: Expression) -> object:
-    match node:
-        case tree.Literal(value=value):
-            return value
-        case tree.Unary(operator="-", operand=tree.Literal(value=int() | float() as value)):
-            return -value
-        case _:
-            return None
-
-
 def _text_score(score: tree.Call, index: int, weight: float) -> _Score:
     """`index` is the place of its statistics among those of all texts."""
-    path, terms = score.arguments[0], tree.ArrayLiteral(_terms(score), span=NOWHERE)
+    path, terms = score.arguments[0], tree.ArrayLiteral(terms_of(score), span=NOWHERE)
     names = ("totaldocumentcount", f"totalwordcount-{index}", f"hitcountsarray-{index}")
     statistics = [tree.Parameter(_STATISTIC.format(name), span=NOWHERE) for name in names]
     missing = _NO_TEXT_SCORE if weight >= 0 else -_NO_VECTOR_SCORE
@@ -165,11 +119,6 @@ def _vector_score(score: tree.Call, weight: float, near_is_large: bool) -> _Scor
     descends = near_is_large if weight >= 0 else not near_is_large
     missing = _literal(_NO_VECTOR_SCORE if descends else -_NO_VECTOR_SCORE)
     return _Score(call("_VectorScore", *score.arguments), descends, weight < 0, missing)
-
-
-def _terms(score: tree.Call) -> tuple[Expression, ...]:
-    terms = score.arguments[1:]
-    return terms[0].items if len(terms) == 1 and isinstance(terms[0], tree.ArrayLiteral) else terms
 
 
 # --- the queries ----------------------------------------------------------------------------------------------------
@@ -222,7 +171,7 @@ def _statistics(query: tree.Query, texts: list[tree.Call]) -> tree.Query:
 
 def _statistics_of(score: tree.Call) -> Expression:
     path = score.arguments[0]
-    hits = [call("COUNTIF", call("FullTextContains", path, term)) for term in _terms(score)]
+    hits = [call("COUNTIF", call("FullTextContains", path, term)) for term in terms_of(score)]
     words = call("SUM", call("_FullTextWordCount", path))
     told = (("totalWordCount", words), ("hitCounts", tree.ArrayLiteral(tuple(hits), span=NOWHERE)))
     return tree.ObjectLiteral(told, span=NOWHERE)

@@ -18,6 +18,7 @@ _UNRESOLVED = "SC2001"
 
 Steps = tuple[str | int, ...]
 Row = dict[str, object]
+PropertyPath = tuple[str, ...]
 
 # No identifier, so no alias, is spelled like this.
 OUTER: Final = "^"
@@ -65,6 +66,14 @@ class Scope:
         """This scope with one more alias, for expressions: the container has no name in it."""
         aliases = self.aliases if alias is None else {**self.aliases, alias: steps}
         return Scope(aliases, self.parameters)
+
+
+def property_path(scope: Scope, path: Path) -> PropertyPath | None:
+    """The path from the item when it has only property names; None for one through arrays, for the item itself, and
+    for what FROM made."""
+    steps = scope.steps_below_item(path)
+    names = tuple(step for step in steps or () if isinstance(step, str))
+    return names if names and len(names) == len(steps or ()) else None
 
 
 def inferred_alias(collection: Path) -> str | None:

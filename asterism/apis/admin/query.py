@@ -14,6 +14,7 @@ from asterism.errors import MalformedRequest
 from asterism.limits import PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX
 from asterism.query.asked import asked_query
 from asterism.query.computed import computed_properties
+from asterism.query.container_policies import distance_functions
 from asterism.query.continuation import BEGINNING, Continuation
 from asterism.query.execute import run_page, scopes_of
 from asterism.query.explain import explanation
@@ -28,7 +29,8 @@ async def run_query(console: Console, request: Request) -> Response:
     told = body_object(request)
     container = console.container(text_of(told, "database"), text_of(told, "container"))
     clock = console.store.tools.clock
-    query = asked_query(told, EvaluationContext(clock.wall_seconds(), random.random)).compiled
+    evaluation = EvaluationContext(clock.wall_seconds(), random.random)
+    query = asked_query(told, evaluation, distance_function_of=distance_functions(container)).compiled
     page = await run_page(
         console.owner,
         container,

@@ -21,7 +21,9 @@ from asterism.partitioning.partition_key import is_full
 from asterism.query import CompiledQuery
 from asterism.query.asked import AskedQuery, asked_query
 from asterism.query.computed import computed_properties
+from asterism.query.container_policies import distance_functions
 from asterism.query.continuation import BEGINNING, Continuation
+from asterism.query.distance import DistanceFunctionOf, no_distance_function
 from asterism.query.environment import Udfs
 from asterism.query.execute import pinned_keys, run_page, scopes_of
 from asterism.query.explain import explanation
@@ -34,8 +36,14 @@ from asterism.values.json_text import dumps, loads
 from asterism.values.undefined import UNDEFINED
 
 
-def asked(context: Context, body: bytes, udfs: Udfs | None = None) -> AskedQuery:
-    return asked_query(loads(body), EvaluationContext(context.clock.wall_seconds(), random.random), udfs=udfs)
+def asked(
+    context: Context,
+    body: bytes,
+    udfs: Udfs | None = None,
+    distance_function_of: DistanceFunctionOf = no_distance_function,
+) -> AskedQuery:
+    evaluation = EvaluationContext(context.clock.wall_seconds(), random.random)
+    return asked_query(loads(body), evaluation, udfs=udfs, distance_function_of=distance_function_of)
 
 
 def matching(
@@ -57,7 +65,7 @@ def matching(
 async def query_items(context: Context, request: Request, parts: list[str]) -> Response:
     told = request.headers
     container = context.items_container(told, parts)
-    query = asked(context, request.body, udfs_of(context, container))
+    query = asked(context, request.body, udfs_of(context, container), distance_functions(container))
     check_crossing(container, told, query.compiled)
     if must_plan(container, told, query):
         raise NeedsQueryPlan(plan_json=dumps(plan_of(container, query, told)).decode())
@@ -122,6 +130,7 @@ def plan_of(container: Container, query: AskedQuery, told: Headers) -> dict[str,
         parameters=query.parameters,
         partition_key_paths=definition.segments,
         range_of_key=range_of_key(definition),
+        distance_function_of=distance_functions(container),
     )
     check_features(plan.features, told.get(headers.SUPPORTED_QUERY_FEATURES))
     return plan.to_json()
@@ -134,7 +143,7 @@ async def plan_query(context: Context, request: Request, parts: list[str]) -> Re
     asks the partitions, and need not be told in the middle of its query.
     """
     container = context.items_container(request.headers, parts)
-    query = asked(context, request.body, udfs_of(context, container))
+    query = asked(context, request.body, udfs_of(context, container), distance_functions(container))
     plan = plan_of(container, query, request.headers)
     newest = max(container.keyspace.record.map.ranges, key=lambda one: one.id)
     partition, lsn, _ = await context.store.tools.owner.read(container.keyspace, newest.range.start, ())

@@ -27,6 +27,7 @@ from asterism.errors import (
 from asterism.limits import ITEM_NESTING_LEVELS_MAX, MIB, PAGE_BYTES_MAX
 from asterism.query import CompiledQuery, Kind, compile_query, parse_query
 from asterism.query.asked import parameters_of
+from asterism.query.container_policies import distance_functions
 from asterism.query.functions.context import EvaluationContext
 from asterism.scripts.operations import (
     FeedOptions,
@@ -150,6 +151,7 @@ class UnitOperations:
                 parameters_of(list(query.parameters)),
                 udfs=udfs_of(self._context, self._container),
                 context=EvaluationContext(self._context.clock.wall_seconds(), random.random),
+                distance_function_of=distance_functions(self._container),
             )
             if _comes_by_items(compiled):
                 items = self._candidates(compiled, _position(options, _BY_KEY))
@@ -161,7 +163,8 @@ class UnitOperations:
     def _candidates(self, query: CompiledQuery, start: bytes | None) -> AsyncIterator[tuple[bytes, bytes]]:
         """The items that may match, from a key on."""
         ids = [value for path, value in query.equalities() if path == ("id",)]
-        if ids and isinstance(ids[0], str):
+        # Of a search, all items count: they say how rare its words are.
+        if query.kind is not Kind.RANKED and ids and isinstance(ids[0], str):
             # An item of its own is never a page that is gone on with.
             return self._view.find(ids[0])
         return self._view.scan(start)

@@ -9,6 +9,7 @@ from asterism.query.functions.choices import CHOICE_FUNCTIONS
 from asterism.query.functions.context import EvaluationContext
 from asterism.query.functions.conversion import CONVERSION_FUNCTIONS
 from asterism.query.functions.dates import DATE_FUNCTIONS
+from asterism.query.functions.full_text import FULL_TEXT_FUNCTIONS
 from asterism.query.functions.function import Function
 from asterism.query.functions.integers import INTEGER_FUNCTIONS
 from asterism.query.functions.mathematics import MATH_FUNCTIONS
@@ -25,6 +26,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     **CHOICE_FUNCTIONS,
     **CONVERSION_FUNCTIONS,
     **DATE_FUNCTIONS,
+    **FULL_TEXT_FUNCTIONS,
     **INTEGER_FUNCTIONS,
     **MATH_FUNCTIONS,
     **REGULAR_EXPRESSION_FUNCTIONS,

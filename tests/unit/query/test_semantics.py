@@ -5,11 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asterism.query import compile_query, parse_query, tree
-from asterism.query.functions import FUNCTIONS
 from asterism.query.like import like_matcher
 from asterism.query.path_access import equality_test, membership_test
 from asterism.query.semantics import BINARY_OPERATIONS, UNARY_OPERATIONS, between, equal, step_into, to_int32
-from asterism.query.unsupported import FUNCTIONS_NOT_RUN
 from asterism.values.ordering import values_equal
 from asterism.values.undefined import UNDEFINED
 
@@ -110,10 +108,6 @@ def test_every_pattern_of_like_can_be_tried(text: str, pattern: str, escape: str
 
 def test_a_pattern_of_many_parts_is_not_slow() -> None:
     assert like_matcher("%a" * 50 + "%b", None)("a" * 20_000) is False
-
-
-def test_a_function_runs_or_is_said_not_to_run() -> None:
-    assert FUNCTIONS.keys() & FUNCTIONS_NOT_RUN == set()
 
 
 def test_the_projection_of_star_is_the_item_itself() -> None:
