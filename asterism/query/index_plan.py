@@ -32,7 +32,7 @@ from asterism.query.index_conditions import (
     Touches,
 )
 from asterism.query.scope import PropertyPath
-from asterism.values.key_bytes import TAG_STRING, encode, is_truncated
+from asterism.values.key_bytes import ENCODED_FALSE, ENCODED_TRUE, TAG_STRING, encode, is_truncated
 
 _ANY_VALUE_END: Final = b"\xff"
 
@@ -188,6 +188,9 @@ def _compared(token: bytes, operator: Operator, value: object) -> IndexSpan:
     encoded = encode(value, bytes_max=VALUE_BYTES_MAX)
     behind = _behind(encoded)
     type_start, type_end = encoded[:1], bytes([encoded[0] + 1])
+    if isinstance(value, bool):
+        # The two are one type, and the only one that has two marks.
+        type_start, type_end = ENCODED_FALSE, _behind(ENCODED_TRUE)
     match operator:
         case "=":
             return IndexSpan(token, encoded, behind)

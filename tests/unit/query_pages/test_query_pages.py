@@ -315,6 +315,11 @@ async def compare_with_memory(data: list[dict[str, Any]], where: str, order: str
             assert sorted(ordered) == sorted(one for one in expected if order in data[int(one)])
 
 
+@pytest.mark.parametrize("where", ["c.a < true", "c.a <= false", "c.a > false", "c.a >= true"])
+async def test_booleans_are_one_type_to_the_index(where: str) -> None:
+    await compare_with_memory([{"a": False}, {"a": True}, {"a": None}, {"a": 0}], where, "a")
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(items, filters, st.sampled_from("abc"))
 def test_whatever_the_data_and_the_filter_index_and_memory_agree(
