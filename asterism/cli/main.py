@@ -10,11 +10,14 @@ import sys
 
 import typer
 
+from asterism.cli.export import EXPORT_EXAMPLES, export
 from asterism.cli.failure import CommandFailed
+from asterism.cli.import_command import IMPORT_EXAMPLES, import_
 from asterism.cli.jobs import jobs
 from asterism.cli.merge import merge
 from asterism.cli.partitions import partitions
 from asterism.cli.query import QUERY_EXAMPLES, query
+from asterism.cli.rekey import REKEY_EXAMPLES, rekey
 from asterism.cli.serve import SERVE_EXAMPLES, serve
 from asterism.cli.split import split
 from asterism.cli.version import version
@@ -32,6 +35,9 @@ app = typer.Typer(
 app.command(rich_help_panel="The server", epilog=SERVE_EXAMPLES)(serve)
 app.command(rich_help_panel="The server")(version)
 app.command(rich_help_panel="Data of a running server", epilog=QUERY_EXAMPLES, no_args_is_help=True)(query)
+app.command(rich_help_panel="Data of a running server", epilog=EXPORT_EXAMPLES, no_args_is_help=True)(export)
+app.command("import", rich_help_panel="Data of a running server", epilog=IMPORT_EXAMPLES, no_args_is_help=True)(import_)
+app.command(rich_help_panel="Data of a running server", epilog=REKEY_EXAMPLES, no_args_is_help=True)(rekey)
 app.command(rich_help_panel="Partitions of a running server")(partitions)
 app.command(rich_help_panel="Partitions of a running server", no_args_is_help=True)(split)
 app.command(rich_help_panel="Partitions of a running server", no_args_is_help=True)(merge)

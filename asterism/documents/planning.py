@@ -79,7 +79,8 @@ class ChangePlanner:
         "_random_bytes",
         "_rules",
         "_rules_of",
-        "keeps_versions",
+        "_versions_kept",
+        "_versions_of",
         "record",
         "time_to_live",
         "unique_keys",
@@ -99,8 +100,8 @@ class ChangePlanner:
         self._rules = rules_of(record)
         self.time_to_live = TimeToLive.of(record.settings)
         self.unique_keys = UniqueKeys.of(record.settings)
-        # Whether the change feed can tell of all versions and deletes, and every change is therefore kept.
-        self.keeps_versions = retention_seconds(record.settings) is not None
+        self._versions_of = record.settings
+        self._versions_kept = retention_seconds(record.settings) is not None
         self._links = DocumentLinks(record.rid)
         self._limits = limits
         self._clock = clock
@@ -116,6 +117,15 @@ class ChangePlanner:
         if record.settings is not known.settings or record.catching_up is not known.catching_up:
             self._rules_of, self._rules = record, rules_of(record)
         return self._rules
+
+    @property
+    def keeps_versions(self) -> bool:
+        """Whether the change feed can tell of all versions and deletes, and every change is therefore kept. Goes by
+        the settings in force, as `rules` does: who begins to follow the versions must not miss a slow writer's."""
+        settings = self._current_record().settings
+        if settings is not self._versions_of:
+            self._versions_of, self._versions_kept = settings, retention_seconds(settings) is not None
+        return self._versions_kept
 
     def point(self, key: PartitionKey) -> bytes:
         """The point of one logical partition; PartitionKeyMismatch for what is only the prefix of a key."""

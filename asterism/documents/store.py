@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from asterism.documents.container import Container, Tools
 from asterism.documents.housekeeping import Housekeeping
 from asterism.documents.reindexing import Reindexing, due_after_change
+from asterism.documents.rekey_job import RekeyJob
+from asterism.documents.rekeying import Rekeying
 from asterism.documents.settings import complete_container_properties, replace_container_properties
-from asterism.errors import MalformedRequest, OwnerNotFound, ResourceNotFound, ThroughputRefused
+from asterism.errors import (
+    MalformedRequest,
+    OwnerNotFound,
+    ReshapeRefused,
+    ResourceNotFound,
+    ThroughputRefused,
+)
 from asterism.keyspaces.admission import Admission, shared_slot_count
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.keyspace import Keyspace
@@ -45,6 +53,7 @@ class DocumentStore:
         self.reindexing = Reindexing(catalog, tools.owner, tools.clock)
         self._containers: dict[bytes, Container] = {}
         self.housekeeping = Housekeeping(catalog, tools, self._container_by_rid)
+        self.rekeying = Rekeying(catalog, tools, self._container_by_rid, self.replace_container)
         # Called when a container turns up that keeps versions; set by who removes them in time.
         self.on_versions_kept: Callable[[], None] | None = None
 
@@ -161,6 +170,28 @@ class DocumentStore:
         if task is not None:
             self.housekeeping.begin(task)
         return self._container(container.keyspace)
+
+    async def begin_rekey(self, source: Container, name: str, paths: Sequence[str]) -> RekeyJob:
+        """Makes a container like `source` with another partition key, and begins to copy the items into it."""
+        record = source.keyspace.record
+        if self.rekeying.is_source(record.rid):
+            raise ReshapeRefused(reason=f"The container '{record.name}' is being copied to another key already.")
+        kind = "Hash" if len(paths) == 1 else "MultiHash"
+        key = {"paths": list(paths), "kind": kind, "version": 2}
+        offer = self.catalog.offer_for(record.rid)
+        target = await self.create_container(
+            self.catalog.databases[record.database_rid],
+            {**record.settings, "id": name, "partitionKey": key},
+            None if offer is None else offer.throughput,
+        )
+        await self._copy_scripts(record.rid, target.record.rid)
+        return await self.rekeying.begin(source, target)
+
+    async def _copy_scripts(self, source_rid: bytes, target_rid: bytes) -> None:
+        scripts = self.catalog.scripts
+        for kind in (scripts.stored_procedures, scripts.triggers, scripts.functions):
+            for script in kind.owned_by(source_rid):
+                await kind.create(target_rid, script.name, script.properties, now=self._now())
 
     async def delete_container(self, container: Container) -> None:
         await self.catalog.delete_keyspace(container.keyspace)

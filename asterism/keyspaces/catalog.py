@@ -48,6 +48,7 @@ _JOB = b"j"
 _HISTORY = b"h"
 _CATCHING_UP = b"x"
 _TASK = b"b"
+_REKEY = b"r"
 _NEXT_PARTITION = b"n/partition"
 _NEXT_BOOT = b"n/boot"
 _NEXT_TASK = b"n/task"
@@ -442,6 +443,13 @@ class Catalog:
 
     async def tasks(self) -> list[bytes]:
         return [value for _, value in await self.scan(_TASK)]
+
+    async def put_rekey(self, number: int, stored: bytes | None) -> None:
+        key = _REKEY + _NUMBER.pack(number)
+        await self._change(Batch(deletes=[key]) if stored is None else Batch(puts=[(key, stored)]))
+
+    async def rekeys(self) -> list[bytes]:
+        return [value for _, value in await self.scan(_REKEY)]
 
     async def history_of(self, keyspace_rid: bytes) -> list[bytes]:
         return [value for _, value in await self.scan(_HISTORY + keyspace_rid)]

@@ -102,12 +102,14 @@ async def assembled(
             with _opening(directory):
                 await reshaping.recover()
                 await store.housekeeping.recover()
+                await store.rekeying.recover()
             store.reindexing.recover()
             retention.wake()
             yield Assembly(store, admission, nosql, admin)
         finally:
             scripts.close()
             await retention.stop()
+            await store.rekeying.stop()
             await store.housekeeping.stop()
             await store.reindexing.stop()
             await reshaping.stop()

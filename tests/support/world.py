@@ -99,9 +99,11 @@ async def open_world(
         store = DocumentStore(catalog, admission, tools)
         await reshaping.recover()
         await store.housekeeping.recover()
+        await store.rekeying.recover()
         store.reindexing.recover()
         yield World(engine, catalog, store, reshaping, owner)
         await store.reindexing.stop()
+        await store.rekeying.stop()
         await store.housekeeping.stop()
         await reshaping.stop()
     finally:

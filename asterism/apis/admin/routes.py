@@ -10,6 +10,7 @@ from asterism.apis.admin.health import show_health
 from asterism.apis.admin.metrics_text import show_metrics
 from asterism.apis.admin.partitions import show_partitions
 from asterism.apis.admin.query import run_query
+from asterism.apis.admin.rekeying import begin_rekey, show_rekeys, switch_rekey
 from asterism.apis.admin.reshaping import (
     begin_merge,
     begin_split,
@@ -42,5 +43,8 @@ ROUTES: dict[tuple[str, str], Route] = {
     ("POST", "_asterism/merge"): Route(begin_merge, "Begins a merge of neighbours: database, container, ranges."),
     ("GET", "_asterism/merge-plan"): Route(show_merge_plan, "Neighbours worth merging, ?database=&container="),
     ("GET", "_asterism/jobs"): Route(show_jobs, "Splits, merges and index transformations under way."),
+    ("POST", "_asterism/rekey"): Route(begin_rekey, "Copies to another key: database, container, target, path."),
+    ("POST", "_asterism/rekey/switch"): Route(switch_rekey, "Ends a copying when both are equal: database, target."),
+    ("GET", "_asterism/rekeys"): Route(show_rekeys, "Containers being copied to another partition key."),
     ("GET", "_asterism/history"): Route(show_history, "Splits and merges that are over, ?database=&container="),
 }

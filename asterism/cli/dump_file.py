@@ -1,0 +1,110 @@
+"""The file that `export` writes and `import` reads: JSON lines.
+
+A line without an `id` begins a container: its settings, throughput and scripts. The lines behind it, up to the next
+such line, are its items, one each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from asterism.cli.failure import CommandFailed
+from asterism.errors import AsterismError
+from asterism.values.json_text import dumps, loads
+
+FORMAT_VERSION = 1
+# Far more than an item may have; a file that is not of lines must not fill the memory.
+LINE_BYTES_MAX = 64 * 1024 * 1024
+# What the server adds to an item, and to a container.
+SYSTEM_PROPERTIES = ("_rid", "_self", "_etag", "_attachments", "_ts")
+_CONTAINER_MARK = "asterism_container"
+# The scripts' names in the file, which are also the segments of their paths.
+SCRIPT_SEGMENTS = {"sprocs": "StoredProcedures", "triggers": "Triggers", "udfs": "UserDefinedFunctions"}
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerLine:
+    """A container without its items. `throughput` is None when it takes part in its database's."""
+
+    database: str
+    settings: Json
+    throughput: Json | None = None
+    scripts: dict[str, list[Json]] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return str(self.settings["id"])
+
+    def to_line(self) -> bytes:
+        told = {
+            _CONTAINER_MARK: FORMAT_VERSION,
+            "database": self.database,
+            "settings": self.settings,
+            "throughput": self.throughput,
+            **self.scripts,
+        }
+        return dumps(told) + b"\n"
+
+
+def without_system_properties(resource: Json) -> Json:
+    return {name: value for name, value in resource.items() if name not in SYSTEM_PROPERTIES}
+
+
+def read_dump(path: Path) -> Iterator[tuple[int, int, ContainerLine | Json]]:
+    """(line number, bytes read so far, what the line says), one line in memory at a time."""
+    try:
+        with path.open("rb") as file:
+            yield from _lines(file)
+    except OSError as error:
+        raise CommandFailed(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[int, int, ContainerLine | Json]]:
+    number, bytes_read = 0, 0
+    while line := file.readline(LINE_BYTES_MAX + 1):
+        number += 1
+        bytes_read += len(line)
+        if len(line) > LINE_BYTES_MAX:
+            raise CommandFailed(f"line {number}: the line is longer than {LINE_BYTES_MAX:,} bytes")
+        if not line.strip():
+            continue
+        parsed = _parsed(line, number)
+        if number == 1 and not isinstance(parsed, ContainerLine):
+            raise CommandFailed("line 1: the file does not begin with a container, as files of `asterism export` do")
+        yield number, bytes_read, parsed
+
+
+def _parsed(line: bytes, number: int) -> ContainerLine | Json:
+    try:
+        told = loads(line)
+    except AsterismError as error:
+        raise CommandFailed(f"line {number}: {getattr(error, 'reason', error)}") from None
+    if not isinstance(told, dict):
+        raise CommandFailed(f"line {number}: the line is not a JSON object")
+    if "id" in told:
+        return told
+    if told.get(_CONTAINER_MARK) != FORMAT_VERSION:
+        raise CommandFailed(f"line {number}: the line is neither an item (it has no 'id') nor a container")
+    return _container_line(told, number)
+
+
+def _container_line(told: Json, number: int) -> ContainerLine:
+    database, settings, throughput = told.get("database"), told.get("settings"), told.get("throughput")
+    scripts = {segment: told.get(segment, []) for segment in SCRIPT_SEGMENTS}
+    sound = (
+        isinstance(database, str)
+        and isinstance(settings, dict)
+        and isinstance(settings.get("id"), str)
+        and (throughput is None or isinstance(throughput, dict))
+        and all(isinstance(some, list) and all(isinstance(one, dict) for one in some) for some in scripts.values())
+    )
+    if not sound:
+        raise CommandFailed(f"line {number}: the line of a container needs 'database' and 'settings' with an 'id'")
+    assert isinstance(database, str)
+    assert isinstance(settings, dict)
+    return ContainerLine(database, settings, throughput, scripts)

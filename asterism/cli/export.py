@@ -1,0 +1,149 @@
+"""`asterism export`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from asterism.cli.options import (
+    DEFAULT_ENDPOINT,
+    DEFAULT_KEY,
+    Database,
+    Endpoint,
+    Format,
+    Insecure,
+    Key,
+    OutputFormat,
+)
+
+if TYPE_CHECKING:
+    from asterism.cli.data_client import DataClient
+    from asterism.cli.dump_file import ContainerLine
+
+PAGE_ITEMS = 1000
+
+EXPORT_EXAMPLES = """[bold]Examples[/bold]
+
+One container with its settings, scripts and items:\n
+  asterism export shop orders --to orders.jsonl
+
+All containers of a database:\n
+  asterism export shop --to shop.jsonl"""
+
+OneContainer = Annotated[
+    str | None,
+    typer.Argument(metavar="[CONTAINER]", help="Name of the container; without it all are.", show_default=False),
+]
+To = Annotated[Path, typer.Option("--to", metavar="FILE", help="The file to write.", show_default=False)]
+SystemProperties = Annotated[
+    bool, typer.Option("--system-properties", help="Keep _rid, _self, _etag, _attachments and _ts of the items.")
+]
+
+
+def export(
+    database: Database,
+    to: To,
+    container: OneContainer = None,
+    system_properties: SystemProperties = False,
+    output_format: OutputFormat = Format.TABLE,
+    endpoint: Endpoint = DEFAULT_ENDPOINT,
+    key: Key = DEFAULT_KEY,
+    insecure: Insecure = False,
+) -> None:
+    """Write containers to a file of JSON lines: settings, throughput, scripts, and an item a line."""
+    from asterism.cli.client import AdminClient
+    from asterism.cli.data_client import DataClient
+    from asterism.cli.failure import CommandFailed
+    from asterism.cli.transfer import item_bar, report
+
+    client, admin = DataClient(endpoint, key, insecure=insecure), AdminClient(endpoint, key, insecure=insecure)
+    containers = container_lines(client, database, container)
+    # The file has its name only when it is whole.
+    unfinished = to.with_name(f"{to.name}.part")
+    told = []
+    try:
+        with unfinished.open("wb") as file:
+            for line in containers:
+                file.write(line.to_line())
+                with item_bar(f"{database}/{line.name}", _item_count(admin, database, line.name)) as advance:
+                    count = _write_items(client, line, file.write, advance, keep_system=system_properties)
+                told.append({"database": database, "container": line.name, "items": count})
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(to)
+    except OSError as error:
+        raise CommandFailed(f"{to} cannot be written: {error.strerror}") from None
+    finally:
+        unfinished.unlink(missing_ok=True)
+    report("exported", told, output_format)
+
+
+def container_lines(client: DataClient, database: str, container: str | None) -> list[ContainerLine]:
+    """The containers to export, without their items."""
+    link = f"dbs/{database}"
+    if container is None:
+        pages = client.feed(f"{link}/colls", "DocumentCollections", type_="colls", link=link, page_items=PAGE_ITEMS)
+        found = [one for page in pages for one in page]
+    else:
+        path = f"{link}/colls/{container}"
+        found = [client.need("GET", path, type_="colls", link=path).body]
+    offers = {
+        offer["offerResourceId"]: offer["content"]
+        for page in client.feed("offers", "Offers", type_="offers", link="", page_items=PAGE_ITEMS)
+        for offer in page
+    }
+    return [_container_line(client, database, one, offers.get(one["_rid"])) for one in found]
+
+
+def _container_line(
+    client: DataClient, database: str, told: dict[str, Any], offer: dict[str, Any] | None
+) -> ContainerLine:
+    from asterism.cli.dump_file import SCRIPT_SEGMENTS, ContainerLine, without_system_properties
+
+    link = f"dbs/{database}/colls/{told['id']}"
+    scripts = {
+        segment: [
+            without_system_properties(script)
+            for page in client.feed(f"{link}/{segment}", envelope, type_=segment, link=link, page_items=PAGE_ITEMS)
+            for script in page
+        ]
+        for segment, envelope in SCRIPT_SEGMENTS.items()
+    }
+    settings = {name: value for name, value in told.items() if not name.startswith("_")}
+    return ContainerLine(database, settings, _throughput(offer), scripts)
+
+
+def _throughput(offer: dict[str, Any] | None) -> dict[str, Any] | None:
+    if offer is None:
+        return None
+    autoscale = offer.get("offerAutopilotSettings")
+    return {"manual": offer["offerThroughput"]} if autoscale is None else {"autoscale": autoscale}
+
+
+def _item_count(admin: Any, database: str, container: str) -> int:
+    told = admin.get("partitions", database=database, container=container, details="false")
+    return sum(one["items"] for one in told["partitions"])
+
+
+def _write_items(
+    client: DataClient,
+    line: ContainerLine,
+    write: Callable[[bytes], object],
+    advance: Callable[[int], None],
+    *,
+    keep_system: bool,
+) -> int:
+    from asterism.cli.dump_file import without_system_properties
+    from asterism.values.json_text import dumps
+
+    count, link = 0, f"dbs/{line.database}/colls/{line.name}"
+    for page in client.feed(f"{link}/docs", "Documents", type_="docs", link=link, page_items=PAGE_ITEMS):
+        for item in page:
+            write(dumps(item if keep_system else without_system_properties(item)) + b"\n")
+        count += len(page)
+        advance(len(page))
+    return count

@@ -1,0 +1,129 @@
+"""`asterism rekey`."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from asterism.cli.failure import CommandFailed
+from asterism.cli.options import (
+    DEFAULT_ENDPOINT,
+    DEFAULT_KEY,
+    Container,
+    Database,
+    Endpoint,
+    Format,
+    Insecure,
+    Key,
+    OutputFormat,
+)
+
+if TYPE_CHECKING:
+    from asterism.cli.client import AdminClient
+
+POLL_SECONDS = 0.2
+
+REKEY_EXAMPLES = """[bold]Examples[/bold]
+
+Copy a container into a new one with another partition key, and keep the copy up to date:\n
+  asterism rekey shop orders --to orders-by-day --path /day
+
+When the writers have stopped, or write to the new one: end that, with both equal:\n
+  asterism rekey shop orders --to orders-by-day --switch"""
+
+To = Annotated[str, typer.Option("--to", metavar="NAME", help="The new container.", show_default=False)]
+Paths = Annotated[
+    list[str] | None,
+    typer.Option("--path", metavar="/PATH", help="The new partition key. Several are its levels.", show_default=False),
+]
+Switch = Annotated[bool, typer.Option("--switch", help="Stop following, as soon as both containers are equal.")]
+
+
+def rekey(
+    database: Database,
+    container: Container,
+    to: To,
+    path: Paths = None,
+    switch: Switch = False,
+    output_format: OutputFormat = Format.TABLE,
+    endpoint: Endpoint = DEFAULT_ENDPOINT,
+    key: Key = DEFAULT_KEY,
+    insecure: Insecure = False,
+) -> None:
+    """Copy a container into one with another partition key, on line.
+
+    The server does it, and goes on when this command is ended or the server starts again; the same command shows how
+    far it is."""
+    from asterism.cli.client import AdminClient
+
+    client = AdminClient(endpoint, key, insecure=insecure)
+    named = {"database": database, "container": container, "target": to}
+    if _find(client, named) is None:
+        if not path:
+            raise CommandFailed(f"{database}/{container} is not being copied to {to!r}; --path begins that")
+        client.post("rekey", {**named, "path": path})
+    if switch:
+        _follow(client, named, until="is_caught_up")
+        client.post("rekey/switch", named)
+        job = _follow(client, named, until="is_switched")
+    else:
+        job = _follow(client, named, until="is_caught_up")
+    if output_format is Format.JSON:
+        typer.echo(json.dumps(job, ensure_ascii=False))
+    else:
+        typer.echo(_outcome(job))
+    if job["uncopied_count"]:
+        raise CommandFailed(
+            f"{job['uncopied_count']:,} items have no place in {to!r}; change or delete them in {container!r}",
+            detail="\n".join(
+                f"  {one['id']} {json.dumps(one['partition_key'])}: {one['reason']}" for one in job["uncopied"]
+            ),
+        )
+
+
+def _find(client: AdminClient, named: dict[str, str]) -> dict[str, Any] | None:
+    jobs = client.get("rekeys")["rekeys"]
+    return next((job for job in jobs if all(job[name] == value for name, value in named.items())), None)
+
+
+def _follow(client: AdminClient, named: dict[str, str], *, until: str) -> dict[str, Any]:
+    """Shows the job until it is so far, and tells it as it is then."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("")
+        while True:
+            job = _find(client, named)
+            if job is None:
+                raise CommandFailed("the copying was given up, because one of the containers was deleted")
+            words = f"{job['phase']} {job['trouble']}".strip().replace("[", "\\[")
+            progress.update(bar, description=words, completed=job["target_items"], total=job["source_items"])
+            if job["phase"] == "failed":
+                raise CommandFailed(
+                    f"given up: more than {job['uncopied_count']:,} items have no place in the new container, such as "
+                    f"{job['uncopied'][0]['id']!r}: {job['uncopied'][0]['reason']}"
+                )
+            if job["phase"] == "switched" or _has_stopped(job, until):
+                return job
+            time.sleep(POLL_SECONDS)
+
+
+def _has_stopped(job: dict[str, Any], until: str) -> bool:
+    if until == "is_caught_up":
+        return bool(job["is_caught_up"])
+    # The server takes a switch back when it finds items that have no place.
+    return bool(job["uncopied_count"]) and not job["is_switching"]
+
+
+def _outcome(job: dict[str, Any]) -> str:
+    names = f"{job['database']}/{job['container']}", f"{job['database']}/{job['target']}"
+    counts = f"{job['source_items']:,} items in {names[0]}, {job['target_items']:,} in {names[1]}"
+    if job["phase"] == "switched":
+        return f"Switched: {counts}. Changes of {names[0]} are not followed any more."
+    return f"Copied: {counts}. Changes are followed until --switch."

@@ -1,0 +1,291 @@
+"""Copying a container into one with another partition key, while clients go on (spec C18).
+
+The source is made to keep all versions; the place in them is noted; all items are copied; then the versions are
+followed, deletes among them, until the operator switches. A job is recorded in the catalog and goes on after a crash
+where it was recorded last: bringing an item in line once more does no harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple, cast
+
+from asterism.documents.change_feed import AllVersions, FeedPage, position_now, read_feed_page
+from asterism.documents.container import Container, Tools
+from asterism.documents.feed_position import FeedPosition
+from asterism.documents.item_versions import retention_seconds
+from asterism.documents.pages import range_scope, scan_items
+from asterism.documents.rekey_copy import UNCOPIED_MAX, ItemCopier, TooManyUncopied
+from asterism.documents.rekey_job import RekeyJob, RekeyPhase
+from asterism.errors import AsterismError, RequestRateTooLarge, ReshapeRefused
+from asterism.keyspaces.catalog import Catalog
+from asterism.keyspaces.statistics import partition_size
+from asterism.partitioning.key_range import FULL
+from asterism.storage.contract import StorageRefusal
+from asterism.values.item import Item
+from asterism.values.json_text import loads
+
+_log = logging.getLogger(__name__)
+
+# As long may the server be down, or the operator be away with a job that waits, before all is compared anew.
+RETENTION_MINUTES = 7 * 24 * 60
+# Entries are removed a minute late at most; so much earlier they are not relied on any more.
+_RETENTION_MARGIN_SECONDS = 120
+_PAGE_CHANGES = 200
+_POLL_SECONDS = 0.1
+_RETRY_SECONDS = 1.0
+_RECORD_SECONDS = 2.0
+# Background removals that were planned before versions were kept are stored by then.
+_SETTLE_SECONDS = 1.0
+_WHOLE_LINE = range_scope(FULL)
+
+Replace = Callable[[Container, Mapping[str, Any]], Awaitable[Container]]
+
+
+class Pair(NamedTuple):
+    source: Container
+    target: Container
+
+
+class Rekeying:
+    """All such jobs of the process."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        tools: Tools,
+        container_of: Callable[[bytes], Container | None],
+        replace_container: Replace,
+    ) -> None:
+        self._catalog = catalog
+        self._tools = tools
+        self._container_of = container_of
+        self._replace_container = replace_container
+        self._running: dict[int, asyncio.Task[None]] = {}
+        self._recorded_at: dict[int, float] = {}
+        # Those that are over stay, for the operator to see, as long as both containers do.
+        self.jobs: dict[int, RekeyJob] = {}
+
+    # --- starting and stopping --------------------------------------------------------------------------------------
+
+    async def recover(self) -> None:
+        for stored in await self._catalog.rekeys():
+            self._start(RekeyJob.from_bytes(stored))
+
+    async def stop(self) -> None:
+        running = list(self._running.values())
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    # --- what is asked for ------------------------------------------------------------------------------------------
+
+    def is_source(self, rid: bytes) -> bool:
+        return any(job.source_rid == rid.hex() and not job.phase.is_over for job in self.jobs.values())
+
+    async def begin(self, source: Container, target: Container) -> RekeyJob:
+        number = await self._catalog.new_task_number()
+        job = RekeyJob(number, source.record.rid.hex(), target.record.rid.hex())
+        await self._record(job)
+        self._start(job)
+        return job
+
+    async def switch(self, target: Container) -> RekeyJob:
+        """Ends the job as soon as both containers are equal; writers of the source should have stopped."""
+        rid = target.record.rid.hex()
+        job = next((job for job in self.jobs.values() if job.target_rid == rid), None)
+        if job is None:
+            raise ReshapeRefused(reason=f"The container '{target.record.name}' is not the target of a re-keying.")
+        if job.phase is RekeyPhase.FAILED:
+            raise ReshapeRefused(reason="The re-keying has failed; delete the target, and begin anew.")
+        if job.uncopied:
+            raise ReshapeRefused(reason=_uncopied_words(job))
+        if not job.phase.is_over:
+            job.is_switching = True
+            await self._record(job)
+        return job
+
+    # --- how a job is done ------------------------------------------------------------------------------------------
+
+    def _start(self, job: RekeyJob) -> None:
+        self.jobs[job.number] = job
+        self._running[job.number] = asyncio.create_task(self._run(job))
+
+    async def _run(self, job: RekeyJob) -> None:
+        is_over = False
+        while not is_over:
+            try:
+                is_over = await self._work(job)
+            except RequestRateTooLarge as throttled:
+                await asyncio.sleep(throttled.retry_after_seconds)
+            except TooManyUncopied:
+                job.phase, job.is_switching = RekeyPhase.FAILED, False
+                await self._record(job)
+            except (AsterismError, StorageRefusal) as problem:
+                _log.warning("re-keying %d waits: %s", job.number, problem)
+                job.trouble = str(problem)
+                await asyncio.sleep(_RETRY_SECONDS)
+        del self._running[job.number]
+
+    async def _work(self, job: RekeyJob) -> bool:
+        """Whatever is next; True when nothing is."""
+        pair = self._pair(job)
+        if pair is None:
+            await self._restore_retention(job)
+            await self._catalog.put_rekey(job.number, None)
+            del self.jobs[job.number]
+            return True
+        match job.phase:
+            case RekeyPhase.PREPARING:
+                await self._prepare(job, pair)
+            case RekeyPhase.COPYING:
+                await self._copy(job, pair)
+            case RekeyPhase.FOLLOWING:
+                await self._follow(job, pair)
+            case _:
+                await self._restore_retention(job)
+                return True
+        job.trouble = ""
+        return False
+
+    def _pair(self, job: RekeyJob) -> Pair | None:
+        """The containers with their settings of now; None if one is gone."""
+        source = self._container_of(bytes.fromhex(job.source_rid))
+        target = self._container_of(bytes.fromhex(job.target_rid))
+        return None if source is None or target is None else Pair(source, target)
+
+    def _copier(self, job: RekeyJob, pair: Pair) -> ItemCopier:
+        return ItemCopier(self._tools.owner, pair.source, pair.target, job)
+
+    async def _record(self, job: RekeyJob) -> None:
+        self._recorded_at[job.number] = self._tools.clock.monotonic_seconds()
+        await self._catalog.put_rekey(job.number, job.to_bytes())
+
+    async def _record_at_times(self, job: RekeyJob) -> None:
+        if self._tools.clock.monotonic_seconds() - self._recorded_at.get(job.number, 0.0) > _RECORD_SECONDS:
+            await self._record(job)
+
+    # --- keeping versions -------------------------------------------------------------------------------------------
+
+    async def _prepare(self, job: RekeyJob, pair: Pair) -> None:
+        minutes = (retention_seconds(pair.source.keyspace.record.settings) or 0) // 60
+        if minutes < RETENTION_MINUTES:
+            if job.retention_before is None:
+                job.retention_before = minutes
+                await self._record(job)
+            await self._retain(pair.source, RETENTION_MINUTES)
+        await pair.source.keyspace.earlier_work_done()
+        await asyncio.sleep(_SETTLE_SECONDS)
+        job.followed_at_wall_seconds = int(self._tools.clock.wall_seconds())
+        job.feed_position = (await position_now(self._tools.owner, pair.source, _WHOLE_LINE)).to_text()
+        job.phase, job.copied_up_to, job.items_copied = RekeyPhase.COPYING, "", 0
+        await self._record(job)
+
+    async def _retain(self, source: Container, minutes: int) -> None:
+        settings = source.keyspace.record.settings
+        policy = {**settings.get("changeFeedPolicy", {}), "retentionDuration": minutes}
+        await self._replace_container(source, {**settings, "changeFeedPolicy": policy})
+
+    async def _restore_retention(self, job: RekeyJob) -> None:
+        source = self._container_of(bytes.fromhex(job.source_rid))
+        if job.retention_before is None or source is None:
+            return
+        if retention_seconds(source.keyspace.record.settings) == RETENTION_MINUTES * 60:
+            await self._retain(source, job.retention_before)
+        job.retention_before = None
+        await self._record(job)
+
+    # --- copying ----------------------------------------------------------------------------------------------------
+
+    async def _copy(self, job: RekeyJob, pair: Pair) -> None:
+        clock = self._tools.clock
+        began = clock.monotonic_seconds()
+        at = bytes.fromhex(job.copied_up_to)
+        async for piece in scan_items(self._tools.owner, pair.source, _WHOLE_LINE, position=at):
+            await self._copier(job, pair).settle([cast(Item, loads(body)) for _, body in piece.items])
+            job.items_copied += len(piece.items)
+            job.copied_up_to = piece.behind.hex()
+            await self._record_at_times(job)
+            # Requests come first: the walk rests half as long as it has worked.
+            await asyncio.sleep((clock.monotonic_seconds() - began) / 2)
+            began = clock.monotonic_seconds()
+        if job.must_sweep:
+            async for piece in scan_items(self._tools.owner, pair.target, _WHOLE_LINE, position=None):
+                await self._copier(job, pair).settle([cast(Item, loads(body)) for _, body in piece.items])
+        job.phase, job.must_sweep = RekeyPhase.FOLLOWING, False
+        await self._record(job)
+
+    # --- following --------------------------------------------------------------------------------------------------
+
+    async def _follow(self, job: RekeyJob, pair: Pair) -> None:
+        """One page of changes, or a look around when there is none."""
+        now = int(self._tools.clock.wall_seconds())
+        kept_seconds = (retention_seconds(pair.source.keyspace.record.settings) or 0) - _RETENTION_MARGIN_SECONDS
+        if now - job.followed_at_wall_seconds > kept_seconds:
+            await self._begin_anew(job)
+            return
+        page = await self._next_changes(job, pair)
+        copier = self._copier(job, pair)
+        if page.rows:
+            job.is_changed = True
+            await copier.settle(_images(page))
+            job.changes_followed += len(page.rows)
+        elif job.is_changed:
+            await copier.settle_uncopied()
+            job.is_changed = False
+        job.is_caught_up = len(page.rows) < _PAGE_CHANGES
+        job.feed_position, job.followed_at_wall_seconds = page.position.to_text(), now
+        await self._record_at_times(job)
+        if not page.rows:
+            if job.is_switching:
+                await self._try_to_switch(job, pair)
+            else:
+                await asyncio.sleep(_POLL_SECONDS)
+
+    async def _next_changes(self, job: RekeyJob, pair: Pair) -> FeedPage:
+        log = AllVersions(pair.source.record.definition)
+        position = FeedPosition.from_text(job.feed_position)
+        owner = self._tools.owner
+        return await read_feed_page(owner, pair.source, _WHOLE_LINE, position, log, items_max=_PAGE_CHANGES)
+
+    async def _begin_anew(self, job: RekeyJob) -> None:
+        """Everything is compared once more, also from the target's side."""
+        job.phase, job.must_sweep, job.is_caught_up = RekeyPhase.PREPARING, True, False
+        await self._record(job)
+
+    async def _try_to_switch(self, job: RekeyJob, pair: Pair) -> None:
+        if job.uncopied:
+            job.is_switching = False
+            await self._record(job)
+            return
+        job.source_items, job.target_items = [await self.item_count(one) for one in pair]
+        if (await self._next_changes(job, pair)).rows:
+            # Somebody still writes, and the counts are of different moments.
+            return
+        if job.source_items != job.target_items:
+            await self._begin_anew(job)
+            return
+        job.phase, job.is_switching = RekeyPhase.SWITCHED, False
+        await self._record(job)
+
+    async def item_count(self, container: Container) -> int:
+        keyspace = container.keyspace
+        sizes = [await partition_size(self._tools.owner, keyspace, one) for one in keyspace.record.map.ranges]
+        return sum(size.items for size in sizes)
+
+
+def _images(page: FeedPage) -> list[Item]:
+    """What the changed items were, and what they became."""
+    rows = [cast("dict[str, Item]", loads(row)) for row in page.rows]
+    return [image for row in rows for image in (row.get("previous"), row.get("current")) if image]
+
+
+def _uncopied_words(job: RekeyJob) -> str:
+    first = next(iter(job.uncopied.values()))
+    count = len(job.uncopied)
+    return (
+        f"{count} of the source's items cannot be in the target (at most {UNCOPIED_MAX} are listed), the first is "
+        f"'{first.id}': {first.reason} Change or delete them in the source."
+    )

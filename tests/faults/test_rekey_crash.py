@@ -1,0 +1,40 @@
+"""kill -9 in the middle of a copying to another partition key: after the restart it goes on, and loses nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+from azure.cosmos import PartitionKey
+
+from tests.support.rekey import Writer, contents, fill, run_well
+from tests.support.server import PROGRAM, WAIT_SECONDS_MAX, environment, free_port, running_server
+
+# While the source is prepared, while items are copied, while changes are followed.
+MOMENTS_SECONDS = (0.9, 1.7, 0.7)
+
+
+def test_a_copying_goes_on_after_kill_9_at_any_moment(tmp_path: Path) -> None:
+    port = free_port()
+    with running_server(tmp_path, "--no-throttle", port=port) as server:
+        source = server.client().create_database("d").create_container("source", PartitionKey("/pk"))
+        fill(source)
+    begin = [*PROGRAM, "rekey", "d", "source", "--to", "by-day", "--path", "/day"]
+    for moment_seconds in MOMENTS_SECONDS:
+        with running_server(tmp_path, "--no-throttle", port=port) as server:
+            source = server.client().get_database_client("d").get_container_client("source")
+            given = {**environment(), "ASTERISM_ENDPOINT": server.endpoint}
+            command = subprocess.Popen(begin, env=given, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            writer = Writer(source, f"w{moment_seconds}")
+            writer.start()
+            time.sleep(moment_seconds)
+            writer.stopping.set()
+            writer.join()
+            server.kill()
+            command.wait(WAIT_SECONDS_MAX)
+    with running_server(tmp_path, "--no-throttle", port=port) as server:
+        database = server.client().get_database_client("d")
+        run_well(server, "d", "source", "--to", "by-day", "--switch")
+        source, target = (database.get_container_client(name) for name in ("source", "by-day"))
+        assert contents(target) == contents(source)
