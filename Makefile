@@ -7,7 +7,7 @@ STAMPS := $(VENV)/stamps
 # Options for the verb, for example: make serve ARGS="--port 9000 --https"
 ARGS ?=
 # Markers of the client's own tests that `make conformance` runs.
-MARKERS ?= cosmosLong or cosmosQuery or cosmosSplit
+MARKERS ?= cosmosLong or cosmosQuery or cosmosSplit or cosmosSearchQuery
 # Options of its runner, for example: RUNNER="--workers 1 --server-args=--no-throttle"
 RUNNER ?=
 TEST_WORKERS ?= 2

@@ -27,7 +27,7 @@ BUILD = PROJECT / "build" / "conformance"
 REPORT = PROJECT / "docs" / "conformance.md"
 REASONS = Path(__file__).with_name("expected.toml")
 
-MARKERS_DEFAULT = "cosmosLong or cosmosQuery or cosmosSplit"
+MARKERS_DEFAULT = "cosmosLong or cosmosQuery or cosmosSplit or cosmosSearchQuery"
 # The emulator's published key: the tests' own default.
 KEY_DEFAULT = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 
