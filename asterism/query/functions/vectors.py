@@ -59,7 +59,8 @@ def nearest_on_arc(place: Vector, arc: Arc) -> Vector:
     start, end = arc
     normal = cross(start, end)
     square = dot(normal, normal)
-    if square > 0.0:
+    # An arc shorter than what counts as one place has no direction that rounding leaves true.
+    if square > SAME_PLACE * SAME_PLACE:
         height = dot(place, normal) / square
         foot = (place[0] - height * normal[0], place[1] - height * normal[1], place[2] - height * normal[2])
         # Whether the foot of the perpendicular lies after the start and before the end.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from asterism.documents.answers import Scope
@@ -83,6 +83,11 @@ def test_what_meets_is_offered_by_the_index(
 
 
 @settings(max_examples=300, deadline=None)
+@example(
+    item={"type": "Point", "coordinates": [0.0, 0.0]},
+    other={"type": "LineString", "coordinates": [[0.0, 90.0], [4.5e-29, 90.0]]},
+    slack=1.0,
+)
 @given(item=geometries, other=geometries, slack=st.sampled_from([1.0, 1.0001, 2.0]))
 def test_what_is_near_is_offered_by_the_index(item: dict[str, Any], other: dict[str, Any], slack: float) -> None:
     distance = SPATIAL_FUNCTIONS["ST_DISTANCE"].run(item, other)
