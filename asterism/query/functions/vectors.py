@@ -65,7 +65,12 @@ def nearest_on_arc(place: Vector, arc: Arc) -> Vector:
         foot = (place[0] - height * normal[0], place[1] - height * normal[1], place[2] - height * normal[2])
         # Whether the foot of the perpendicular lies after the start and before the end.
         if dot(cross(normal, start), foot) >= 0.0 and dot(cross(end, normal), foot) >= 0.0 and dot(foot, foot) > 0.0:
-            return _unit(foot)
+            found = _unit(foot)
+            # Of a short arc and a place far away, rounding decides the test above; a place on the arc is no farther
+            # from either end than they are from each other.
+            length = gap(start, end) + SAME_PLACE
+            if gap(found, start) <= length and gap(found, end) <= length:
+                return found
     return start if gap(place, start) <= gap(place, end) else end
 
 
