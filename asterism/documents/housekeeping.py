@@ -168,7 +168,7 @@ class Housekeeping:
         return removed
 
     async def _index_expiry(self, container: Container, task: BackgroundTask, found: Found) -> int:
-        rule = container.planner.time_to_live
+        settings, rule = container.planner.settings, container.planner.time_to_live
         batch = Batch()
         for reference, item in found:
             expires_at = None if rule is None else rule.expires_at(item.body)
@@ -177,7 +177,7 @@ class Housekeeping:
                 batch.expectations.append(Expectation(ITEMS + reference, item.version))
                 batch.puts.append((expiry_key(expires_at, item_number=item.number), reference))
         if batch.puts:
-            await self._tools.owner.apply(container.keyspace, task.start, batch)
+            await self._tools.owner.apply(container.keyspace, task.start, batch, planned_under=settings)
         return len(found)
 
     _STEPS: ClassVar = {TaskKind.DELETE_PARTITION_KEY: _remove, TaskKind.INDEX_EXPIRY: _index_expiry}

@@ -24,7 +24,7 @@ from asterism.errors import AsterismError, OwnerNotFound, ResourceNotFound
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.layout import INDEX, ITEMS
-from asterism.keyspaces.owner import Owner
+from asterism.keyspaces.owner import Owner, PlanOutdated
 from asterism.keyspaces.records import KeyspaceRecord
 from asterism.keyspaces.statistics import partition_size
 from asterism.storage.contract import Batch, Expectation, ExpectationFailed, Span, StorageRefusal
@@ -175,12 +175,15 @@ class Reindexing:
     async def _walk(self, walk: Walk, due: Mapping[str, Any]) -> bool:
         """Walks on to the end; False if the policy changed on the way."""
         keyspace = walk.keyspace
-        rules = rules_of(keyspace.record)
+        settings, rules = keyspace.record.settings, rules_of(keyspace.record)
         saved_at = self._clock.monotonic_seconds()
         while walk.position < _END_OF_LINE:
-            if keyspace.record.catching_up is not due:
+            if keyspace.record.catching_up is not due or keyspace.record.settings is not settings:
                 return False
-            worked_seconds = await self._next_slice(walk, rules)
+            try:
+                worked_seconds = await self._next_slice(walk, rules, settings)
+            except PlanOutdated:
+                return False
             self._reach(ReindexStep.WALKING)
             now = self._clock.monotonic_seconds()
             if now - saved_at >= self.position_seconds:
@@ -190,7 +193,7 @@ class Reindexing:
             await asyncio.sleep(worked_seconds + _REST_SECONDS)
         return True
 
-    async def _next_slice(self, walk: Walk, rules: IndexingRules) -> float:
+    async def _next_slice(self, walk: Walk, rules: IndexingRules, settings: Mapping[str, Any]) -> float:
         """Returns for how many seconds it held the event loop."""
         keyspace = walk.keyspace
         began = self._clock.monotonic_seconds()
@@ -206,12 +209,12 @@ class Reindexing:
             if (change := _change_of(key, unpack_item(stored), rules)) is not None
         ]
         worked_seconds = self._clock.monotonic_seconds() - began
-        await self._apply(keyspace, changes)
+        await self._apply(keyspace, changes, settings)
         walk.items_walked += len(page.entries)
         walk.position = page.entries[-1][0][1:] + b"\x00" if page.more else partition.range.end
         return worked_seconds
 
-    async def _apply(self, keyspace: Keyspace, changes: list[Batch]) -> None:
+    async def _apply(self, keyspace: Keyspace, changes: list[Batch], settings: Mapping[str, Any]) -> None:
         """All in one batch; or one by one, when somebody changed an item meanwhile, or the partition was split."""
         if not changes:
             return
@@ -220,13 +223,16 @@ class Reindexing:
             deletes=[key for change in changes for key in change.deletes],
             puts=[put for change in changes for put in change.puts],
         )
-        if not await self._apply_one(keyspace, together):
+        if not await self._apply_one(keyspace, together, settings):
             for change in changes:
-                await self._apply_one(keyspace, change)
+                await self._apply_one(keyspace, change, settings)
 
-    async def _apply_one(self, keyspace: Keyspace, batch: Batch) -> bool:
+    async def _apply_one(self, keyspace: Keyspace, batch: Batch, settings: Mapping[str, Any]) -> bool:
+        point = batch.expectations[0].key[1:]
         try:
-            await self._owner.apply(keyspace, batch.expectations[0].key[1:], batch)
+            await self._owner.apply(keyspace, point, batch, planned_under=settings)
+        except PlanOutdated:
+            raise
         except ExpectationFailed:
             return False
         return True
