@@ -110,7 +110,7 @@ class Reindexing:
     def wake(self, keyspace: Keyspace) -> None:
         rid = keyspace.record.rid
         running = self._tasks.get(rid)
-        if keyspace.record.catching_up and (running is None or running.done()):
+        if self._catalog.leads and keyspace.record.catching_up and (running is None or running.done()):
             task = self._tasks[rid] = asyncio.create_task(self._run(keyspace))
             task.add_done_callback(lambda done: self._end(rid, done))
 
@@ -126,6 +126,8 @@ class Reindexing:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._tasks.clear()
+        self.walks.clear()
 
     async def finished(self, keyspace: Keyspace) -> None:
         """Returns when all items are as the policy wants them (or the container is gone)."""
@@ -133,11 +135,24 @@ class Reindexing:
         if task is not None:
             await asyncio.shield(task)
 
+    async def all_walks(self) -> list[Walk]:
+        """All walks under way, whoever goes them."""
+        found = [await self._walk_of(keyspace) for keyspace in list(self._catalog.keyspaces.values())]
+        return [walk for walk in found if walk is not None]
+
+    async def _walk_of(self, keyspace: Keyspace) -> Walk | None:
+        due = keyspace.record.catching_up
+        if self._catalog.leads or not due:
+            return self.walks.get(keyspace.record.rid)
+        walk = Walk(keyspace, due["mark"])
+        walk.take_up(await self._catalog.catching_up_position(keyspace))
+        return walk
+
     async def percent(self, keyspace: Keyspace) -> int:
         """How much of the work is done; 100 only when all is."""
         if not keyspace.record.catching_up:
             return 100
-        walk = self.walks.get(keyspace.record.rid)
+        walk = await self._walk_of(keyspace)
         sizes = [await partition_size(self._owner, keyspace, one) for one in keyspace.record.map.ranges]
         items = sum(size.items for size in sizes)
         return 0 if walk is None or not items else min(99, 100 * walk.items_walked // items)
@@ -153,6 +168,8 @@ class Reindexing:
                 walk.take_up(await self._catalog.catching_up_position(keyspace))
                 self._reach(ReindexStep.STARTED)
                 await keyspace.earlier_work_done()
+                # And nobody in another process: he is refused from here on, if he was not before.
+                await self._catalog.fence_off_others(keyspace)
                 await self._settle(keyspace)
                 if await self._walk(walk, due):
                     self._reach(ReindexStep.WALKED)

@@ -204,6 +204,10 @@ class Catalog(FollowingCatalog):
             )
 
         await self._change_keyspace(keyspace, change, with_changes or Batch())
+        await self.fence_off_others(keyspace)
+
+    async def fence_off_others(self, keyspace: Keyspace) -> None:
+        """On return nobody can use the keyspace who goes by an older record than this process."""
         if self.store.is_shared:
             await raise_fences(self._engine, keyspace.record)
 

@@ -113,11 +113,9 @@ class CatalogWork:
     async def new_task_number(self) -> int:
         return await self._store.take_numbers(NEXT_TASK, 1)
 
-    def plan_task(self, number: int, stored: bytes, batch: Batch) -> Callable[[], None]:
-        """Remembers work that is to be taken up again after a crash, in the batch that calls for it; the result is to
-        be called when that is durable."""
+    def plan_task(self, number: int, stored: bytes, batch: Batch) -> None:
+        """Remembers work that is to be taken up again after a crash, in the batch that calls for it."""
         batch.puts.append((numbered(TASK, number), stored))
-        return lambda: _put(self.tasks, number, stored)
 
     async def ask_for_task(self, number: int, stored: bytes) -> None:
         await self._keep(TASK, number, stored, as_leader=False)

@@ -322,12 +322,12 @@ class Reshaping:
 
         def announce(current: PartitionMap) -> PartitionMap:
             for one in job.source_ids:
-                found = current.get(one)
-                if found is None or found.status is not RangeStatus.ONLINE:
+                self._range(keyspace, one)
+                if self._job_on(keyspace, one) is not None:
                     raise ReshapeRefused(reason=f"Partition {one} is being split or merged already.")
             return job.announce(current)
 
-        # In one batch, so that of two processes only one begins.
+        # In one batch, so that of two processes only one begins: the other finds the job when it decides again.
         await self._catalog.publish_map(keyspace, announce, with_changes=batch)
         remember()
         if self._catalog.leads:
