@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -14,11 +15,14 @@ from asterism.apis.admin.door import AdminDoor
 from asterism.apis.nosql.door import NoSqlDoor
 from asterism.clock import SYSTEM_CLOCK
 from asterism.documents.container import Tools
+from asterism.documents.expiry_hints import ExpiryHints
 from asterism.documents.store import DocumentStore
 from asterism.documents.version_retention import VersionRetention
 from asterism.errors import AsterismError
 from asterism.keyspaces.admission import Admission
+from asterism.keyspaces.budget_sharing import BudgetSharing
 from asterism.keyspaces.catalog import Catalog
+from asterism.keyspaces.coordination import Background, Coordination, Services
 from asterism.keyspaces.owner import Owner
 from asterism.keyspaces.reshape_job import Step
 from asterism.keyspaces.reshaping import Reshaping
@@ -43,24 +47,30 @@ class Assembly:
 
 @asynccontextmanager
 async def assembled(
-    config: ServerConfig, directory: DataDirectory, *, on_step: Callable[[Step], None] | None = None
+    config: ServerConfig,
+    directory: DataDirectory,
+    *,
+    on_step: Callable[[Step], None] | None = None,
+    is_first: bool = True,
 ) -> AsyncIterator[Assembly]:
     """Everything between the listeners and the disk, open for the length of the `async with`.
 
-    `on_step` hears of every step of a split or merge; fault tests stop the process there.
+    `on_step` hears of every step of a split or merge; fault tests stop the process there. `is_first`: no other process
+    uses the store yet.
     """
     keys = account_keys(config)
+    is_shared = config.workers > 1
     with _opening(directory):
-        engine = LmdbEngine.open(directory.store)
+        engine = LmdbEngine.open(directory.store, shared=is_shared)
     try:
         clock = SYSTEM_CLOCK
-        catalog = Catalog(engine, random_bytes=os.urandom, monotonic=clock.monotonic_seconds)
+        catalog = Catalog(engine, random_bytes=os.urandom, monotonic=clock.monotonic_seconds, is_shared=is_shared)
         with _opening(directory):
             await catalog.open()
         admission = Admission(catalog, config.limits, enforce=config.throttle, monotonic=clock.monotonic_seconds)
         for keyspace in catalog.keyspaces.values():
             admission.refresh(keyspace)
-        owner = Owner(engine)
+        owner = Owner(engine, catalog.follow if is_shared else None)
         reshaping = Reshaping(
             engine,
             catalog,
@@ -98,21 +108,38 @@ async def assembled(
             keys=keys,
             clock=clock,
         )
+        catalog.listeners.append(store.take_over)
+        background = Services(
+            [
+                (reshaping.recover, reshaping.stop),
+                (store.reindexing.start, store.reindexing.stop),
+                (store.housekeeping.recover, store.housekeeping.stop),
+                (store.rekeying.recover, store.rekeying.stop),
+                (retention.start, retention.stop),
+            ]
+        )
+        # One process alone has nobody to agree with.
+        work: Background = background
+        if is_shared:
+            work = Coordination(
+                engine,
+                catalog,
+                monotonic=clock.monotonic_seconds,
+                background=background,
+                presence=[
+                    BudgetSharing(admission, monotonic=clock.monotonic_seconds),
+                    ExpiryHints(tools.expiry, leads=lambda: catalog.leads, wall_seconds=clock.wall_seconds),
+                ],
+                name=f"{socket.gethostname()}/{os.getpid()}",
+                is_first=is_first,
+            )
         try:
             with _opening(directory):
-                await reshaping.recover()
-                await store.housekeeping.recover()
-                await store.rekeying.recover()
-            store.reindexing.recover()
-            retention.wake()
+                await work.start()
             yield Assembly(store, admission, nosql, admin)
         finally:
             scripts.close()
-            await retention.stop()
-            await store.rekeying.stop()
-            await store.housekeeping.stop()
-            await store.reindexing.stop()
-            await reshaping.stop()
+            await work.stop()
     finally:
         await engine.close()
 

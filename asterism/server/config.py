@@ -37,6 +37,8 @@ class ServerConfig:
     limits: Limits = DEFAULT_LIMITS
     # Clients that poll the ranges or the offer, commonly every second, then see a split coming.
     announce_seconds: float = 2.0
+    # Processes that serve the same ports over the same store.
+    workers: int = 1
 
     @property
     def scheme(self) -> str:
