@@ -111,6 +111,17 @@ def serve(
             help="Default consistency level of the account.",
         ),
     ] = _DEFAULTS.consistency,
+    workers: Annotated[
+        int,
+        typer.Option(
+            envvar="ASTERISM_WORKERS",
+            min=1,
+            max=64,
+            metavar="N",
+            rich_help_panel=_HOW,
+            help="Processes that serve together, over one store; each uses one core.",
+        ),
+    ] = _DEFAULTS.workers,
     announce_seconds: Annotated[
         float,
         typer.Option(
@@ -146,6 +157,7 @@ def serve(
             consistency=parse_consistency(consistency),
             limits=parse_limits(limit or ()),
             announce_seconds=announce_seconds,
+            workers=workers,
         )
         from asterism.server.run import run_server
 
