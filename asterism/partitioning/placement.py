@@ -33,7 +33,7 @@ class NodeState(enum.StrEnum):
 @dataclass(frozen=True, slots=True)
 class Rules:
     """What an operator asks for a container: `labels` that each of its nodes must have (a region is a label), and
-    whether its partitions are to be spread, so that any two of its nodes have equally many of them, give or take one."""
+    whether its partitions are to be spread, so that any two of its nodes have equally many, give or take one."""
 
     labels: frozenset[str] = frozenset()
     spread: bool = False
