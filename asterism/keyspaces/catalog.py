@@ -9,18 +9,20 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from asterism.errors import ResourceExists, ResourceNotFound, StorageUnavailable
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.layout import after_prefix
+from asterism.keyspaces.nodes import Nodes
 from asterism.keyspaces.principals import PERMISSIONS, USERS, PrincipalKind, PrincipalRecord, Principals
 from asterism.keyspaces.records import DatabaseRecord, KeyspaceRecord, OfferRecord
 from asterism.keyspaces.scripts_catalog import ScriptsCatalog
 from asterism.partitioning.partition_key import PartitionKeyDefinition
 from asterism.partitioning.partition_map import PartitionMap, initial_map
+from asterism.partitioning.placement import Rules
 from asterism.storage.contract import (
     LSN_BYTES,
     Batch,
@@ -31,8 +33,9 @@ from asterism.storage.contract import (
     PartitionUnknown,
     Span,
 )
+from asterism.storage.nodes import CATALOG_NUMBERS_END
 from asterism.throughput.budgets import Throughput, effective_ru
-from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
+from asterism.values.identifiers import Epoch, Lsn, NodeNumber, PartitionNumber, partition_on
 
 CATALOG_PARTITION = PartitionNumber(0)
 CATALOG_EPOCH = Epoch(1)
@@ -86,6 +89,7 @@ class Catalog:
         self._lsn_floor = Lsn(0)
         self.users = self._principals(USERS, lambda rid: rid in self.databases)
         self.permissions = self._principals(PERMISSIONS, lambda rid: self.users.get(rid) is not None)
+        self.nodes = Nodes(lambda batch: engine.apply(CATALOG_PARTITION, CATALOG_EPOCH, batch), self._read)
         self.scripts = ScriptsCatalog(lambda kind: self._principals(kind, lambda rid: rid in self.keyspaces))
 
     def _principals(self, kind: PrincipalKind, owner_exists: Callable[[bytes], bool]) -> Principals:
@@ -112,12 +116,13 @@ class Catalog:
             self._remember_keyspace(Keyspace(record, value[:LSN_BYTES], self._monotonic))
         for _, value in await self.scan(_OFFER):
             self._remember_offer(OfferRecord.from_bytes(value[LSN_BYTES:]))
+        await self.nodes.open(self.scan)
         await self.users.open(self.scan)
         await self.permissions.open(self.scan)
         await self.scripts.open(self.scan)
         self.garbage = {PartitionNumber(_NUMBER.unpack(key[1:])[0]) for key, _ in await self.scan(_GARBAGE)}
         self.boot_number = await self._take_numbers(_NEXT_BOOT, 1)
-        _, (floor,) = await self._engine.read(CATALOG_PARTITION, CATALOG_EPOCH, [_LSN_FLOOR])
+        floor = await self._read(_LSN_FLOOR)
         self._lsn_floor = Lsn(0 if floor is None else _NUMBER.unpack(floor)[0])
 
     async def scan(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
@@ -225,16 +230,17 @@ class Catalog:
         definition: PartitionKeyDefinition,
         settings: Mapping[str, Any],
         *,
-        partition_count: int,
+        nodes: Sequence[NodeNumber],
         throughput: Throughput | None,
         now: int,
     ) -> Keyspace:
+        """One partition on each of the nodes, which may be named more than once."""
         async with self._changing:
             if database.rid not in self.databases:
                 raise ResourceNotFound(kind="database", name=database.name)
             if self.find_keyspace(database.rid, name) is not None:
                 raise ResourceExists(kind="container", name=name)
-            numbers = await self.allocate_partitions(partition_count)
+            numbers = await self.allocate_partitions(nodes)
             await self._create_partitions(numbers)
             record = KeyspaceRecord(
                 rid=self._new_keyspace_rid(database.rid),
@@ -281,6 +287,10 @@ class Catalog:
             record = replace(before, settings=settings, etag=self._new_etag(), changed_at=now, catching_up=due)
             await self._put_keyspace(keyspace, record, with_changes or Batch())
 
+    async def replace_placement(self, keyspace: Keyspace, rules: Rules | None) -> None:
+        async with self._changing:
+            await self._put_keyspace(keyspace, replace(keyspace.record, placement=rules), Batch())
+
     async def put_catching_up_position(self, keyspace: Keyspace, stored: bytes) -> None:
         """Remembers how far the data was brought in line with the settings."""
         async with self._changing:
@@ -288,8 +298,7 @@ class Catalog:
                 await self._change(Batch(puts=[(_CATCHING_UP + keyspace.record.rid, stored)]))
 
     async def catching_up_position(self, keyspace: Keyspace) -> bytes | None:
-        _, (stored,) = await self._engine.read(CATALOG_PARTITION, CATALOG_EPOCH, [_CATCHING_UP + keyspace.record.rid])
-        return stored
+        return await self._read(_CATCHING_UP + keyspace.record.rid)
 
     async def end_catching_up(self, keyspace: Keyspace, done: Mapping[str, Any]) -> bool:
         """Nothing is to be done any more; False if by now something else is than what was `done`."""
@@ -395,10 +404,13 @@ class Catalog:
 
     # --- partitions, jobs, history ----------------------------------------------------------------------------------
 
-    async def allocate_partitions(self, count: int) -> list[PartitionNumber]:
-        """Numbers never used before and never used again."""
-        first = await self._take_numbers(_NEXT_PARTITION, count)
-        return [PartitionNumber(first + offset) for offset in range(count)]
+    async def allocate_partitions(self, nodes: Sequence[NodeNumber]) -> list[PartitionNumber]:
+        """A number for a partition on each of the nodes, never used before and never used again."""
+        first = await self._take_numbers(_NEXT_PARTITION, len(nodes))
+        while first < CATALOG_NUMBERS_END:
+            # In a store that is new, or older than this rule.
+            first = await self._take_numbers(_NEXT_PARTITION, CATALOG_NUMBERS_END + len(nodes)) + CATALOG_NUMBERS_END
+        return [partition_on(node, first + offset) for offset, node in enumerate(nodes)]
 
     async def forget_garbage(self, number: PartitionNumber) -> None:
         await self._change(Batch(deletes=[_GARBAGE + _NUMBER.pack(number)]))
@@ -459,6 +471,10 @@ class Catalog:
         known = {partition.partition for space in self.keyspaces.values() for partition in space.record.map.ranges}
         return set(await self._engine.partitions()) - known - in_jobs - self.garbage - {CATALOG_PARTITION}
 
+    async def _read(self, key: bytes) -> bytes | None:
+        _, (stored,) = await self._engine.read(CATALOG_PARTITION, CATALOG_EPOCH, [key])
+        return stored
+
     # --- the batch itself -------------------------------------------------------------------------------------------
 
     async def _change(self, batch: Batch, *, exists: ResourceExists | None = None) -> Lsn:
@@ -469,7 +485,7 @@ class Catalog:
 
     async def _take_numbers(self, counter_key: bytes, count: int) -> int:
         while True:
-            _, (stored,) = await self._engine.read(CATALOG_PARTITION, CATALOG_EPOCH, [counter_key])
+            stored = await self._read(counter_key)
             first = 1 if stored is None else _NUMBER.unpack(stored)[0]
             batch = Batch(
                 expectations=[Expectation(counter_key, stored)],

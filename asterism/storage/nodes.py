@@ -187,8 +187,12 @@ class NodeEngines:
 
         return end
 
-    def drop_partition(self, partition: PartitionNumber) -> Answer[bool]:
-        return self._call(partition, lambda engine: engine.drop_partition(partition))
+    async def drop_partition(self, partition: PartitionNumber) -> bool:
+        try:
+            return await self._call(partition, lambda engine: engine.drop_partition(partition))
+        except PartitionUnknown:
+            # Of a node that is no more, nothing is left to drop.
+            return True
 
     async def partitions(self) -> dict[PartitionNumber, tuple[Fence, Lsn]]:
         """Every partition on the nodes that can be reached; those of the others are not told."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -15,6 +15,7 @@ from asterism.documents.store import DocumentStore
 from asterism.keyspaces.admission import Admission
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.layout import COUNTERS, ITEMS, LOGICAL_SIZES, TOTALS_KEY, after_prefix
+from asterism.keyspaces.moving import Moving
 from asterism.keyspaces.owner import Owner
 from asterism.keyspaces.reshape_job import Step
 from asterism.keyspaces.reshaping import Reshaping
@@ -22,8 +23,9 @@ from asterism.limits import DEFAULT_LIMITS, Limits
 from asterism.storage.checked import CheckedEngine
 from asterism.storage.contract import Engine, Span
 from asterism.storage.lmdb import LmdbEngine
+from asterism.storage.nodes import NodeEngines
 from asterism.throughput.budgets import Throughput
-from asterism.values.identifiers import PartitionNumber
+from asterism.values.identifiers import NodeNumber, PartitionNumber
 
 ACCOUNT = "test"
 
@@ -35,6 +37,8 @@ class World:
     store: DocumentStore
     reshaping: Reshaping
     owner: Owner
+    nodes: NodeEngines
+    moving: Moving
 
     async def container(
         self, path: str = "/pk", *, throughput: Throughput | None = None, **settings: object
@@ -76,6 +80,10 @@ class World:
             assert (COUNTERS.unpack(totals) if totals is not None else (0, 0)) == summed
 
 
+def node_directory(directory: Path, number: int) -> Path:
+    return directory if number == 0 else directory / f"node{number}"
+
+
 @asynccontextmanager
 async def open_world(
     directory: Path,
@@ -84,11 +92,18 @@ async def open_world(
     enforce: bool = False,
     on_step: Callable[[Step], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
+    node_labels: Sequence[str] = ("",),
 ) -> AsyncIterator[World]:
-    engine: Engine = CheckedEngine(LmdbEngine.open(directory))
+    """One node for each of the `node_labels`, which are words; node 0 is in the directory itself."""
+    stores = {NodeNumber(n): LmdbEngine.open(node_directory(directory, n)) for n in range(len(node_labels))}
+    nodes = NodeEngines(stores, catalog_node=NodeNumber(0))
+    engine: Engine = CheckedEngine(nodes)
     try:
         catalog = Catalog(engine, random_bytes=os.urandom, monotonic=clock.monotonic_seconds)
         await catalog.open()
+        if len(node_labels) > 1:
+            for number, words in enumerate(node_labels):
+                await catalog.nodes.join(f"n{number}", frozenset(words.split()), number=NodeNumber(number))
         admission = Admission(catalog, limits, enforce=enforce, monotonic=clock.monotonic_seconds)
         for keyspace in catalog.keyspaces.values():
             admission.refresh(keyspace)
@@ -97,11 +112,14 @@ async def open_world(
         numbers = count(catalog.boot_number << 36)
         tools = Tools(owner, reshaping, limits, clock, os.urandom, lambda: next(numbers))
         store = DocumentStore(catalog, admission, tools)
+        moving = Moving(catalog, reshaping)
         await reshaping.recover()
+        moving.recover()
         await store.housekeeping.recover()
         await store.rekeying.recover()
         store.reindexing.recover()
-        yield World(engine, catalog, store, reshaping, owner)
+        yield World(engine, catalog, store, reshaping, owner, nodes, moving)
+        await moving.stop()
         await store.reindexing.stop()
         await store.rekeying.stop()
         await store.housekeeping.stop()
