@@ -113,10 +113,12 @@ class Nodes:
     # --- changing ---------------------------------------------------------------------------------------------------
 
     async def join(self, name: str, labels: frozenset[str], *, number: NodeNumber | None = None) -> NodeRecord:
-        """A node by its name, with the labels it has now; a new one gets the next number, or the one told."""
+        """A node by its number or else by its name, with the name and labels it has now; a new one gets the next
+        number, or the one told."""
         while True:
-            known = next((one for one in self._records.values() if one.name == name), None)
-            if known is None and number is not None:
+            if number is None:
+                known = next((one for one in self._records.values() if one.name == name), None)
+            else:
                 known = self._records.get(number)
             if known is not None:
                 record = replace(known, name=name, labels=labels)
