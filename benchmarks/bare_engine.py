@@ -12,9 +12,10 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import uvloop
 
@@ -61,6 +62,8 @@ class RecordingOwner(Owner):
         point: bytes,
         batch: Batch,
         admit: Callable[[PartitionRange], None] | None = None,  # noqa: ARG002  (the owner's own signature)
+        *,
+        planned_under: Mapping[str, Any] | None = None,  # noqa: ARG002
     ) -> tuple[PartitionRange, Lsn]:
         self.batches.append(batch)
         return keyspace.record.map.find(point), Lsn(len(self.batches))

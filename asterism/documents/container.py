@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from asterism.clock import Clock
 from asterism.documents.answers import ItemAnswer, Scope
@@ -33,7 +33,7 @@ from asterism.errors import (
 )
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.layout import TOTALS_KEY, after_prefix
-from asterism.keyspaces.owner import Owner
+from asterism.keyspaces.owner import Owner, PlanOutdated
 from asterism.keyspaces.records import KeyspaceRecord
 from asterism.keyspaces.reshaping import Reshaping
 from asterism.limits import Limits
@@ -111,7 +111,16 @@ class Container:
         planner = self.planner
         if planner.unique_keys is not None:
             return await self._alone(own_key, lambda work: work.create(item))
-        # Most writes are this one, and it need not read: that nothing is there yet is expected, not looked up.
+        while True:
+            try:
+                return await self._create_unseen(item, item_id, own_key)
+            except PlanOutdated:
+                continue
+
+    async def _create_unseen(self, item: Item, item_id: str, own_key: PartitionKey) -> ItemAnswer:
+        """Most writes are this one, and it need not read: that nothing is there yet is expected, not looked up."""
+        planner = self.planner
+        settings = planner.settings
         place = place_at(planner.point(own_key), item_id)
         new = planner.complete(item, self._tools.next_item_number())
         batch = Batch(expectations=[Expectation(place.key, None)])
@@ -119,7 +128,9 @@ class Container:
         planner.plan_sizes(batch, place.point, bytes_delta=len(new.body), items_delta=1)
         cost = charge.write(len(new.body), len(new.terms))
         try:
-            partition, lsn = await self.apply(place.point, batch, cost)
+            partition, lsn = await self.apply(place.point, batch, cost, settings)
+        except PlanOutdated:
+            raise
         except ExpectationFailed:
             if planner.time_to_live is None:
                 raise ItemExists(item_id=item_id) from None
@@ -198,7 +209,7 @@ class Container:
         batch = work.batch()
         if batch is None:
             return await self._pay(work)
-        return await self.apply(work.point, batch, work.cost)
+        return await self.apply(work.point, batch, work.cost, work.planned_under)
 
     # --- scopes -----------------------------------------------------------------------------------------------------
 
@@ -242,7 +253,9 @@ class Container:
         self.keyspace.spend(partition, work.cost, work.point)
         return partition, lsn
 
-    async def apply(self, point: bytes, batch: Batch, cost: float) -> tuple[PartitionRange, int]:
+    async def apply(
+        self, point: bytes, batch: Batch, cost: float, planned_under: Mapping[str, Any]
+    ) -> tuple[PartitionRange, int]:
         """Applies a batch that ends with the sizes of its logical partition and of the physical one."""
         keyspace, tools = self.keyspace, self._tools
 
@@ -254,7 +267,7 @@ class Container:
         with keyspace.at_work:
             for _ in range(ATTEMPTS_MAX):
                 try:
-                    partition, lsn = await tools.owner.apply(keyspace, point, batch, admit)
+                    partition, lsn = await tools.owner.apply(keyspace, point, batch, admit, planned_under=planned_under)
                 except CeilingPassed as passed:
                     if passed.key != TOTALS_KEY:
                         raise LogicalPartitionFull(bytes_max=batch.adds[0].first_max or 0) from None

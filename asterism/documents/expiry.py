@@ -45,11 +45,13 @@ class ExpirySweeper:
 
     def start(self, containers: Sequence[Container]) -> None:
         """The first sweep finds what fell due while nobody looked, and when the next is."""
+        self._stopped = False
         self._schedule.on_earlier = self._arm
         for container in containers:
             self.look_at(container)
 
     def look_at(self, container: Container) -> None:
+        """Finds out, some time soon, when the next item of a container is due."""
         if container.planner.time_to_live is not None:
             self._schedule.notice(container.record.rid, 0)
 
@@ -61,6 +63,7 @@ class ExpirySweeper:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        self._timer = self._task = None
 
     def _arm(self) -> None:
         if self._timer is not None:

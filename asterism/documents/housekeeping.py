@@ -1,7 +1,8 @@
 """What goes on behind requests: expiry, deletion by partition key, and bringing entries into line with new settings.
 
 Tasks are recorded in the catalog before their first step, walk through items in small shares, and are taken up again
-after a crash where they were recorded last; doing a share again does no harm. Without work nothing runs.
+after a crash where they were recorded last; doing a share again does no harm. Without work nothing runs. Any process
+records a task; the one that leads does it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from asterism.documents.item_record import StoredItem, unpack_item
 from asterism.documents.pages import range_scope
 from asterism.documents.removal import SHARE_BYTES, SHARE_ITEMS, Removal
 from asterism.errors import AsterismError, OwnerNotFound
-from asterism.keyspaces.catalog import Catalog
+from asterism.keyspaces.catalog import Catalog, CatalogChanges
 from asterism.keyspaces.layout import ITEMS, expiry_key
 from asterism.partitioning.key_range import FULL
 from asterism.partitioning.partition_key import PartitionKey
@@ -35,6 +36,8 @@ _RECORD_SECONDS = 2.0
 _SETTLE_SECONDS = 1.0
 # A small logical partition is gone when its deletion is answered, as users of the service are used to.
 _WAIT_SECONDS_MAX = 1.0
+# How often a process that does not lead looks whether its task is done.
+_LOOK_SECONDS = 0.02
 
 Found = list[tuple[bytes, StoredItem]]
 
@@ -47,16 +50,21 @@ class Housekeeping:
         self._tools = tools
         self._container_of = container_of
         self._running: dict[int, asyncio.Task[None]] = {}
-        # What is under way, for whoever wants to show it.
-        self.tasks: dict[int, BackgroundTask] = {}
+        self._tasks: dict[int, BackgroundTask] = {}
         self.expiry = ExpirySweeper(tools, container_of)
 
     # --- starting and stopping --------------------------------------------------------------------------------------
 
+    @property
+    def tasks(self) -> dict[int, BackgroundTask]:
+        """What is under way, for whoever wants to show it."""
+        if self._catalog.leads:
+            return self._tasks
+        return {number: BackgroundTask.from_bytes(stored) for number, stored in self._catalog.work.tasks.items()}
+
     async def recover(self) -> None:
         """Takes up what an earlier process left, and finds out when the next items are due."""
-        for stored in await self._catalog.tasks():
-            self._start(BackgroundTask.from_bytes(stored))
+        self._start_recorded()
         containers = [self._container_of(rid) for rid in self._catalog.keyspaces]
         self.expiry.start([container for container in containers if container is not None])
 
@@ -66,6 +74,23 @@ class Housekeeping:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+        self._running.clear()
+        self._tasks.clear()
+
+    def wake(self, changes: CatalogChanges) -> None:
+        """Looks at what other processes have asked for."""
+        if not self._catalog.leads:
+            return
+        self._start_recorded()
+        for keyspace in changes.keyspaces:
+            container = self._container_of(keyspace.record.rid)
+            if container is not None:
+                self.expiry.look_at(container)
+
+    def _start_recorded(self) -> None:
+        for number, stored in list(self._catalog.work.tasks.items()):
+            if number not in self._running:
+                self._start(BackgroundTask.from_bytes(stored))
 
     # --- what is asked for ------------------------------------------------------------------------------------------
 
@@ -73,32 +98,46 @@ class Housekeeping:
         """Removes the items that a logical partition has now. Returns when they are gone, or after a moment."""
         point = container.planner.point(key)
         _, lsn, _ = await self._tools.owner.read(container.keyspace, point, ())
-        number = await self._catalog.new_task_number()
+        number = await self._catalog.work.new_task_number()
         scope = container.logical_scope(key)
         task = BackgroundTask(
             number, TaskKind.DELETE_PARTITION_KEY, container.record.rid, scope.start, scope.end, up_to_lsn=lsn
         )
-        await self._catalog.put_task(number, task.to_bytes())
-        self._start(task)
-        await asyncio.wait({self._running[number]}, timeout=_WAIT_SECONDS_MAX)
+        await self._catalog.work.ask_for_task(number, task.to_bytes())
+        self.begin(task)
+        running = self._running.get(number)
+        if running is not None:
+            await asyncio.wait({running}, timeout=_WAIT_SECONDS_MAX)
+        else:
+            await self._done_elsewhere(number)
         return task
+
+    async def _done_elsewhere(self, number: int) -> None:
+        """Returns when the process that leads has done a task, or after a moment."""
+        clock = self._tools.clock
+        until = clock.monotonic_seconds() + _WAIT_SECONDS_MAX
+        while number in self._catalog.work.tasks and clock.monotonic_seconds() < until:
+            await asyncio.sleep(_LOOK_SECONDS)
+            await self._catalog.follow()
 
     async def plan_expiry_index(self, container: Container, batch: Batch) -> BackgroundTask:
         """The task that a change of the default time to live calls for, recorded in the batch of that change."""
-        number = await self._catalog.new_task_number()
+        number = await self._catalog.work.new_task_number()
         everything = range_scope(FULL)
         task = BackgroundTask(number, TaskKind.INDEX_EXPIRY, container.record.rid, everything.start, everything.end)
-        self._catalog.plan_task(number, task.to_bytes(), batch)
+        self._catalog.work.plan_task(number, task.to_bytes(), batch)
         return task
 
     def begin(self, task: BackgroundTask) -> None:
-        """Starts a task that is recorded already."""
-        self._start(task)
+        """Starts a task that is recorded already, if that is this process's part."""
+        self._catalog.work.tasks[task.number] = task.to_bytes()
+        if self._catalog.leads:
+            self._start(task)
 
     # --- how a task is done -----------------------------------------------------------------------------------------
 
     def _start(self, task: BackgroundTask) -> None:
-        self.tasks[task.number] = task
+        self._tasks[task.number] = task
         self._running[task.number] = asyncio.create_task(self._run(task.number))
 
     async def _run(self, number: int) -> None:
@@ -106,21 +145,21 @@ class Housekeeping:
         while not finished:
             try:
                 await self._walk(number)
-                await self._catalog.forget_task(number)
+                await self._catalog.work.forget_task(number)
                 finished = True
             except (AsterismError, StorageRefusal) as problem:
                 _log.warning("background task %d waits: %s", number, problem)
                 await asyncio.sleep(_RETRY_SECONDS)
-        del self.tasks[number]
+        del self._tasks[number]
         del self._running[number]
 
     async def _walk(self, number: int) -> None:
         """Goes through the task's interval, share by share, as long as the container is there."""
-        if self.tasks[number].kind is TaskKind.INDEX_EXPIRY:
+        if self._tasks[number].kind is TaskKind.INDEX_EXPIRY:
             await asyncio.sleep(_SETTLE_SECONDS)
         clock = self._tools.clock
         recorded_at = clock.monotonic_seconds()
-        while (task := self.tasks[number]).start < task.end:
+        while (task := self._tasks[number]).start < task.end:
             container = self._container_of(task.keyspace_rid)
             if container is None:
                 return
@@ -128,13 +167,13 @@ class Housekeeping:
             try:
                 # Somebody may be faster with one of the items: the share is then looked at again.
                 with suppress(ExpectationFailed):
-                    self.tasks[number] = await self._share(container, task)
+                    self._tasks[number] = await self._share(container, task)
             except OwnerNotFound:
                 return
             now = clock.monotonic_seconds()
             if now - recorded_at > _RECORD_SECONDS:
                 recorded_at = now
-                await self._catalog.put_task(number, self.tasks[number].to_bytes())
+                await self._catalog.work.put_task(number, self._tasks[number].to_bytes())
             # Requests come first: the walk rests as long as it has worked.
             await asyncio.sleep(now - began + _REST_SECONDS)
         container = self._container_of(task.keyspace_rid)
@@ -163,12 +202,12 @@ class Housekeeping:
                 await removal.add(reference, item)
         removed, is_whole = await removal.carry_out()
         if not is_whole:
-            self.tasks[task.number] = replace(task, done=task.done + removed)
+            self._tasks[task.number] = replace(task, done=task.done + removed)
             raise ExpectationFailed(ITEMS + task.start)
         return removed
 
     async def _index_expiry(self, container: Container, task: BackgroundTask, found: Found) -> int:
-        rule = container.planner.time_to_live
+        settings, rule = container.planner.settings, container.planner.time_to_live
         batch = Batch()
         for reference, item in found:
             expires_at = None if rule is None else rule.expires_at(item.body)
@@ -177,7 +216,7 @@ class Housekeeping:
                 batch.expectations.append(Expectation(ITEMS + reference, item.version))
                 batch.puts.append((expiry_key(expires_at, item_number=item.number), reference))
         if batch.puts:
-            await self._tools.owner.apply(container.keyspace, task.start, batch)
+            await self._tools.owner.apply(container.keyspace, task.start, batch, planned_under=settings)
         return len(found)
 
     _STEPS: ClassVar = {TaskKind.DELETE_PARTITION_KEY: _remove, TaskKind.INDEX_EXPIRY: _index_expiry}

@@ -73,16 +73,16 @@ class ChangePlanner:
     __slots__ = (
         "_clock",
         "_current_record",
+        "_learned_from",
         "_limits",
         "_links",
         "_logical_bytes_max",
         "_random_bytes",
         "_rules",
         "_rules_of",
+        "_time_to_live",
         "_versions_kept",
-        "_versions_of",
         "record",
-        "time_to_live",
         "unique_keys",
     )
 
@@ -98,10 +98,9 @@ class ChangePlanner:
         self._current_record = current_record
         self._rules_of = record
         self._rules = rules_of(record)
-        self.time_to_live = TimeToLive.of(record.settings)
+        # Unlike the others, these cannot be changed after the container was made.
         self.unique_keys = UniqueKeys.of(record.settings)
-        self._versions_of = record.settings
-        self._versions_kept = retention_seconds(record.settings) is not None
+        self._learn(record.settings)
         self._links = DocumentLinks(record.rid)
         self._limits = limits
         self._clock = clock
@@ -118,13 +117,30 @@ class ChangePlanner:
             self._rules_of, self._rules = record, rules_of(record)
         return self._rules
 
+    def _learn(self, settings: Mapping[str, Any]) -> None:
+        self._learned_from = settings
+        self._time_to_live = TimeToLive.of(settings)
+        self._versions_kept = retention_seconds(settings) is not None
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings in force. What is planned by them is applied only as long as they are (`PlanOutdated`)."""
+        return self._current_record().settings
+
+    @property
+    def time_to_live(self) -> TimeToLive | None:
+        settings = self._current_record().settings
+        if settings is not self._learned_from:
+            self._learn(settings)
+        return self._time_to_live
+
     @property
     def keeps_versions(self) -> bool:
         """Whether the change feed can tell of all versions and deletes, and every change is therefore kept. Goes by
         the settings in force, as `rules` does: who begins to follow the versions must not miss a slow writer's."""
         settings = self._current_record().settings
-        if settings is not self._versions_of:
-            self._versions_of, self._versions_kept = settings, retention_seconds(settings) is not None
+        if settings is not self._learned_from:
+            self._learn(settings)
         return self._versions_kept
 
     def point(self, key: PartitionKey) -> bytes:
@@ -172,8 +188,9 @@ class ChangePlanner:
             new_terms = self._plan_removal(batch, place, before, after)
         if after is not None:
             self._plan_addition(batch, place, after, new_terms, place_in_batch)
-        if self.time_to_live is not None:
-            self._plan_expiry(batch, place, self.time_to_live, before, after)
+        time_to_live = self.time_to_live
+        if time_to_live is not None:
+            self._plan_expiry(batch, place, time_to_live, before, after)
         if self.keeps_versions:
             self._plan_versions(batch, place, before, after, place_in_batch)
 

@@ -24,7 +24,7 @@ from asterism.errors import AsterismError, OwnerNotFound, ResourceNotFound
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.layout import INDEX, ITEMS
-from asterism.keyspaces.owner import Owner
+from asterism.keyspaces.owner import Owner, PlanOutdated
 from asterism.keyspaces.records import KeyspaceRecord
 from asterism.keyspaces.statistics import partition_size
 from asterism.storage.contract import Batch, Expectation, ExpectationFailed, Span, StorageRefusal
@@ -110,7 +110,7 @@ class Reindexing:
     def wake(self, keyspace: Keyspace) -> None:
         rid = keyspace.record.rid
         running = self._tasks.get(rid)
-        if keyspace.record.catching_up and (running is None or running.done()):
+        if self._catalog.leads and keyspace.record.catching_up and (running is None or running.done()):
             task = self._tasks[rid] = asyncio.create_task(self._run(keyspace))
             task.add_done_callback(lambda done: self._end(rid, done))
 
@@ -126,6 +126,8 @@ class Reindexing:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._tasks.clear()
+        self.walks.clear()
 
     async def finished(self, keyspace: Keyspace) -> None:
         """Returns when all items are as the policy wants them (or the container is gone)."""
@@ -133,11 +135,24 @@ class Reindexing:
         if task is not None:
             await asyncio.shield(task)
 
+    async def all_walks(self) -> list[Walk]:
+        """All walks under way, whoever goes them."""
+        found = [await self._walk_of(keyspace) for keyspace in list(self._catalog.keyspaces.values())]
+        return [walk for walk in found if walk is not None]
+
+    async def _walk_of(self, keyspace: Keyspace) -> Walk | None:
+        due = keyspace.record.catching_up
+        if self._catalog.leads or not due:
+            return self.walks.get(keyspace.record.rid)
+        walk = Walk(keyspace, due["mark"])
+        walk.take_up(await self._catalog.catching_up_position(keyspace))
+        return walk
+
     async def percent(self, keyspace: Keyspace) -> int:
         """How much of the work is done; 100 only when all is."""
         if not keyspace.record.catching_up:
             return 100
-        walk = self.walks.get(keyspace.record.rid)
+        walk = await self._walk_of(keyspace)
         sizes = [await partition_size(self._owner, keyspace, one) for one in keyspace.record.map.ranges]
         items = sum(size.items for size in sizes)
         return 0 if walk is None or not items else min(99, 100 * walk.items_walked // items)
@@ -153,6 +168,8 @@ class Reindexing:
                 walk.take_up(await self._catalog.catching_up_position(keyspace))
                 self._reach(ReindexStep.STARTED)
                 await keyspace.earlier_work_done()
+                # And nobody in another process: he is refused from here on, if he was not before.
+                await self._catalog.fence_off_others(keyspace)
                 await self._settle(keyspace)
                 if await self._walk(walk, due):
                     self._reach(ReindexStep.WALKED)
@@ -175,12 +192,15 @@ class Reindexing:
     async def _walk(self, walk: Walk, due: Mapping[str, Any]) -> bool:
         """Walks on to the end; False if the policy changed on the way."""
         keyspace = walk.keyspace
-        rules = rules_of(keyspace.record)
+        settings, rules = keyspace.record.settings, rules_of(keyspace.record)
         saved_at = self._clock.monotonic_seconds()
         while walk.position < _END_OF_LINE:
-            if keyspace.record.catching_up is not due:
+            if keyspace.record.catching_up is not due or keyspace.record.settings is not settings:
                 return False
-            worked_seconds = await self._next_slice(walk, rules)
+            try:
+                worked_seconds = await self._next_slice(walk, rules, settings)
+            except PlanOutdated:
+                return False
             self._reach(ReindexStep.WALKING)
             now = self._clock.monotonic_seconds()
             if now - saved_at >= self.position_seconds:
@@ -190,7 +210,7 @@ class Reindexing:
             await asyncio.sleep(worked_seconds + _REST_SECONDS)
         return True
 
-    async def _next_slice(self, walk: Walk, rules: IndexingRules) -> float:
+    async def _next_slice(self, walk: Walk, rules: IndexingRules, settings: Mapping[str, Any]) -> float:
         """Returns for how many seconds it held the event loop."""
         keyspace = walk.keyspace
         began = self._clock.monotonic_seconds()
@@ -206,12 +226,12 @@ class Reindexing:
             if (change := _change_of(key, unpack_item(stored), rules)) is not None
         ]
         worked_seconds = self._clock.monotonic_seconds() - began
-        await self._apply(keyspace, changes)
+        await self._apply(keyspace, changes, settings)
         walk.items_walked += len(page.entries)
         walk.position = page.entries[-1][0][1:] + b"\x00" if page.more else partition.range.end
         return worked_seconds
 
-    async def _apply(self, keyspace: Keyspace, changes: list[Batch]) -> None:
+    async def _apply(self, keyspace: Keyspace, changes: list[Batch], settings: Mapping[str, Any]) -> None:
         """All in one batch; or one by one, when somebody changed an item meanwhile, or the partition was split."""
         if not changes:
             return
@@ -220,13 +240,16 @@ class Reindexing:
             deletes=[key for change in changes for key in change.deletes],
             puts=[put for change in changes for put in change.puts],
         )
-        if not await self._apply_one(keyspace, together):
+        if not await self._apply_one(keyspace, together, settings):
             for change in changes:
-                await self._apply_one(keyspace, change)
+                await self._apply_one(keyspace, change, settings)
 
-    async def _apply_one(self, keyspace: Keyspace, batch: Batch) -> bool:
+    async def _apply_one(self, keyspace: Keyspace, batch: Batch, settings: Mapping[str, Any]) -> bool:
+        point = batch.expectations[0].key[1:]
         try:
-            await self._owner.apply(keyspace, batch.expectations[0].key[1:], batch)
+            await self._owner.apply(keyspace, point, batch, planned_under=settings)
+        except PlanOutdated:
+            raise
         except ExpectationFailed:
             return False
         return True

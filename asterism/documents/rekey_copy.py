@@ -19,6 +19,7 @@ from asterism.documents.planning import Place, place_at
 from asterism.documents.rekey_job import RekeyJob, Uncopied
 from asterism.errors import (
     AsterismError,
+    ItemExists,
     ItemNotFound,
     LogicalPartitionFull,
     MalformedRequest,
@@ -125,7 +126,14 @@ class ItemCopier:
             if _contents(other) == _contents(item):
                 self._job.uncopied.pop(source_place.reference.hex(), None)
                 return
-        await self._target.upsert_item(item, None, if_match=None if there is None else there.etag)
+        if there is None:
+            # Not an upsert: a process that led before may be at the same item.
+            try:
+                await self._target.create_item(item, None)
+            except ItemExists:
+                raise PreconditionFailed from None
+        else:
+            await self._target.upsert_item(item, None, if_match=there.etag)
         self._job.uncopied.pop(source_place.reference.hex(), None)
 
     async def _belongs_to_another(self, there: Item, mine: Place, wanted: Place) -> bool:

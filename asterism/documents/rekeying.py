@@ -65,20 +65,35 @@ class Rekeying:
         self._replace_container = replace_container
         self._running: dict[int, asyncio.Task[None]] = {}
         self._recorded_at: dict[int, float] = {}
-        # Those that are over stay, for the operator to see, as long as both containers do.
-        self.jobs: dict[int, RekeyJob] = {}
+        self._jobs: dict[int, RekeyJob] = {}
 
     # --- starting and stopping --------------------------------------------------------------------------------------
 
+    @property
+    def jobs(self) -> dict[int, RekeyJob]:
+        """Those that are over stay, for the operator to see, as long as both containers do."""
+        if self._catalog.leads:
+            return self._jobs
+        return {number: RekeyJob.from_bytes(stored) for number, stored in self._catalog.work.rekeys.items()}
+
     async def recover(self) -> None:
-        for stored in await self._catalog.rekeys():
-            self._start(RekeyJob.from_bytes(stored))
+        self.wake()
+
+    def wake(self) -> None:
+        """Takes up what is recorded, by whomever."""
+        if not self._catalog.leads:
+            return
+        for number, stored in list(self._catalog.work.rekeys.items()):
+            if number not in self._jobs:
+                self._start(RekeyJob.from_bytes(stored))
 
     async def stop(self) -> None:
         running = list(self._running.values())
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+        self._running.clear()
+        self._jobs.clear()
 
     # --- what is asked for ------------------------------------------------------------------------------------------
 
@@ -86,10 +101,11 @@ class Rekeying:
         return any(job.source_rid == rid.hex() and not job.phase.is_over for job in self.jobs.values())
 
     async def begin(self, source: Container, target: Container) -> RekeyJob:
-        number = await self._catalog.new_task_number()
+        number = await self._catalog.work.new_task_number()
         job = RekeyJob(number, source.record.rid.hex(), target.record.rid.hex())
-        await self._record(job)
-        self._start(job)
+        await self._catalog.work.ask_for_rekey(number, job.to_bytes())
+        if self._catalog.leads:
+            self._start(job)
         return job
 
     async def switch(self, target: Container) -> RekeyJob:
@@ -104,13 +120,13 @@ class Rekeying:
             raise ReshapeRefused(reason=_uncopied_words(job))
         if not job.phase.is_over:
             job.is_switching = True
-            await self._record(job)
+            await self._catalog.work.ask_for_switch(job.number)
         return job
 
     # --- how a job is done ------------------------------------------------------------------------------------------
 
     def _start(self, job: RekeyJob) -> None:
-        self.jobs[job.number] = job
+        self._jobs[job.number] = job
         self._running[job.number] = asyncio.create_task(self._run(job))
 
     async def _run(self, job: RekeyJob) -> None:
@@ -131,11 +147,15 @@ class Rekeying:
 
     async def _work(self, job: RekeyJob) -> bool:
         """Whatever is next; True when nothing is."""
+        if job.number in self._catalog.work.switches:
+            job.is_switching = not job.phase.is_over
+            await self._record(job)
+            await self._catalog.work.forget_switch(job.number)
         pair = self._pair(job)
         if pair is None:
             await self._restore_retention(job)
-            await self._catalog.put_rekey(job.number, None)
-            del self.jobs[job.number]
+            await self._catalog.work.put_rekey(job.number, None)
+            del self._jobs[job.number]
             return True
         match job.phase:
             case RekeyPhase.PREPARING:
@@ -161,7 +181,7 @@ class Rekeying:
 
     async def _record(self, job: RekeyJob) -> None:
         self._recorded_at[job.number] = self._tools.clock.monotonic_seconds()
-        await self._catalog.put_rekey(job.number, job.to_bytes())
+        await self._catalog.work.put_rekey(job.number, job.to_bytes())
 
     async def _record_at_times(self, job: RekeyJob) -> None:
         if self._tools.clock.monotonic_seconds() - self._recorded_at.get(job.number, 0.0) > _RECORD_SECONDS:

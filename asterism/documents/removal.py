@@ -45,6 +45,7 @@ class Removal:
         self._container = container
         self._tools = tools
         self._at = at
+        self._planned_under = container.planner.settings
         self._parts: list[_Part] = []
 
     async def add(self, reference: bytes, found: StoredItem) -> None:
@@ -94,7 +95,7 @@ class Removal:
         if part.count:
             batch.adds.append(Add(TOTALS_KEY, (-part.freed_bytes(), -part.count)))
         try:
-            partition, _ = await self._tools.owner.apply(keyspace, part.point, batch)
+            partition, _ = await self._tools.owner.apply(keyspace, part.point, batch, planned_under=self._planned_under)
         except ExpectationFailed:
             return None
         self._tools.reshaping.notice_growth(keyspace, partition, -part.freed_bytes())

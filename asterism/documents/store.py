@@ -19,7 +19,7 @@ from asterism.errors import (
     ThroughputRefused,
 )
 from asterism.keyspaces.admission import Admission, shared_slot_count
-from asterism.keyspaces.catalog import Catalog
+from asterism.keyspaces.catalog import Catalog, CatalogChanges
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.records import DatabaseRecord, OfferRecord
 from asterism.keyspaces.statistics import stored_bytes
@@ -60,6 +60,27 @@ class DocumentStore:
     @property
     def _limits(self) -> Limits:
         return self.tools.limits
+
+    # --- other processes --------------------------------------------------------------------------------------------
+
+    def take_over(self, changes: CatalogChanges) -> None:
+        """Brings what this process keeps into line with what others have changed in the catalog."""
+        for rid in changes.databases_gone:
+            self._admission.forget_database(rid)
+        for keyspace in changes.keyspaces:
+            self._admission.refresh(keyspace)
+            self.reindexing.wake(keyspace)
+        for rid in changes.offers:
+            for keyspace in self.catalog.governed_by(rid):
+                self._admission.refresh(keyspace)
+        for rid in [rid for rid in self._containers if rid not in self.catalog.keyspaces]:
+            del self._containers[rid]
+        self.tools.reshaping.wake(changes)
+        self.housekeeping.wake(changes)
+        if changes.work:
+            self.rekeying.wake()
+        if changes.keyspaces and self.on_versions_kept is not None:
+            self.on_versions_kept()
 
     # --- databases --------------------------------------------------------------------------------------------------
 
@@ -234,7 +255,7 @@ class DocumentStore:
         lowest = minimum_autoscale_max_ru if isinstance(throughput, Autoscale) else minimum_ru
         minimum = lowest(stored_bytes=stored, highest_ever_ru=offer.highest_ever_ru)
         validate(throughput, self._limits, minimum)
-        is_fixed = len(offer.resource_rid) == 8 and keyspaces[0].record.definition.system_key
+        is_fixed = len(offer.resource_rid) == 8 and bool(keyspaces) and keyspaces[0].record.definition.system_key
         if is_fixed and effective_ru(throughput) > self._limits.physical_partition_ru_per_second_max:
             raise ThroughputRefused(reason="A container without a partition key has at most 10,000 RU/s.")
         if type(throughput) is not type(offer.throughput):
@@ -255,10 +276,7 @@ class DocumentStore:
         return minimum_ru(stored_bytes=0, highest_ever_ru=offer.highest_ever_ru)
 
     def _governed(self, offer: OfferRecord) -> list[Keyspace]:
-        if len(offer.resource_rid) == 4:
-            candidates = self.catalog.keyspaces_of(offer.resource_rid)
-            return [keyspace for keyspace in candidates if self.catalog.offer_for(keyspace.record.rid) is None]
-        return [self.catalog.keyspaces[offer.resource_rid]]
+        return self.catalog.governed_by(offer.resource_rid)
 
     def _now(self) -> int:
         return int(self.tools.clock.wall_seconds())

@@ -81,6 +81,7 @@ class Transaction:
         "_staged",
         "cost",
         "key",
+        "planned_under",
         "point",
     )
 
@@ -95,6 +96,7 @@ class Transaction:
         """`read_keys` gives the store's values: of one moment, or of several, for the batch checks them all."""
         self.key = key
         self.point = planner.point(key)
+        self.planned_under = planner.settings
         # Request units of everything done so far.
         self.cost = 0.0
         self._planner = planner

@@ -35,7 +35,7 @@ class VersionRetention:
         self._task: asyncio.Task[None] | None = None
 
     def wake(self) -> None:
-        if self._task is None or self._task.done():
+        if self._catalog.leads and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:

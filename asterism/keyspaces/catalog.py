@@ -1,218 +1,110 @@
 """The catalog: which databases, keyspaces and offers exist, in memory for reading and in partition 0 for keeping.
 
 Every change is one batch whose expectations name what it was decided on, so that two processes over one store cannot
-both create a name or both change a record. Memory follows only after the batch is durable.
+both create a name or both change a record; whoever comes second reads what the first one did, and decides again.
+Memory follows only after the batch is durable.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from asterism.errors import ResourceExists, ResourceNotFound, StorageUnavailable
+from asterism.errors import AsterismError, ResourceExists, ResourceNotFound
+from asterism.keyspaces.catalog_following import FollowingCatalog
+from asterism.keyspaces.catalog_memory import CatalogChanges
+from asterism.keyspaces.catalog_store import (
+    CATALOG_PARTITION,
+    CATCHING_UP,
+    DATABASE,
+    DATABASE_NAME,
+    FIRST_DATA_PARTITION,
+    GARBAGE,
+    HISTORY,
+    JOB,
+    KEYSPACE,
+    KEYSPACE_NAME,
+    LSN_FLOOR,
+    NEXT_PARTITION,
+    NUMBER,
+    OFFER,
+    REKEY,
+    TASK,
+    name_key,
+    numbered,
+)
+from asterism.keyspaces.fences import raise_fences, seal_for_good
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.layout import after_prefix
-from asterism.keyspaces.nodes import Nodes
-from asterism.keyspaces.principals import PERMISSIONS, USERS, PrincipalKind, PrincipalRecord, Principals
+from asterism.keyspaces.principals import PrincipalRecord
 from asterism.keyspaces.records import DatabaseRecord, KeyspaceRecord, OfferRecord
-from asterism.keyspaces.scripts_catalog import ScriptsCatalog
 from asterism.partitioning.partition_key import PartitionKeyDefinition
 from asterism.partitioning.partition_map import PartitionMap, initial_map
 from asterism.partitioning.placement import Rules
-from asterism.storage.contract import (
-    LSN_BYTES,
-    Batch,
-    Engine,
-    Expectation,
-    ExpectationFailed,
-    Fence,
-    PartitionUnknown,
-    Span,
-)
-from asterism.storage.nodes import CATALOG_NUMBERS_END
+from asterism.storage.contract import Batch, Expectation, Fence, PartitionUnknown, Span
 from asterism.throughput.budgets import Throughput, effective_ru
 from asterism.values.identifiers import Epoch, Lsn, NodeNumber, PartitionNumber, partition_on
 
-CATALOG_PARTITION = PartitionNumber(0)
-CATALOG_EPOCH = Epoch(1)
-FIRST_EPOCH = Epoch(1)
+__all__ = ["CATALOG_PARTITION", "Catalog", "CatalogChanges"]
 
-_DATABASE = b"d"
-_DATABASE_NAME = b"D"
-_KEYSPACE = b"k"
-_KEYSPACE_NAME = b"K"
-_OFFER = b"o"
-_GARBAGE = b"g"
-_JOB = b"j"
-_HISTORY = b"h"
-_CATCHING_UP = b"x"
-_TASK = b"b"
-_REKEY = b"r"
-_NEXT_PARTITION = b"n/partition"
-_NEXT_BOOT = b"n/boot"
-_NEXT_TASK = b"n/task"
-_LSN_FLOOR = b"n/lsn"
+FIRST_EPOCH = Epoch(1)
 
 # More batches than can be on their way to a keyspace while it is being deleted.
 _LSN_MARGIN = 100_000
-
-_NUMBER = struct.Struct(">Q")
-
-
-def _name_key(prefix: bytes, name: str) -> bytes:
-    """A key that two things of one name share; a digest, because 255 characters may be 1,020 bytes."""
-    return prefix + hashlib.blake2b(name.encode(), digest_size=32).digest()
+_PRESENT = b""
 
 
-class Catalog:
-    """One node's catalog. Reading it is a dictionary look-up; changing it is one durable batch."""
-
-    def __init__(self, engine: Engine, *, random_bytes: Callable[[int], bytes], monotonic: Callable[[], float]) -> None:
-        self._engine = engine
-        self._random_bytes = random_bytes
-        self._monotonic = monotonic
-        self._changing = asyncio.Lock()
-        self.boot_number = 0
-        self.databases: dict[bytes, DatabaseRecord] = {}
-        self.keyspaces: dict[bytes, Keyspace] = {}
-        self.offers: dict[bytes, OfferRecord] = {}
-        self._database_rids: dict[tuple[str, str], bytes] = {}
-        self._keyspace_rids: dict[tuple[bytes, str], bytes] = {}
-        self._offer_rids: dict[bytes, bytes] = {}
-        self.garbage: set[PartitionNumber] = set()
-        # New partitions begin above every LSN that a deleted keyspace has reached: a client may still hold session
-        # tokens of one that had the same name, and could not read its successor.
-        self._lsn_floor = Lsn(0)
-        self.users = self._principals(USERS, lambda rid: rid in self.databases)
-        self.permissions = self._principals(PERMISSIONS, lambda rid: self.users.get(rid) is not None)
-        self.nodes = Nodes(lambda batch: engine.apply(CATALOG_PARTITION, CATALOG_EPOCH, batch), self._read)
-        self.scripts = ScriptsCatalog(lambda kind: self._principals(kind, lambda rid: rid in self.keyspaces))
-
-    def _principals(self, kind: PrincipalKind, owner_exists: Callable[[bytes], bool]) -> Principals:
-        return Principals(
-            kind,
-            change=self._change,
-            changing=self._changing,
-            random_bytes=self._random_bytes,
-            new_etag=self._new_etag,
-            owner_exists=owner_exists,
-        )
-
-    # --- opening ----------------------------------------------------------------------------------------------------
-
-    async def open(self) -> None:
-        try:
-            await self._engine.read_fence(CATALOG_PARTITION)
-        except PartitionUnknown:
-            await self._engine.create_partition(CATALOG_PARTITION, Fence(CATALOG_EPOCH))
-        for _, value in await self.scan(_DATABASE):
-            self._remember_database(DatabaseRecord.from_bytes(value[LSN_BYTES:]))
-        for _, value in await self.scan(_KEYSPACE):
-            record = KeyspaceRecord.from_bytes(value[LSN_BYTES:])
-            self._remember_keyspace(Keyspace(record, value[:LSN_BYTES], self._monotonic))
-        for _, value in await self.scan(_OFFER):
-            self._remember_offer(OfferRecord.from_bytes(value[LSN_BYTES:]))
-        await self.nodes.open(self.scan)
-        await self.users.open(self.scan)
-        await self.permissions.open(self.scan)
-        await self.scripts.open(self.scan)
-        self.garbage = {PartitionNumber(_NUMBER.unpack(key[1:])[0]) for key, _ in await self.scan(_GARBAGE)}
-        self.boot_number = await self._take_numbers(_NEXT_BOOT, 1)
-        floor = await self._read(_LSN_FLOOR)
-        self._lsn_floor = Lsn(0 if floor is None else _NUMBER.unpack(floor)[0])
-
-    async def scan(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
-        """Every catalog entry under a prefix; the catalog is small enough to be read whole."""
-        entries: list[tuple[bytes, bytes]] = []
-        start, end, more = prefix, after_prefix(prefix), True
-        while more:
-            page = await self._engine.scan(CATALOG_PARTITION, CATALOG_EPOCH, Span(start, end))
-            entries.extend(page.entries)
-            more = page.more
-            start = entries[-1][0] + b"\x00" if entries else prefix
-        return entries
-
-    def _remember_database(self, record: DatabaseRecord) -> None:
-        self.databases[record.rid] = record
-        self._database_rids[record.account, record.name] = record.rid
-
-    def _remember_keyspace(self, keyspace: Keyspace) -> None:
-        record = keyspace.record
-        self.keyspaces[record.rid] = keyspace
-        self._keyspace_rids[record.database_rid, record.name] = record.rid
-
-    def _remember_offer(self, record: OfferRecord) -> None:
-        self.offers[record.rid] = record
-        self._offer_rids[record.resource_rid] = record.rid
-
-    # --- looking up -------------------------------------------------------------------------------------------------
-
-    def find_database(self, account: str, name: str) -> DatabaseRecord | None:
-        rid = self._database_rids.get((account, name))
-        return None if rid is None else self.databases[rid]
-
-    def find_keyspace(self, database_rid: bytes, name: str) -> Keyspace | None:
-        rid = self._keyspace_rids.get((database_rid, name))
-        return None if rid is None else self.keyspaces[rid]
-
-    def keyspaces_of(self, database_rid: bytes) -> list[Keyspace]:
-        return [keyspace for rid, keyspace in self.keyspaces.items() if rid.startswith(database_rid)]
-
-    def offer_for(self, resource_rid: bytes) -> OfferRecord | None:
-        rid = self._offer_rids.get(resource_rid)
-        return None if rid is None else self.offers[rid]
-
-    def governing_offer(self, keyspace_rid: bytes) -> OfferRecord | None:
-        """The keyspace's own throughput, or else the one it shares with its database."""
-        return self.offer_for(keyspace_rid) or self.offer_for(keyspace_rid[:4])
+class Catalog(FollowingCatalog):
+    """The catalog as one process knows it. Reading it is a dictionary look-up; changing it is one durable batch."""
 
     # --- databases --------------------------------------------------------------------------------------------------
 
     async def create_database(
         self, account: str, name: str, throughput: Throughput | None, *, now: int
     ) -> DatabaseRecord:
-        async with self._changing:
+        async def attempt() -> DatabaseRecord:
             if self.find_database(account, name) is not None:
                 raise ResourceExists(kind="database", name=name)
             record = DatabaseRecord(self._new_database_rid(), account, name, self._new_etag(), now)
-            name_key = _name_key(_DATABASE_NAME, f"{account}/{name}")
+            key, named = DATABASE + record.rid, name_key(DATABASE_NAME, f"{account}/{name}")
             batch = Batch(
-                expectations=[Expectation(name_key, None)],
-                puts=[(name_key, record.rid)],
-                versioned_puts=[(_DATABASE + record.rid, record.to_bytes())],
+                expectations=[Expectation(named, None), Expectation(key, None)],
+                puts=[(named, record.rid)],
+                versioned_puts=[(key, record.to_bytes())],
             )
             offer = self._new_offer(record.rid, throughput, now, batch)
-            await self._change(batch, exists=ResourceExists(kind="database", name=name))
-            self._remember_database(record)
+            version = NUMBER.pack(await self.store.change(batch))
+            self._remember_database(record, version)
             if offer is not None:
-                self._remember_offer(offer)
+                self._remember_offer(offer, version)
             return record
 
+        return await self._decide(attempt)
+
     async def delete_database(self, record: DatabaseRecord) -> None:
-        async with self._changing:
-            if self.databases.get(record.rid) is not record:
+        async def attempt() -> list[Keyspace]:
+            if record.rid not in self.databases:
                 raise ResourceNotFound(kind="database", name=record.name)
-            name_key = _name_key(_DATABASE_NAME, f"{record.account}/{record.name}")
-            batch = Batch(deletes=[name_key, _DATABASE + record.rid])
+            key = DATABASE + record.rid
+            batch = Batch(
+                expectations=[Expectation(key, self._versions[key])],
+                deletes=[name_key(DATABASE_NAME, f"{record.account}/{record.name}"), key],
+            )
             keyspaces = self.keyspaces_of(record.rid)
             for keyspace in keyspaces:
-                self._plan_keyspace_removal(keyspace.record, batch)
+                self._plan_keyspace_removal(keyspace, batch)
             self._plan_offer_removal(record.rid, batch)
             self.users.plan_removal(record.rid, batch)
             self.permissions.plan_removal(record.rid, batch)
-            await self._raise_lsn_floor(keyspaces, batch)
-            await self._change(batch)
-            for keyspace in keyspaces:
-                self._forget_keyspace(keyspace)
-            self._forget_offer(record.rid)
-            self.permissions.forget_all(record.rid)
-            self.users.forget_all(record.rid)
-            del self.databases[record.rid]
-            del self._database_rids[record.account, record.name]
+            floor = await self._plan_lsn_floor(keyspaces, batch)
+            await self.store.change(batch)
+            self._lsn_floor = floor
+            self._forget_database(record.rid)
+            return keyspaces
+
+        await self._close(await self._decide(attempt))
 
     async def delete_user(self, user: PrincipalRecord) -> None:
         """The user's permissions go with the user."""
@@ -235,13 +127,16 @@ class Catalog:
         now: int,
     ) -> Keyspace:
         """One partition on each of the nodes, which may be named more than once."""
-        async with self._changing:
+        numbers: list[PartitionNumber] = []
+
+        async def attempt() -> Keyspace:
             if database.rid not in self.databases:
                 raise ResourceNotFound(kind="database", name=database.name)
             if self.find_keyspace(database.rid, name) is not None:
                 raise ResourceExists(kind="container", name=name)
-            numbers = await self.allocate_partitions(nodes)
-            await self._create_partitions(numbers)
+            if not numbers or not self.garbage.isdisjoint(numbers):
+                numbers[:] = await self.allocate_partitions(nodes)
+                await self._create_partitions(numbers)
             record = KeyspaceRecord(
                 rid=self._new_keyspace_rid(database.rid),
                 name=name,
@@ -251,24 +146,43 @@ class Catalog:
                 etag=self._new_etag(),
                 changed_at=now,
             )
-            name_key = _name_key(_KEYSPACE_NAME + database.rid, name)
+            key, named = KEYSPACE + record.rid, name_key(KEYSPACE_NAME + database.rid, name)
             batch = Batch(
-                expectations=[Expectation(name_key, None)],
-                puts=[(name_key, record.rid)],
-                versioned_puts=[(_KEYSPACE + record.rid, record.to_bytes())],
+                expectations=[Expectation(named, None), Expectation(key, None)],
+                puts=[(named, record.rid)],
+                versioned_puts=[(key, record.to_bytes())],
             )
+            self._expect_database(database, numbers, batch)
             offer = self._new_offer(record.rid, throughput, now, batch)
-            lsn = await self._change(batch, exists=ResourceExists(kind="container", name=name))
-            keyspace = Keyspace(record, _NUMBER.pack(lsn), self._monotonic)
+            version = NUMBER.pack(await self.store.change(batch))
+            keyspace = Keyspace(record, version, self._monotonic)
+            if self.store.is_shared:
+                self._versions[DATABASE + database.rid] = version
             self._remember_keyspace(keyspace)
             if offer is not None:
-                self._remember_offer(offer)
+                self._remember_offer(offer, version)
             return keyspace
 
+        try:
+            return await self._decide(attempt)
+        except AsterismError:
+            await self.work.put_garbage(numbers)
+            raise
+
+    def _expect_database(self, database: DatabaseRecord, numbers: Iterable[PartitionNumber], batch: Batch) -> None:
+        """The database is still there, and gets another version, so that who deletes it must know of the keyspace; and
+        nobody took the new partitions for ones that a crash has left."""
+        key = DATABASE + database.rid
+        batch.expectations.append(Expectation(key, _PRESENT))
+        batch.expectations += [Expectation(numbered(GARBAGE, number), None) for number in numbers]
+        if self.store.is_shared:
+            batch.versioned_puts.append((key, database.to_bytes()))
+
     async def _create_partitions(self, numbers: Iterable[PartitionNumber]) -> None:
+        lsn = self._lsn_floor_now()
         async with asyncio.TaskGroup() as group:
             for number in numbers:
-                group.create_task(self._engine.create_partition(number, Fence(FIRST_EPOCH), lsn=self._lsn_floor))
+                group.create_task(self._engine.create_partition(number, Fence(FIRST_EPOCH), lsn=lsn))
 
     async def replace_keyspace_settings(
         self,
@@ -280,87 +194,135 @@ class Catalog:
         with_changes: Batch | None = None,
     ) -> None:
         """`catching_up` says, of the record as it was, what is to be done to its data from now on; `with_changes` is
-        whatever else must change in the same moment."""
-        async with self._changing:
-            before = keyspace.record
+        whatever else must change in the same moment.
+
+        Other processes may still write by the old settings: on return no partition takes what they write."""
+
+        def change(before: KeyspaceRecord) -> KeyspaceRecord:
             due = before.catching_up if catching_up is None else catching_up(before)
-            record = replace(before, settings=settings, etag=self._new_etag(), changed_at=now, catching_up=due)
-            await self._put_keyspace(keyspace, record, with_changes or Batch())
+            ranges = before.map.with_next_epochs() if self.store.is_shared else before.map
+            return replace(
+                before, settings=settings, etag=self._new_etag(), changed_at=now, catching_up=due, map=ranges
+            )
+
+        await self._change_keyspace(keyspace, change, with_changes or Batch())
+        await self.fence_off_others(keyspace)
+
+    async def fence_off_others(self, keyspace: Keyspace) -> None:
+        """On return nobody can use the keyspace who goes by an older record than this process."""
+        if self.store.is_shared:
+            await raise_fences(self._engine, keyspace.record)
 
     async def replace_placement(self, keyspace: Keyspace, rules: Rules | None) -> None:
-        async with self._changing:
-            await self._put_keyspace(keyspace, replace(keyspace.record, placement=rules), Batch())
+        await self._change_keyspace(keyspace, lambda before: replace(before, placement=rules), Batch())
 
     async def put_catching_up_position(self, keyspace: Keyspace, stored: bytes) -> None:
         """Remembers how far the data was brought in line with the settings."""
-        async with self._changing:
-            if not keyspace.deleted:
-                await self._change(Batch(puts=[(_CATCHING_UP + keyspace.record.rid, stored)]))
+        if not keyspace.deleted:
+            await self.store.change(Batch(puts=[(CATCHING_UP + keyspace.record.rid, stored)]), as_leader=True)
 
     async def catching_up_position(self, keyspace: Keyspace) -> bytes | None:
-        return await self._read(_CATCHING_UP + keyspace.record.rid)
+        (stored,) = await self.store.read([CATCHING_UP + keyspace.record.rid])
+        return stored
 
     async def end_catching_up(self, keyspace: Keyspace, done: Mapping[str, Any]) -> bool:
         """Nothing is to be done any more; False if by now something else is than what was `done`."""
-        async with self._changing:
-            record = keyspace.record
-            if record.catching_up is not done:
-                return False
-            batch = Batch(deletes=[_CATCHING_UP + record.rid])
-            await self._put_keyspace(keyspace, replace(record, catching_up={}), batch)
-            return True
+
+        def change(before: KeyspaceRecord) -> KeyspaceRecord | None:
+            return replace(before, catching_up={}) if before.catching_up is done else None
+
+        return await self._change_keyspace(keyspace, change, Batch(deletes=[CATCHING_UP + keyspace.record.rid]))
 
     async def publish_map(
-        self, keyspace: Keyspace, change: Callable[[PartitionMap], PartitionMap], *, with_changes: Batch
+        self,
+        keyspace: Keyspace,
+        change: Callable[[PartitionMap], PartitionMap],
+        *,
+        with_changes: Batch,
+        as_leader: bool = False,
     ) -> None:
         """Changes the map in force, together with whatever else must change in the same moment."""
-        async with self._changing:
-            record = keyspace.record
-            await self._put_keyspace(keyspace, replace(record, map=change(record.map)), with_changes)
 
-    async def _put_keyspace(self, keyspace: Keyspace, record: KeyspaceRecord, batch: Batch) -> None:
-        if keyspace.deleted:
-            raise ResourceNotFound(kind="container", name=record.name)
-        key = _KEYSPACE + record.rid
-        batch.expectations.append(Expectation(key, keyspace.version))
-        batch.versioned_puts.append((key, record.to_bytes()))
-        lsn = await self._change(batch)
-        keyspace.replace_record(record, _NUMBER.pack(lsn))
+        def change_record(before: KeyspaceRecord) -> KeyspaceRecord:
+            return replace(before, map=change(before.map))
+
+        await self._change_keyspace(keyspace, change_record, with_changes, as_leader=as_leader)
+
+    async def _change_keyspace(
+        self,
+        keyspace: Keyspace,
+        change: Callable[[KeyspaceRecord], KeyspaceRecord | None],
+        with_changes: Batch,
+        *,
+        as_leader: bool = False,
+    ) -> bool:
+        """`change` gives the new record, of the one in force; None leaves it as it is."""
+
+        async def attempt() -> bool:
+            if keyspace.deleted:
+                raise ResourceNotFound(kind="container", name=keyspace.record.name)
+            record = change(keyspace.record)
+            if record is None:
+                return False
+            key = KEYSPACE + record.rid
+            batch = Batch(
+                expectations=[Expectation(key, keyspace.version), *with_changes.expectations],
+                deletes=list(with_changes.deletes),
+                puts=list(with_changes.puts),
+                versioned_puts=[(key, record.to_bytes()), *with_changes.versioned_puts],
+            )
+            lsn = await self.store.change(batch, as_leader=as_leader)
+            keyspace.replace_record(record, NUMBER.pack(lsn))
+            return True
+
+        return await self._decide(attempt)
 
     async def delete_keyspace(self, keyspace: Keyspace) -> None:
-        async with self._changing:
+        async def attempt() -> None:
             if keyspace.deleted:
                 raise ResourceNotFound(kind="container", name=keyspace.record.name)
             batch = Batch()
-            self._plan_keyspace_removal(keyspace.record, batch)
-            await self._raise_lsn_floor([keyspace], batch)
-            await self._change(batch)
+            self._plan_keyspace_removal(keyspace, batch)
+            floor = await self._plan_lsn_floor([keyspace], batch)
+            await self.store.change(batch)
+            self._lsn_floor = floor
             self._forget_keyspace(keyspace)
 
-    async def _raise_lsn_floor(self, keyspaces: Iterable[Keyspace], batch: Batch) -> None:
-        partitions = [one.partition for keyspace in keyspaces for one in keyspace.record.map.ranges]
-        lsns = [(await self._engine.read_fence(number))[1] for number in partitions]
-        self._lsn_floor = Lsn(max([self._lsn_floor, *(lsn + _LSN_MARGIN for lsn in lsns)]))
-        batch.puts.append((_LSN_FLOOR, _NUMBER.pack(self._lsn_floor)))
+        await self._decide(attempt)
+        await self._close([keyspace])
 
-    def _plan_keyspace_removal(self, record: KeyspaceRecord, batch: Batch) -> None:
-        batch.deletes += [_KEYSPACE + record.rid, _name_key(_KEYSPACE_NAME + record.database_rid, record.name)]
-        batch.deletes.append(_CATCHING_UP + record.rid)
-        history = _HISTORY + record.rid
+    async def _close(self, keyspaces: list[Keyspace]) -> None:
+        """What was deleted is garbage, and nobody whose memory is older may use it any more."""
+        self.garbage.update(one.partition for keyspace in keyspaces for one in keyspace.record.map.ranges)
+        if self.store.is_shared:
+            await asyncio.gather(*(seal_for_good(self._engine, keyspace.record) for keyspace in keyspaces))
+
+    async def _plan_lsn_floor(self, keyspaces: Iterable[Keyspace], batch: Batch) -> bytes:
+        floor = self._lsn_floor_now()
+        for partition in (one.partition for keyspace in keyspaces for one in keyspace.record.map.ranges):
+            try:
+                floor = Lsn(max(floor, (await self._engine.read_fence(partition))[1] + _LSN_MARGIN))
+            except PartitionUnknown:
+                # Somebody has deleted it already, and the expectations will say so.
+                continue
+        batch.expectations.append(Expectation(LSN_FLOOR, self._lsn_floor))
+        batch.puts.append((LSN_FLOOR, NUMBER.pack(floor)))
+        return NUMBER.pack(floor)
+
+    def _lsn_floor_now(self) -> Lsn:
+        return Lsn(0 if self._lsn_floor is None else NUMBER.unpack(self._lsn_floor)[0])
+
+    def _plan_keyspace_removal(self, keyspace: Keyspace, batch: Batch) -> None:
+        record = keyspace.record
+        batch.expectations.append(Expectation(KEYSPACE + record.rid, keyspace.version))
+        batch.deletes += [KEYSPACE + record.rid, name_key(KEYSPACE_NAME + record.database_rid, record.name)]
+        batch.deletes.append(CATCHING_UP + record.rid)
+        history = HISTORY + record.rid
         batch.range_deletes.append(Span(history, after_prefix(history)))
         for partition in record.map.ranges:
-            batch.puts.append((_GARBAGE + _NUMBER.pack(partition.partition), b""))
+            self.work.plan_garbage(partition.partition, batch)
         self._plan_offer_removal(record.rid, batch)
         self.scripts.plan_removal(record.rid, batch)
-
-    def _forget_keyspace(self, keyspace: Keyspace) -> None:
-        record = keyspace.record
-        self.garbage.update(partition.partition for partition in record.map.ranges)
-        del self.keyspaces[record.rid]
-        del self._keyspace_rids[record.database_rid, record.name]
-        self._forget_offer(record.rid)
-        self.scripts.forget_all(record.rid)
-        keyspace.mark_deleted()
 
     # --- offers -----------------------------------------------------------------------------------------------------
 
@@ -373,133 +335,67 @@ class Catalog:
         while rid in self.offers:
             rid = self._random_bytes(3)
         record = OfferRecord(rid, resource_rid, throughput, effective_ru(throughput), self._new_etag(), now)
-        batch.expectations.append(Expectation(_OFFER + rid, None))
-        batch.versioned_puts.append((_OFFER + rid, record.to_bytes()))
+        batch.expectations.append(Expectation(OFFER + rid, None))
+        batch.versioned_puts.append((OFFER + rid, record.to_bytes()))
         return record
 
     async def replace_offer(self, record: OfferRecord, throughput: Throughput, *, now: int) -> OfferRecord:
-        async with self._changing:
-            if record.rid not in self.offers:
+        async def attempt() -> OfferRecord:
+            current = self.offers.get(record.rid)
+            if current is None:
                 raise ResourceNotFound(kind="offer", name=record.rid.hex())
             changed = replace(
-                record,
+                current,
                 throughput=throughput,
-                highest_ever_ru=max(record.highest_ever_ru, effective_ru(throughput)),
+                highest_ever_ru=max(current.highest_ever_ru, effective_ru(throughput)),
                 etag=self._new_etag(),
                 changed_at=now,
             )
-            await self._change(Batch(versioned_puts=[(_OFFER + record.rid, changed.to_bytes())]))
-            self._remember_offer(changed)
+            key = OFFER + record.rid
+            batch = Batch(
+                expectations=[Expectation(key, self._versions[key])], versioned_puts=[(key, changed.to_bytes())]
+            )
+            self._remember_offer(changed, NUMBER.pack(await self.store.change(batch)))
             return changed
+
+        return await self._decide(attempt)
 
     def _plan_offer_removal(self, resource_rid: bytes, batch: Batch) -> None:
         offer = self.offer_for(resource_rid)
         if offer is not None:
-            batch.deletes.append(_OFFER + offer.rid)
+            batch.deletes.append(OFFER + offer.rid)
 
-    def _forget_offer(self, resource_rid: bytes) -> None:
-        rid = self._offer_rids.pop(resource_rid, None)
-        if rid is not None:
-            del self.offers[rid]
-
-    # --- partitions, jobs, history ----------------------------------------------------------------------------------
+    # --- partitions -------------------------------------------------------------------------------------------------
 
     async def allocate_partitions(self, nodes: Sequence[NodeNumber]) -> list[PartitionNumber]:
         """A number for a partition on each of the nodes, never used before and never used again."""
-        first = await self._take_numbers(_NEXT_PARTITION, len(nodes))
-        while first < CATALOG_NUMBERS_END:
-            # In a store that is new, or older than this rule.
-            first = await self._take_numbers(_NEXT_PARTITION, CATALOG_NUMBERS_END + len(nodes)) + CATALOG_NUMBERS_END
+        first = 0
+        # A store older than the rule goes on counting from where it is.
+        while first < FIRST_DATA_PARTITION:
+            first = await self.store.take_numbers(NEXT_PARTITION, len(nodes), first=FIRST_DATA_PARTITION)
         return [partition_on(node, first + offset) for offset, node in enumerate(nodes)]
-
-    async def forget_garbage(self, number: PartitionNumber) -> None:
-        await self._change(Batch(deletes=[_GARBAGE + _NUMBER.pack(number)]))
-        self.garbage.discard(number)
-
-    def plan_garbage(self, number: PartitionNumber, batch: Batch) -> None:
-        batch.puts.append((_GARBAGE + _NUMBER.pack(number), b""))
-
-    async def put_job(self, job_id: int, stored: bytes) -> None:
-        await self._change(Batch(puts=[(_JOB + _NUMBER.pack(job_id), stored)]))
-
-    async def give_up_job(self, job_id: int, targets: Iterable[PartitionNumber]) -> None:
-        """The job is over without a result; what it had begun to fill is garbage."""
-        batch = Batch(deletes=[_JOB + _NUMBER.pack(job_id)])
-        for number in targets:
-            self.plan_garbage(number, batch)
-            self.garbage.add(number)
-        await self._change(batch)
-
-    def plan_job_end(self, job_id: int, keyspace_rid: bytes, history: bytes, batch: Batch) -> None:
-        """In the batch that publishes a job's map: the job is over, and what it did is remembered."""
-        batch.deletes.append(_JOB + _NUMBER.pack(job_id))
-        batch.puts.append((_HISTORY + keyspace_rid + _NUMBER.pack(job_id), history))
-
-    async def jobs(self) -> list[bytes]:
-        return [value for _, value in await self.scan(_JOB)]
-
-    # --- background work of the floors above ------------------------------------------------------------------------
-
-    async def new_task_number(self) -> int:
-        return await self._take_numbers(_NEXT_TASK, 1)
-
-    def plan_task(self, number: int, stored: bytes, batch: Batch) -> None:
-        """Remembers work that is to be taken up again after a crash, in the batch that calls for it."""
-        batch.puts.append((_TASK + _NUMBER.pack(number), stored))
-
-    async def put_task(self, number: int, stored: bytes) -> None:
-        await self._change(Batch(puts=[(_TASK + _NUMBER.pack(number), stored)]))
-
-    async def forget_task(self, number: int) -> None:
-        await self._change(Batch(deletes=[_TASK + _NUMBER.pack(number)]))
-
-    async def tasks(self) -> list[bytes]:
-        return [value for _, value in await self.scan(_TASK)]
-
-    async def put_rekey(self, number: int, stored: bytes | None) -> None:
-        key = _REKEY + _NUMBER.pack(number)
-        await self._change(Batch(deletes=[key]) if stored is None else Batch(puts=[(key, stored)]))
-
-    async def rekeys(self) -> list[bytes]:
-        return [value for _, value in await self.scan(_REKEY)]
-
-    async def history_of(self, keyspace_rid: bytes) -> list[bytes]:
-        return [value for _, value in await self.scan(_HISTORY + keyspace_rid)]
 
     async def orphans(self, *, in_jobs: set[PartitionNumber]) -> set[PartitionNumber]:
         """Partitions a crash left between their creation and the catalog's word of them."""
         known = {partition.partition for space in self.keyspaces.values() for partition in space.record.map.ranges}
-        return set(await self._engine.partitions()) - known - in_jobs - self.garbage - {CATALOG_PARTITION}
+        own = {CATALOG_PARTITION}
+        if self.store.is_shared:
+            own.add(await self.store.coordination_partition())
+        return set(await self._engine.partitions()) - known - in_jobs - self.garbage - own
 
-    async def _read(self, key: bytes) -> bytes | None:
-        _, (stored,) = await self._engine.read(CATALOG_PARTITION, CATALOG_EPOCH, [key])
-        return stored
+    async def jobs(self) -> list[bytes]:
+        return [value for _, value in await self.store.scan(JOB)]
 
-    # --- the batch itself -------------------------------------------------------------------------------------------
+    async def tasks(self) -> list[bytes]:
+        return [value for _, value in await self.store.scan(TASK)]
 
-    async def _change(self, batch: Batch, *, exists: ResourceExists | None = None) -> Lsn:
-        try:
-            return await self._engine.apply(CATALOG_PARTITION, CATALOG_EPOCH, batch)
-        except ExpectationFailed:
-            raise exists or StorageUnavailable(reason="the catalog was changed by another process") from None
+    async def rekeys(self) -> list[bytes]:
+        return [value for _, value in await self.store.scan(REKEY)]
 
-    async def _take_numbers(self, counter_key: bytes, count: int) -> int:
-        while True:
-            stored = await self._read(counter_key)
-            first = 1 if stored is None else _NUMBER.unpack(stored)[0]
-            batch = Batch(
-                expectations=[Expectation(counter_key, stored)],
-                puts=[(counter_key, _NUMBER.pack(first + count))],
-            )
-            try:
-                await self._engine.apply(CATALOG_PARTITION, CATALOG_EPOCH, batch)
-            except ExpectationFailed:
-                continue
-            return int(first)
+    async def history_of(self, keyspace_rid: bytes) -> list[bytes]:
+        return await self.work.history_of(keyspace_rid)
 
-    def _new_etag(self) -> str:
-        text = self._random_bytes(16).hex()
-        return f'"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"'
+    # --- names for what is new --------------------------------------------------------------------------------------
 
     def _new_database_rid(self) -> bytes:
         rid = self._random_bytes(4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from asterism.errors import StorageUnavailable
 from asterism.keyspaces.catalog import Catalog
 from asterism.storage.contract import Engine, StorageRefusal
 from asterism.values.identifiers import PartitionNumber
@@ -25,7 +26,7 @@ class GarbageCollector:
         self._task: asyncio.Task[None] | None = None
 
     def wake(self) -> None:
-        if self._catalog.garbage and (self._task is None or self._task.done()):
+        if self._catalog.leads and self._catalog.garbage and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._collect())
 
     async def stop(self) -> None:
@@ -47,8 +48,8 @@ class GarbageCollector:
     async def _collect_one(self, number: PartitionNumber) -> bool:
         try:
             await self.drop(number)
-            await self._catalog.forget_garbage(number)
-        except StorageRefusal as refusal:
+            await self._catalog.work.forget_garbage(number)
+        except (StorageRefusal, StorageUnavailable) as refusal:
             _log.warning("partition %d is still to be dropped: %s", number, refusal)
             return False
         return True

@@ -5,17 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from asterism.errors import OwnerNotFound, RequestRateTooLarge, StorageUnavailable
+from asterism.errors import RequestRateTooLarge
 from asterism.keyspaces.at_work import AtWork
 from asterism.keyspaces.records import KeyspaceRecord
 from asterism.metrics import PartitionUsage
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.throughput.token_bucket import Throttled, TokenBucket
-
-# How long a request waits for the map that a split, merge or move is about to publish. The seal lasts milliseconds;
-# waiting longer than this means that the reshaping died, and the client should hear of it.
-SEAL_WAIT_SECONDS_MAX = 30.0
-
 
 # Every so many requests the past counts half, so that the hottest keys are those of now.
 _FADE_REQUESTS = 100_000
@@ -72,20 +67,11 @@ class Keyspace:
             self._map_changed.set_result(None)
             self._map_changed = None
 
-    async def wait_for_another_map(self, seen: KeyspaceRecord) -> None:
-        """Returns when the record is not `seen` any more; a deleted keyspace raises."""
-        if self.deleted:
-            raise OwnerNotFound(kind="container", name=seen.name)
-        if self.record is not seen:
-            return
+    async def changed(self, *, seconds_max: float) -> None:
+        """Returns when the record changes or the keyspace is deleted, or after a while."""
         if self._map_changed is None:
             self._map_changed = asyncio.get_running_loop().create_future()
-        try:
-            await asyncio.wait_for(asyncio.shield(self._map_changed), SEAL_WAIT_SECONDS_MAX)
-        except TimeoutError:
-            raise StorageUnavailable(reason="a partition stayed sealed") from None
-        if self.deleted:
-            raise OwnerNotFound(kind="container", name=seen.name)
+        await asyncio.wait({self._map_changed}, timeout=seconds_max)
 
     def owe(self, partition: PartitionRange, request_units: float, effective_key: bytes) -> None:
         """Takes the cost of work that was admitted already and turned out longer: the next request waits for it."""

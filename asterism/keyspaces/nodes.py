@@ -25,7 +25,6 @@ EMBEDDED_NAME = "local"
 _NUMBER = struct.Struct(">Q")
 _RID_BYTES = 8
 
-Scan = Callable[[bytes], Awaitable[list[tuple[bytes, bytes]]]]
 # Applies a batch to the catalog; raises ExpectationFailed.
 Change = Callable[[Batch], Awaitable[Lsn]]
 Read = Callable[[bytes], Awaitable[bytes | None]]
@@ -66,11 +65,8 @@ class Nodes:
 
     # --- following the store ----------------------------------------------------------------------------------------
 
-    async def open(self, scan: Scan) -> None:
-        self._records.clear()
-        self.wanted.clear()
-        for key, value in [*await scan(NODE), *await scan(WANTED_MOVE)]:
-            self.follow(key, value)
+    def known_keys(self) -> set[bytes]:
+        return {NODE + _NUMBER.pack(number) for number in self._records} | {_wanted_key(name) for name in self.wanted}
 
     def follow(self, key: bytes, value: bytes | None) -> bool:
         """Takes over what the store has under a key; False if the key is not one of these."""

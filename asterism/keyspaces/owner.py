@@ -1,13 +1,17 @@
 """The way to a partition: finds it on the map, carries its epoch, and goes to its child when it was split meanwhile.
 
 A request that meets a seal waits for the map that is about to be published and tries again there; no client sees it.
+One that meets another epoch than it knew looks for what another process has changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
-from asterism.errors import StorageFull, StorageUnavailable
+from asterism.errors import OwnerNotFound, StorageFull, StorageUnavailable
+from asterism.keyspaces.fences import raise_fence
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.records import KeyspaceRecord
 from asterism.partitioning.partition_map import PartitionRange
@@ -16,6 +20,7 @@ from asterism.storage.contract import (
     Engine,
     EngineFailed,
     EpochFenced,
+    ExpectationFailed,
     OutOfSpace,
     PartitionUnknown,
     ScanPage,
@@ -24,12 +29,27 @@ from asterism.storage.contract import (
 )
 from asterism.values.identifiers import Lsn
 
+# How long a request waits for the map that a split, merge or move is about to publish. The seal lasts milliseconds;
+# waiting longer than this means that nobody is there to end it, and the client should hear of it.
+SEAL_WAIT_SECONDS_MAX = 30.0
+_NAP_SECONDS_MIN = 0.002
+_NAP_SECONDS_MAX = 0.05
+
+
+class PlanOutdated(ExpectationFailed):
+    """The settings that a batch was planned by are not in force any more; nothing was written. Plan it again."""
+
+    def __init__(self) -> None:
+        super().__init__(b"")
+
 
 class Owner:
     """Reads and writes one partition of a keyspace at a time, chosen by a point of the hash line."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, follow: Callable[[], Awaitable[bool]] | None = None) -> None:
+        """`follow` takes over what other processes have changed in the catalog; None when there are none."""
         self._engine = engine
+        self._follow = follow
 
     async def read(
         self, keyspace: Keyspace, point: bytes, keys: Sequence[bytes]
@@ -40,7 +60,7 @@ class Owner:
             try:
                 lsn, values = await self._engine.read(partition.partition, partition.epoch, keys)
             except (EpochFenced, PartitionUnknown):
-                await keyspace.wait_for_another_map(record)
+                await self._settled(keyspace, record, partition)
             except EngineFailed as failure:
                 raise StorageUnavailable(reason=str(failure)) from failure
             else:
@@ -54,7 +74,7 @@ class Owner:
         try:
             return await self._engine.read(partition.partition, partition.epoch, keys)
         except (EpochFenced, PartitionUnknown):
-            await keyspace.wait_for_another_map(seen)
+            await self._settled(keyspace, seen, partition)
             return None
         except EngineFailed as failure:
             raise StorageUnavailable(reason=str(failure)) from failure
@@ -70,14 +90,14 @@ class Owner:
         bytes_max: int,
         reverse: bool = False,
     ) -> ScanPage | None:
-        """A page of a partition found in the record `seen`; None when another map is in force by now and the caller
+        """A page of a partition found in the record `seen`; None when another map may be in force by now and the caller
         must look for its place there."""
         try:
             return await self._engine.scan(
                 partition.partition, partition.epoch, span, reverse=reverse, limit=limit, bytes_max=bytes_max
             )
         except (EpochFenced, PartitionUnknown):
-            await keyspace.wait_for_another_map(seen)
+            await self._settled(keyspace, seen, partition)
             return None
         except EngineFailed as failure:
             raise StorageUnavailable(reason=str(failure)) from failure
@@ -90,7 +110,7 @@ class Owner:
             try:
                 return await self._engine.snapshot(partition.partition, partition.epoch)
             except (EpochFenced, PartitionUnknown):
-                await keyspace.wait_for_another_map(record)
+                await self._settled(keyspace, record, partition)
             except EngineFailed as failure:
                 raise StorageUnavailable(reason=str(failure)) from failure
 
@@ -100,13 +120,18 @@ class Owner:
         point: bytes,
         batch: Batch,
         admit: Callable[[PartitionRange], None] | None = None,
+        *,
+        planned_under: Mapping[str, Any] | None = None,
     ) -> tuple[PartitionRange, Lsn]:
-        """Applies a batch where `point` lives. `admit` is asked once, before the first attempt.
+        """Applies a batch where `point` lives. `admit` is asked once, before the first attempt. `planned_under` are the
+        settings that the batch was planned by, if they matter to it: PlanOutdated when others are in force.
 
         Raises the storage contract's ExpectationFailed and CeilingPassed: what they mean is the caller's to say.
         """
         while True:
             record = keyspace.record
+            if planned_under is not None and record.settings is not planned_under:
+                raise PlanOutdated
             partition = record.map.find(point)
             if admit is not None:
                 admit(partition)
@@ -114,8 +139,34 @@ class Owner:
             try:
                 return partition, await self._engine.apply(partition.partition, partition.epoch, batch)
             except (EpochFenced, PartitionUnknown):
-                await keyspace.wait_for_another_map(record)
+                await self._settled(keyspace, record, partition)
             except OutOfSpace:
                 raise StorageFull from None
             except EngineFailed as failure:
                 raise StorageUnavailable(reason=str(failure)) from failure
+
+    async def _settled(self, keyspace: Keyspace, seen: KeyspaceRecord, partition: PartitionRange) -> None:
+        """After a fence has refused: returns when another record is in force, or the fence lets one in by now."""
+        loop = asyncio.get_running_loop()
+        give_up_at, nap_seconds = loop.time() + SEAL_WAIT_SECONDS_MAX, _NAP_SECONDS_MIN
+        while not keyspace.deleted and keyspace.record is seen:
+            if await self._is_open(keyspace, seen, partition):
+                return
+            if loop.time() > give_up_at:
+                raise StorageUnavailable(reason="a partition stayed sealed")
+            await keyspace.changed(seconds_max=nap_seconds)
+            nap_seconds = min(2 * nap_seconds, _NAP_SECONDS_MAX)
+        if keyspace.deleted:
+            raise OwnerNotFound(kind="container", name=seen.name)
+
+    async def _is_open(self, keyspace: Keyspace, seen: KeyspaceRecord, partition: PartitionRange) -> bool:
+        try:
+            if self._follow is not None:
+                await self._follow()
+            if keyspace.deleted or keyspace.record is not seen:
+                return False
+            # Whoever has changed the map may have died before the fence followed it.
+            fence = await raise_fence(self._engine, partition)
+        except EngineFailed as failure:
+            raise StorageUnavailable(reason=str(failure)) from failure
+        return fence is not None and fence.epoch == partition.epoch and not fence.sealed

@@ -6,11 +6,10 @@ user, and a resource id begins with that of its owner.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from asterism.errors import OwnerNotFound, ResourceExists, ResourceNotFound
 from asterism.keyspaces.layout import after_prefix
@@ -65,12 +64,17 @@ class PrincipalKind:
     numbers: int
 
 
+_PRESENT = b""
+
 USERS = PrincipalKind("user", b"u", b"U", 4, user_rid, OWNED_NUMBER_LIMIT)
 PERMISSIONS = PrincipalKind("permission", b"p", b"P", 8, permission_rid, CHILD_NUMBER_LIMIT)
 
 
-class _Change(Protocol):
-    def __call__(self, batch: Batch, *, exists: ResourceExists | None = None) -> Awaitable[Lsn]: ...
+_Result = TypeVar("_Result")
+
+
+class _Decide(Protocol):
+    def __call__(self, attempt: Callable[[], Awaitable[_Result]]) -> Awaitable[_Result]: ...
 
 
 class Principals:
@@ -80,24 +84,42 @@ class Principals:
         self,
         kind: PrincipalKind,
         *,
-        change: _Change,
-        changing: asyncio.Lock,
+        decide: _Decide,
+        change: Callable[[Batch], Awaitable[Lsn]],
         random_bytes: Callable[[int], bytes],
         new_etag: Callable[[], str],
+        owner_prefix: bytes,
         owner_exists: Callable[[bytes], bool],
     ) -> None:
+        """`decide` takes a decision again when another process was faster; the owner's record, which must be there,
+        lies under `owner_prefix`."""
         self._kind = kind
         self._change = change
-        self._changing = changing
+        self._decide = decide
         self._random_bytes = random_bytes
         self._new_etag = new_etag
+        self._owner_prefix = owner_prefix
         self._owner_exists = owner_exists
         self._records: dict[bytes, PrincipalRecord] = {}
         self._rids: dict[tuple[bytes, str], bytes] = {}
 
-    async def open(self, scan: Callable[[bytes], Awaitable[list[tuple[bytes, bytes]]]]) -> None:
-        for _, value in await scan(self._kind.record_prefix):
-            self._remember(PrincipalRecord.from_bytes(value[LSN_BYTES:]))
+    @property
+    def record_prefix(self) -> bytes:
+        return self._kind.record_prefix
+
+    def known_keys(self) -> set[bytes]:
+        return {self._kind.record_prefix + rid for rid in self._records}
+
+    def follow(self, key: bytes, value: bytes | None) -> None:
+        """Takes over what the store has under the key of a record."""
+        known = self._records.get(key[len(self._kind.record_prefix) :])
+        record = None if value is None else PrincipalRecord.from_bytes(value[LSN_BYTES:])
+        if record == known:
+            return
+        if known is not None:
+            self._forget(known)
+        if record is not None:
+            self._remember(record)
 
     # --- looking up -------------------------------------------------------------------------------------------------
 
@@ -108,6 +130,9 @@ class Principals:
     def get(self, rid: bytes) -> PrincipalRecord | None:
         return self._records.get(rid)
 
+    def is_known(self, rid: bytes) -> bool:
+        return rid in self._records
+
     def owned_by(self, owner_rid: bytes) -> list[PrincipalRecord]:
         found = [record for rid, record in self._records.items() if rid.startswith(owner_rid)]
         return sorted(found, key=lambda record: record.name)
@@ -115,53 +140,69 @@ class Principals:
     # --- changing ---------------------------------------------------------------------------------------------------
 
     async def create(self, owner_rid: bytes, name: str, properties: Mapping[str, Any], *, now: int) -> PrincipalRecord:
-        async with self._changing:
+        async def attempt() -> PrincipalRecord:
             if not self._owner_exists(owner_rid):
                 raise OwnerNotFound(kind="owner", name=owner_rid.hex())
-            exists = ResourceExists(kind=self._kind.name, name=name)
             if self.find(owner_rid, name) is not None:
-                raise exists
+                raise ResourceExists(kind=self._kind.name, name=name)
             record = PrincipalRecord(self._new_rid(owner_rid), name, properties, self._new_etag(), now)
             name_key = self._name_key(owner_rid, name)
             batch = Batch(
-                expectations=[Expectation(name_key, None)],
+                expectations=[
+                    Expectation(name_key, None),
+                    Expectation(self._record_key(record), None),
+                    Expectation(self._owner_prefix + owner_rid, _PRESENT),
+                ],
                 puts=[(name_key, record.rid)],
                 versioned_puts=[(self._record_key(record), record.to_bytes())],
             )
-            await self._change(batch, exists=exists)
+            await self._change(batch)
             self._remember(record)
             return record
+
+        return await self._decide(attempt)
 
     async def replace(
         self, record: PrincipalRecord, name: str, properties: Mapping[str, Any], *, now: int
     ) -> PrincipalRecord:
         """Another name or other properties; the resource id stays."""
-        async with self._changing:
-            self._require(record)
-            changed = replace(record, name=name, properties=properties, etag=self._new_etag(), changed_at=now)
-            batch = Batch(versioned_puts=[(self._record_key(record), changed.to_bytes())])
-            exists = ResourceExists(kind=self._kind.name, name=name)
-            if name != record.name:
-                owner_rid = self._owner_of(record)
+
+        async def attempt() -> PrincipalRecord:
+            current = self._required(record)
+            changed = replace(current, name=name, properties=properties, etag=self._new_etag(), changed_at=now)
+            key = self._record_key(record)
+            batch = Batch(expectations=[Expectation(key, _PRESENT)], versioned_puts=[(key, changed.to_bytes())])
+            if name != current.name:
+                owner_rid = self._owner_of(current)
                 if self.find(owner_rid, name) is not None:
-                    raise exists
+                    raise ResourceExists(kind=self._kind.name, name=name)
                 name_key = self._name_key(owner_rid, name)
                 batch.expectations.append(Expectation(name_key, None))
-                batch.deletes.append(self._name_key(owner_rid, record.name))
-                batch.puts.append((name_key, record.rid))
-            await self._change(batch, exists=exists)
-            self._forget(record)
+                batch.deletes.append(self._name_key(owner_rid, current.name))
+                batch.puts.append((name_key, current.rid))
+            await self._change(batch)
+            self._forget(current)
             self._remember(changed)
             return changed
 
+        return await self._decide(attempt)
+
     async def delete(self, record: PrincipalRecord, *, with_changes: Batch | None = None) -> None:
         """`with_changes` is what else goes in the same batch: a user's permissions go with the user."""
-        async with self._changing:
-            self._require(record)
-            batch = with_changes or Batch()
-            batch.deletes += [self._record_key(record), self._name_key(self._owner_of(record), record.name)]
+        more = with_changes or Batch()
+
+        async def attempt() -> None:
+            current = self._required(record)
+            key = self._record_key(current)
+            batch = Batch(
+                expectations=[Expectation(key, _PRESENT)],
+                range_deletes=list(more.range_deletes),
+                deletes=[key, self._name_key(self._owner_of(current), current.name)],
+            )
             await self._change(batch)
-            self._forget(record)
+            self._forget(current)
+
+        await self._decide(attempt)
 
     def plan_removal(self, rid_prefix: bytes, batch: Batch) -> None:
         """Adds to a batch the removal of all whose resource ids begin so."""
@@ -174,9 +215,12 @@ class Principals:
 
     # --- the parts --------------------------------------------------------------------------------------------------
 
-    def _require(self, record: PrincipalRecord) -> None:
-        if self._records.get(record.rid) is not record:
+    def _required(self, record: PrincipalRecord) -> PrincipalRecord:
+        """The record as it is now: another process may have changed it."""
+        current = self._records.get(record.rid)
+        if current is None:
             raise ResourceNotFound(kind=self._kind.name, name=record.name)
+        return current
 
     def _remember(self, record: PrincipalRecord) -> None:
         self._records[record.rid] = record
@@ -184,7 +228,8 @@ class Principals:
 
     def _forget(self, record: PrincipalRecord) -> None:
         del self._records[record.rid]
-        del self._rids[self._owner_of(record), record.name]
+        if self._rids.get((self._owner_of(record), record.name)) == record.rid:
+            del self._rids[self._owner_of(record), record.name]
 
     def _owner_of(self, record: PrincipalRecord) -> bytes:
         return record.rid[: self._kind.owner_rid_bytes]

@@ -150,3 +150,18 @@ class Progress:
                 "sealed_ms": round(self.sealed_seconds * 1000, 1),
             }
         )
+
+    def to_bytes(self) -> bytes:
+        """The job with how far it is, for processes that do not carry it out."""
+        told = cast(dict[str, Any], loads(self.job.to_bytes()))
+        return dumps(
+            {**told, "progress": {"step": self.step.value, "entries": self.entries_copied, "trouble": self.trouble}}
+        )
+
+    @classmethod
+    def from_bytes(cls, stored: bytes) -> Progress:
+        job = ReshapeJob.from_bytes(stored)
+        told = cast(dict[str, Any], loads(stored)).get("progress")
+        if told is None:
+            return cls(job)
+        return cls(job, Step(told["step"]), entries_copied=told["entries"], trouble=told["trouble"])

@@ -3,30 +3,34 @@
 The life of a job: targets are created, sealed; the sources begin to journal; a copy; a catch-up from the journals;
 the sources are sealed and the last changes replayed, for milliseconds; the targets are opened; the new map is
 published; the sources are dropped. What a crash interrupts is taken up again at the next start (`recover`).
+
+Any process may begin a job, by recording it; the one that leads carries it out.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 
 from asterism.clock import Clock
 from asterism.errors import AsterismError, ReshapeRefused, StorageUnavailable
 from asterism.keyspaces.admission import Admission
-from asterism.keyspaces.catalog import Catalog
+from asterism.keyspaces.catalog import Catalog, CatalogChanges
 from asterism.keyspaces.copying import Copier
+from asterism.keyspaces.filling import SIZE_SPLIT_FRACTION, Filling
 from asterism.keyspaces.garbage import GarbageCollector
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.owner import Owner
 from asterism.keyspaces.placing import Placing
 from asterism.keyspaces.reshape_job import Progress, ReshapeJob, Step, Target
 from asterism.keyspaces.statistics import logical_partitions, partition_size
+from asterism.keyspaces.takeover import let_requests_in_again, orphans, set_source_fence, sweep_orphans, take_over
 from asterism.limits import Limits
 from asterism.partitioning.hash_space import midpoint
 from asterism.partitioning.key_range import KeyRange
-from asterism.partitioning.partition_map import PartitionRange, RangeStatus
+from asterism.partitioning.partition_map import PartitionMap, PartitionRange, RangeStatus
 from asterism.partitioning.split_merge import (
     MergePlan,
     Refusal,
@@ -38,22 +42,21 @@ from asterism.partitioning.split_merge import (
     plan_merges,
     plan_throughput_splits,
 )
-from asterism.storage.contract import Batch, Engine, Fence, PartitionUnknown, StorageRefusal
+from asterism.storage.contract import Batch, Engine, Fence, FenceChanged, PartitionUnknown, StorageRefusal
 from asterism.throughput.budgets import effective_ru
-from asterism.values.identifiers import Epoch, Lsn, NodeNumber, PartitionNumber
+from asterism.values.identifiers import Epoch, NodeNumber
 
 _log = logging.getLogger(__name__)
 
-# A split for size begins here, so that it is over before the partition is full.
-SIZE_SPLIT_FRACTION = 0.8
-# A partition that could not be split is looked at again when it has grown by this share of the limit.
-_REPLAN_FRACTION = 0.05
 # With this few batches left in the journals the seal is short.
 _CATCH_UP_BATCHES = 64
 _CATCH_UP_ROUNDS_MAX = 100
-_CURSOR_SECONDS = 2.0
+_CURSOR_SECONDS = 1.0
 _RETRY_SECONDS = 2.0
+_FENCE_SECONDS = 0.05
 _JOBS_AT_ONCE = 2
+# How often a process that does not lead looks whether a job is over.
+_LOOK_SECONDS = 0.02
 
 
 class Reshaping:
@@ -87,37 +90,71 @@ class Reshaping:
         self._places = asyncio.Semaphore(_JOBS_AT_ONCE)
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._growing: dict[bytes, asyncio.Task[None]] = {}
-        self._watching: set[asyncio.Task[None]] = set()
-        # Bytes of each partition this process has written to; None while they are being looked up.
-        self._sizes: dict[PartitionNumber, int | None] = {}
-        self._look_again_at: dict[PartitionNumber, float] = {}
-        self.progress: dict[int, Progress] = {}
+        self._under_way: dict[int, Progress] = {}
+        self._sweeping: asyncio.Task[None] | None = None
+        self._filling = Filling(owner, limits, self._split_for_size)
+        # Called after every write, with the bytes that it has added.
+        self.notice_growth = self._filling.notice
 
     # --- starting and stopping --------------------------------------------------------------------------------------
 
+    @property
+    def progress(self) -> dict[int, Progress]:
+        """The jobs under way, by their ids, whoever carries them out."""
+        if self._catalog.leads:
+            return self._under_way
+        return {number: Progress.from_bytes(stored) for number, stored in self._catalog.work.jobs.items()}
+
     async def recover(self) -> None:
-        """Takes up what a crash interrupted: jobs under way, raised throughput, partitions to drop."""
-        in_jobs: set[PartitionNumber] = set()
-        for stored in await self._catalog.jobs():
+        """Takes up what a crash interrupted, or the process that led before: jobs under way, raised throughput,
+        partitions to drop."""
+        for stored in list(self._catalog.work.jobs.values()):
             job = ReshapeJob.from_bytes(stored)
-            in_jobs.update(target.number for target in job.targets)
             keyspace = self._catalog.keyspaces.get(job.keyspace_rid)
             if keyspace is None or any(keyspace.record.map.get(one) is None for one in job.source_ids):
                 await self._abandon(job)
+            elif self._catalog.is_shared:
+                self._start(keyspace, await take_over(self._engine, self._catalog, keyspace, job))
             else:
                 self._start(keyspace, job)
-        for orphan in await self._catalog.orphans(in_jobs=in_jobs):
-            await self._garbage.drop(orphan)
+        if self._catalog.is_shared:
+            self._sweeping = asyncio.create_task(self._sweep_orphans())
+        else:
+            for orphan in await orphans(self._catalog):
+                await self._garbage.drop(orphan)
         for keyspace in self._catalog.keyspaces.values():
             self.grow(keyspace)
         self._garbage.wake()
 
+    async def _sweep_orphans(self) -> None:
+        await sweep_orphans(self._catalog)
+        self._garbage.wake()
+
     async def stop(self) -> None:
-        tasks = [*self._tasks.values(), *self._growing.values(), *self._watching]
+        tasks = [*self._tasks.values(), *self._growing.values()]
+        if self._sweeping is not None:
+            tasks.append(self._sweeping)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._under_way.clear()
+        self._growing.clear()
         await self._garbage.stop()
+        await self._filling.stop()
+
+    def wake(self, changes: CatalogChanges) -> None:
+        """Looks at what other processes have changed: jobs, throughput and garbage are the leader's to see to."""
+        if not self._catalog.leads:
+            return
+        touched = [keyspace for rid in changes.offers for keyspace in self._catalog.governed_by(rid)]
+        for keyspace in (*touched, *changes.keyspaces):
+            self.grow(keyspace)
+        for number, stored in list(self._catalog.work.jobs.items()):
+            job = ReshapeJob.from_bytes(stored)
+            keyspace_of = self._catalog.keyspaces.get(job.keyspace_rid)
+            if number not in self._under_way and keyspace_of is not None:
+                self._start(keyspace_of, job)
+        self._garbage.wake()
 
     def collect_garbage(self) -> None:
         self._garbage.wake()
@@ -135,7 +172,7 @@ class Reshaping:
         """Splits, in the background, until the keyspace has as many partitions as its throughput needs."""
         rid = keyspace.record.rid
         running = self._growing.get(rid)
-        if self.must_grow(keyspace) and (running is None or running.done()):
+        if self._catalog.leads and self.must_grow(keyspace) and (running is None or running.done()):
             self._growing[rid] = asyncio.create_task(self._grow(keyspace))
 
     async def _grow(self, keyspace: Keyspace) -> None:
@@ -170,30 +207,6 @@ class Reshaping:
         return await self._begin_split(keyspace, SplitPlan(range_id, at, SplitReason.THROUGHPUT))
 
     # --- size -------------------------------------------------------------------------------------------------------
-
-    def notice_growth(self, keyspace: Keyspace, partition: PartitionRange, bytes_delta: int) -> None:
-        """Called after every write: cheap, and the moment at which a partition that fills up is seen."""
-        number = partition.partition
-        known = self._sizes.get(number)
-        if known is None:
-            if number not in self._sizes:
-                self._sizes[number] = None
-                self._watch(self._learn_size, keyspace, partition)
-            return
-        self._sizes[number] = size = known + bytes_delta
-        if size >= self._look_again_at.get(number, self._limits.physical_partition_bytes_max * SIZE_SPLIT_FRACTION):
-            self._consider_size(keyspace, partition, size)
-
-    async def _learn_size(self, keyspace: Keyspace, partition: PartitionRange) -> None:
-        size = await partition_size(self._owner, keyspace, partition)
-        self._sizes[partition.partition] = 0
-        self.notice_growth(keyspace, partition, size.bytes)
-
-    def _consider_size(self, keyspace: Keyspace, partition: PartitionRange, size: int) -> None:
-        # Whatever comes of it, the next look is due only after some more growth.
-        step = self._limits.physical_partition_bytes_max * _REPLAN_FRACTION
-        self._look_again_at[partition.partition] = size + step
-        self._watch(self._split_for_size, keyspace, partition)
 
     async def _split_for_size(self, keyspace: Keyspace, partition: PartitionRange) -> None:
         if self.job_on(keyspace, partition.id) is not None:
@@ -274,6 +287,9 @@ class Reshaping:
         task = self._tasks.get(job.id)
         if task is not None:
             await asyncio.shield(task)
+        while self._catalog.is_shared and job.id in self._catalog.work.jobs:
+            await asyncio.sleep(_LOOK_SECONDS)
+            await self._catalog.follow()
 
     # --- beginning a job --------------------------------------------------------------------------------------------
 
@@ -284,8 +300,8 @@ class Reshaping:
         return partition
 
     def job_on(self, keyspace: Keyspace, range_id: int) -> ReshapeJob | None:
-        for progress in self.progress.values():
-            job = progress.job
+        for stored in self._catalog.work.jobs.values():
+            job = ReshapeJob.from_bytes(stored)
             if job.keyspace_rid == keyspace.record.rid and range_id in job.source_ids:
                 return job
         return None
@@ -302,9 +318,6 @@ class Reshaping:
     async def _begin(
         self, keyspace: Keyspace, reason: str, sources: tuple[PartitionRange, ...], targets: tuple[Target, ...]
     ) -> ReshapeJob:
-        for source in sources:
-            if self.job_on(keyspace, source.id) is not None:
-                raise ReshapeRefused(reason=f"Partition {source.id} is being split, merged or moved already.")
         job = ReshapeJob(
             # A partition number is never used twice, so the first target's can name the job.
             id=targets[0].number,
@@ -315,17 +328,25 @@ class Reshaping:
             epoch=Epoch(max(source.epoch for source in sources) + 1),
             started_at=int(self._clock.wall_seconds()),
         )
-        self.progress[job.id] = Progress(job)
-        try:
-            await self._catalog.put_job(job.id, job.to_bytes())
-        except BaseException:
-            del self.progress[job.id]
-            raise
-        self._start(keyspace, job)
+        batch = Batch()
+        remember = self._catalog.work.plan_job(job.id, Progress(job).to_bytes(), batch)
+
+        def announce(current: PartitionMap) -> PartitionMap:
+            for one in job.source_ids:
+                self._range(keyspace, one)
+                if self.job_on(keyspace, one) is not None:
+                    raise ReshapeRefused(reason=f"Partition {one} is being split, merged or moved already.")
+            return job.announce(current)
+
+        # In one batch, so that of two processes only one begins: the other finds the job when it decides again.
+        await self._catalog.publish_map(keyspace, announce, with_changes=batch)
+        remember()
+        if self._catalog.leads:
+            self._start(keyspace, job)
         return job
 
     def _start(self, keyspace: Keyspace, job: ReshapeJob) -> None:
-        self.progress[job.id] = Progress(job)
+        self._under_way[job.id] = Progress(job)
         task = asyncio.create_task(self._run(keyspace, job))
         self._tasks[job.id] = task
         task.add_done_callback(lambda done: self._end(job, done))
@@ -337,26 +358,28 @@ class Reshaping:
 
     async def _run(self, keyspace: Keyspace, job: ReshapeJob) -> None:
         """Carries a job out, however often the store refuses; gives up only when the keyspace is gone."""
-        progress = self.progress[job.id]
+        progress = self._under_way[job.id]
         async with self._places:
             while True:
                 try:
                     await self._carry_out(keyspace, progress)
                     break
+                except FenceChanged:
+                    # The settings have got another epoch: once more, with that.
+                    await asyncio.sleep(_FENCE_SECONDS)
                 except (StorageRefusal, StorageUnavailable) as refusal:
                     if keyspace.deleted:
                         await self._abandon(progress.job)
                         break
                     progress.trouble = str(refusal)
                     _log.warning("%s of %s is held up: %s", job.kind, keyspace.record.name, refusal)
-                    await self._let_requests_in_again(keyspace, progress.job)
+                    await let_requests_in_again(self._engine, keyspace, progress.job)
                     await asyncio.sleep(_RETRY_SECONDS)
                 except AsterismError as refusal:
                     _log.warning("%s of %s was given up: %s", job.kind, keyspace.record.name, refusal)
                     await self._abandon(progress.job)
-                    await self._recall(keyspace, progress.job)
                     break
-            self.progress.pop(job.id, None)
+            self._under_way.pop(job.id, None)
         self._garbage.wake()
 
     # --- carrying it out --------------------------------------------------------------------------------------------
@@ -379,7 +402,7 @@ class Reshaping:
                 break
         self._reach(progress, Step.CAUGHT_UP)
         began = self._clock.monotonic_seconds()
-        lsns = await asyncio.gather(*(self._fence(one, sealed=True) for one in sources))
+        lsns = await asyncio.gather(*(set_source_fence(self._engine, one, sealed=True) for one in sources))
         self._reach(progress, Step.SEALED)
         await copier.replay()
         await copier.write_totals()
@@ -392,7 +415,7 @@ class Reshaping:
     async def _announce(self, keyspace: Keyspace, job: ReshapeJob) -> None:
         is_told = all(self._range(keyspace, one).status is not RangeStatus.ONLINE for one in job.source_ids)
         if job.kind != "move" and not is_told:
-            await self._catalog.publish_map(keyspace, job.announce, with_changes=Batch())
+            await self._catalog.publish_map(keyspace, job.announce, with_changes=Batch(), as_leader=True)
 
     async def _prepare(self, job: ReshapeJob, sources: list[PartitionRange], progress: Progress) -> None:
         """Targets exist and are sealed, sources journal. On a resumed job some of this is so already."""
@@ -406,11 +429,8 @@ class Reshaping:
         for source in sources:
             fence, _ = await self._engine.read_fence(source.partition)
             if not fence.journaling:
-                await self._fence(source, sealed=False)
+                await set_source_fence(self._engine, source, sealed=False)
         self._reach(progress, Step.JOURNALING)
-
-    async def _fence(self, source: PartitionRange, *, sealed: bool) -> Lsn:
-        return await self._engine.set_fence(source.partition, Fence(source.epoch, sealed=sealed, journaling=True))
 
     async def _copy(self, copier: Copier, progress: Progress) -> None:
         saved_at = self._clock.monotonic_seconds()
@@ -419,7 +439,7 @@ class Reshaping:
             progress.job = replace(progress.job, cursor=cursor)
             self._reach(progress, Step.COPYING)
             if self._clock.monotonic_seconds() - saved_at >= _CURSOR_SECONDS:
-                await self._catalog.put_job(progress.job.id, progress.job.to_bytes())
+                await self._catalog.work.put_job(progress.job.id, progress.to_bytes())
                 saved_at = self._clock.monotonic_seconds()
         self._reach(progress, Step.COPIED)
 
@@ -429,16 +449,16 @@ class Reshaping:
         job = progress.job
         batch = Batch()
         for source in sources:
-            self._catalog.plan_garbage(source.partition, batch)
+            self._catalog.work.plan_garbage(source.partition, batch)
         progress.sealed_seconds = self._clock.monotonic_seconds() - sealed_at
         history = progress.history(keyspace.record.map, finished_at=int(self._clock.wall_seconds()))
-        self._catalog.plan_job_end(job.id, job.keyspace_rid, history, batch)
-        await self._catalog.publish_map(keyspace, job.change_map, with_changes=batch)
+        forget = self._catalog.work.plan_job_end(job.id, job.keyspace_rid, history, batch)
+        await self._catalog.publish_map(keyspace, job.change_map, with_changes=batch, as_leader=True)
+        forget()
         self._admission.refresh(keyspace)
         self._reach(progress, Step.PUBLISHED)
         for source in sources:
-            self._sizes.pop(source.partition, None)
-            self._look_again_at.pop(source.partition, None)
+            self._filling.forget(source.partition)
             self._catalog.garbage.add(source.partition)
         self._garbage.wake()
 
@@ -449,40 +469,23 @@ class Reshaping:
 
     # --- when it cannot be done ---------------------------------------------------------------------------------------
 
-    async def _let_requests_in_again(self, keyspace: Keyspace, job: ReshapeJob) -> None:
-        """Before a pause no source may stay sealed: requests would wait for nothing."""
-        for source_id in job.source_ids:
-            source = keyspace.record.map.get(source_id)
-            if source is not None:
-                try:
-                    await self._fence(source, sealed=False)
-                except StorageRefusal as refusal:
-                    _log.warning("partition %d stays sealed for now: %s", source.id, refusal)
-
     async def _abandon(self, job: ReshapeJob) -> None:
-        await self._catalog.give_up_job(job.id, [target.number for target in job.targets])
-
-    async def _recall(self, keyspace: Keyspace, job: ReshapeJob) -> None:
-        if not keyspace.deleted:
-            await self._catalog.publish_map(keyspace, job.recall, with_changes=Batch())
+        """The job is over without a result; its announcement is taken back."""
+        targets = [target.number for target in job.targets]
+        keyspace = self._catalog.keyspaces.get(job.keyspace_rid)
+        if keyspace is None or keyspace.deleted:
+            await self._catalog.work.give_up_job(job.id, targets)
+            return
+        batch = Batch()
+        for number in targets:
+            self._catalog.work.plan_garbage(number, batch)
+        forget = self._catalog.work.plan_job_removal(job.id, batch)
+        await self._catalog.publish_map(keyspace, job.recall, with_changes=batch, as_leader=True)
+        forget()
+        self._catalog.garbage.update(targets)
 
     # --- small things -------------------------------------------------------------------------------------------------
 
     async def _bytes_by_range(self, keyspace: Keyspace) -> dict[int, int]:
         ranges = keyspace.record.map.ranges
         return {one.id: (await partition_size(self._owner, keyspace, one)).bytes for one in ranges}
-
-    def _watch(
-        self, work: Callable[[Keyspace, PartitionRange], Awaitable[None]], keyspace: Keyspace, partition: PartitionRange
-    ) -> None:
-        """Runs a small piece of background work, and keeps hold of it until it is done."""
-
-        async def guarded() -> None:
-            try:
-                await work(keyspace, partition)
-            except AsterismError as refusal:
-                _log.warning("background work was refused: %s", refusal)
-
-        task = asyncio.create_task(guarded())
-        self._watching.add(task)
-        task.add_done_callback(self._watching.discard)

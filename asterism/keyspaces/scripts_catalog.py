@@ -6,7 +6,7 @@ begins with its owner's. So they go with their container, in the batch that dele
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 
 from asterism.keyspaces.principals import PrincipalKind, PrincipalRecord, Principals
@@ -35,16 +35,12 @@ class ScriptsCatalog:
         self.stored_procedures = keep(STORED_PROCEDURES)
         self.triggers = keep(TRIGGERS)
         self.functions = keep(USER_DEFINED_FUNCTIONS)
-        self._all = (self.stored_procedures, self.triggers, self.functions)
-
-    async def open(self, scan: Callable[[bytes], Awaitable[list[tuple[bytes, bytes]]]]) -> None:
-        for scripts in self._all:
-            await scripts.open(scan)
+        self.all_kinds = (self.stored_procedures, self.triggers, self.functions)
 
     def plan_removal(self, container_rid: bytes, batch: Batch) -> None:
-        for scripts in self._all:
+        for scripts in self.all_kinds:
             scripts.plan_removal(container_rid, batch)
 
     def forget_all(self, container_rid: bytes) -> None:
-        for scripts in self._all:
+        for scripts in self.all_kinds:
             scripts.forget_all(container_rid)

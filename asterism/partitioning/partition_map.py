@@ -141,6 +141,11 @@ class PartitionMap:
         """The map in which clients are told another status of some ranges; nothing moves."""
         return self._with_changed(range_ids, status=status)
 
+    def with_next_epochs(self) -> PartitionMap:
+        """The map in which whoever still goes by this one is refused everywhere. For clients nothing has changed."""
+        ranges = tuple(replace(one, epoch=Epoch(one.epoch + 1)) for one in self.ranges)
+        return replace(self, ranges=ranges)
+
     def _with_changed(self, range_ids: tuple[int, ...], **changes: Any) -> PartitionMap:
         ranges = tuple(
             replace(one, since_version=self.version + 1, **changes) if one.id in range_ids else one

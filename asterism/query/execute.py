@@ -120,14 +120,20 @@ async def run_page(
     Raises QueryAbandoned when `client_gone` comes to its end before a long page does.
     """
     start = continuation.place or (scopes[0].start if scopes else b"")
-    finish_at = monotonic_seconds() + PAGE_SECONDS_MAX
-    partition = container.keyspace.record.map.find(start)
-    client = ClientWatch(client_gone)
-    work = Work(container, items_max, finish_at, monotonic_seconds, partition, client)
-    run = _Run(owner, container, query, list(scopes), work, computed or NOTHING_COMPUTED)
-    # While this goes on, no index entry is taken away that the page may rely on.
-    with container.keyspace.at_work, client:
-        rest = await run.page(continuation)
+    is_outdated = True
+    while is_outdated:
+        finish_at = monotonic_seconds() + PAGE_SECONDS_MAX
+        client = ClientWatch(client_gone)
+        settings = container.keyspace.record.settings
+        partition = container.keyspace.record.map.find(start)
+        work = Work(container, items_max, finish_at, monotonic_seconds, partition, client)
+        run = _Run(owner, container, query, list(scopes), work, computed or NOTHING_COMPUTED)
+        # While this goes on, no index entry is taken away that the page may rely on.
+        with container.keyspace.at_work, client:
+            rest = await run.page(continuation)
+        # Another process, though, knows nothing of that: what was found after its change of the settings may lack
+        # entries, and a page that began before it is made again.
+        is_outdated = container.keyspace.record.settings is not settings
     if not work.charge:
         work.pay(start)
     newest = container.keyspace.record.map.get(max(work.ranges_read, default=partition.id)) or partition

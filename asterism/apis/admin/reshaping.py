@@ -41,7 +41,7 @@ async def show_merge_plan(console: Console, request: Request) -> Response:
 async def show_jobs(console: Console, _: Request) -> Response:
     under_way = sorted(console.reshaping.progress.values(), key=lambda progress: progress.job.id)
     shown = [described for one in under_way if (described := _describe(console, one)) is not None]
-    for walk in list(console.store.reindexing.walks.values()):
+    for walk in await console.store.reindexing.all_walks():
         shown += await _describe_walk(console, walk)
     return Response(200, JSON_HEADERS, dumps({"jobs": shown, "tasks": _tasks(console)}))
 

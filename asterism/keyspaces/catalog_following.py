@@ -1,0 +1,216 @@
+"""The catalog as it follows the store: opened, kept up with what other processes change, and changed by decisions that
+are taken again when another process was faster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
+
+from asterism.errors import StorageUnavailable
+from asterism.keyspaces.catalog_memory import CatalogChanges, CatalogMemory
+from asterism.keyspaces.catalog_store import (
+    DATABASE,
+    GARBAGE,
+    JOB,
+    KEYSPACE,
+    LEADER,
+    LSN_FLOOR,
+    NEXT_BOOT,
+    OFFER,
+    REKEY,
+    REKEY_SWITCH,
+    TASK,
+    CatalogStore,
+)
+from asterism.keyspaces.catalog_work import CatalogWork
+from asterism.keyspaces.keyspace import Keyspace
+from asterism.keyspaces.nodes import NODE, WANTED_MOVE, Nodes
+from asterism.keyspaces.principals import PERMISSIONS, USERS, PrincipalKind, Principals
+from asterism.keyspaces.scripts_catalog import ScriptsCatalog
+from asterism.storage.contract import Batch, Engine, Expectation, ExpectationFailed
+from asterism.values.identifiers import PartitionNumber
+
+# Each attempt but the last was overtaken by a change of another process.
+_ATTEMPTS_MAX = 50
+# What of the catalog is kept in memory; counters, names, history and positions are not.
+_FOLLOWED = (DATABASE, KEYSPACE, OFFER, GARBAGE, JOB, TASK, REKEY, REKEY_SWITCH, NODE, WANTED_MOVE)
+
+_Result = TypeVar("_Result")
+
+
+class FollowingCatalog(CatalogMemory):
+    """Memory and store together, without the changes that clients ask for."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        random_bytes: Callable[[int], bytes],
+        monotonic: Callable[[], float],
+        is_shared: bool = False,
+    ) -> None:
+        """`is_shared`: other processes use the store at the same time."""
+        super().__init__(monotonic=monotonic)
+        self._engine = engine
+        self._random_bytes = random_bytes
+        self._changing = asyncio.Lock()
+        self.store = CatalogStore(engine, is_shared=is_shared)
+        self.work = CatalogWork(self.store)
+        self.nodes = Nodes(self.store.change, self._read_key)
+        self.boot_number = 0
+        # The leadership record as it is known; None if nobody ever led.
+        self.leader: bytes | None = None
+        # Called after memory has taken over changes of another process.
+        self.listeners: list[Callable[[CatalogChanges], None]] = []
+        # New partitions begin above every LSN that a deleted keyspace has reached: a client may still hold session
+        # tokens of one that had the same name, and could not read its successor.
+        self._lsn_floor: bytes | None = None
+        self.users = self._principals(USERS, DATABASE, lambda rid: rid in self.databases)
+        self.permissions = self._principals(
+            PERMISSIONS, USERS.record_prefix, lambda rid: self.users.get(rid) is not None
+        )
+        self.scripts = ScriptsCatalog(lambda kind: self._principals(kind, KEYSPACE, lambda rid: rid in self.keyspaces))
+        self._owned = (self.users, self.permissions, *self.scripts.all_kinds)
+
+    def _principals(
+        self, kind: PrincipalKind, owner_prefix: bytes, owner_exists: Callable[[bytes], bool]
+    ) -> Principals:
+        return Principals(
+            kind,
+            decide=self._decide,
+            change=self.store.change,
+            random_bytes=self._random_bytes,
+            new_etag=self._new_etag,
+            owner_prefix=owner_prefix,
+            owner_exists=owner_exists,
+        )
+
+    @property
+    def is_shared(self) -> bool:
+        return self.store.is_shared
+
+    @property
+    def leads(self) -> bool:
+        """Whether background work is this process's: always, when there is no other."""
+        return not self.store.is_shared or self.store.leader_mark is not None
+
+    @property
+    def garbage(self) -> set[PartitionNumber]:
+        return self.work.garbage
+
+    # --- opening and following --------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        await self.store.open()
+        self._take_over(await self._everything())
+        await self.work.open()
+        self.boot_number = await self.store.take_numbers(NEXT_BOOT, 1)
+
+    async def scan(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
+        return await self.store.scan(prefix)
+
+    async def _read_key(self, key: bytes) -> bytes | None:
+        (stored,) = await self.store.read([key])
+        return stored
+
+    async def follow(self) -> bool:
+        """Takes over what other processes have changed; whether that was anything."""
+        if not self.store.is_shared or not await self.store.is_behind():
+            return False
+        async with self._changing:
+            return await self._follow()
+
+    async def _follow(self) -> bool:
+        if not self.store.is_shared:
+            # Somebody has changed the catalog who should not be there, and left no word of what he did.
+            changes = self._take_over(await self._everything())
+            await self.work.open()
+            return self._tell(changes)
+        lsn, keys = await self.store.changed_keys()
+        if keys is None:
+            entries = await self._everything()
+            await self.work.open()
+        else:
+            wanted = sorted(key for key in keys if self._is_followed(key))
+            entries = dict(zip(wanted, await self.store.read(wanted), strict=True)) if wanted else {}
+        changes = self._take_over(entries)
+        changes.work = changes.work or keys is None
+        self.store.known_lsn = max(self.store.known_lsn, lsn)
+        return self._tell(changes) or bool(entries)
+
+    def _tell(self, changes: CatalogChanges) -> bool:
+        for listener in self.listeners:
+            listener(changes)
+        return bool(changes.keyspaces or changes.databases_gone or changes.offers or changes.work or changes.leader)
+
+    def _is_followed(self, key: bytes) -> bool:
+        return (
+            key[:1] in _FOLLOWED
+            or key in (LEADER, LSN_FLOOR)
+            or any(key.startswith(owned.record_prefix) for owned in self._owned)
+        )
+
+    async def _everything(self) -> dict[bytes, bytes | None]:
+        """All records, and None for those that are in memory and gone from the store."""
+        prefixes = [DATABASE, OFFER, KEYSPACE, NODE, WANTED_MOVE, *(owned.record_prefix for owned in self._owned)]
+        known = self._known_keys().union(self.nodes.known_keys(), *(owned.known_keys() for owned in self._owned))
+        entries: dict[bytes, bytes | None] = dict.fromkeys(known)
+        for prefix in prefixes:
+            entries.update(await self.store.scan(prefix))
+        leader, floor = await self.store.read([LEADER, LSN_FLOOR])
+        return {**entries, LEADER: leader, LSN_FLOOR: floor}
+
+    def _take_over(self, entries: Mapping[bytes, bytes | None]) -> CatalogChanges:
+        changes = CatalogChanges()
+        if LEADER in entries and entries[LEADER] != self.leader:
+            self.leader, changes.leader = entries[LEADER], True
+        if LSN_FLOOR in entries:
+            self._lsn_floor = entries[LSN_FLOOR]
+        self._take_over_records(entries, changes)
+        for key, value in entries.items():
+            if self.work.follow(key, value) or self.nodes.follow(key, value):
+                changes.work = True
+            for owned in self._owned:
+                if key.startswith(owned.record_prefix):
+                    owned.follow(key, value)
+        return changes
+
+    def _forget_database(self, rid: bytes) -> None:
+        for keyspace in self.keyspaces_of(rid):
+            self._forget_keyspace(keyspace)
+        self._forget_offer(rid)
+        self.permissions.forget_all(rid)
+        self.users.forget_all(rid)
+        super()._forget_database(rid)
+
+    def _forget_keyspace(self, keyspace: Keyspace) -> None:
+        self._forget_offer(keyspace.record.rid)
+        self.scripts.forget_all(keyspace.record.rid)
+        super()._forget_keyspace(keyspace)
+
+    async def take_leadership(self, mark: bytes) -> bool:
+        """Makes `mark` the leadership record, if it is still the one that is known; False if somebody was faster."""
+        async with self._changing:
+            batch = Batch(expectations=[Expectation(LEADER, self.leader)], puts=[(LEADER, mark)])
+            try:
+                await self.store.change(batch)
+            except ExpectationFailed:
+                await self._follow()
+                return False
+            self.leader = mark
+            return True
+
+    async def _decide(self, attempt: Callable[[], Awaitable[_Result]]) -> _Result:
+        """A change, decided on memory and tried until nobody was faster."""
+        async with self._changing:
+            for _ in range(_ATTEMPTS_MAX):
+                try:
+                    return await attempt()
+                except ExpectationFailed:
+                    await self._follow()
+        raise StorageUnavailable(reason="the catalog was changed by other processes on every attempt")
+
+    def _new_etag(self) -> str:
+        text = self._random_bytes(16).hex()
+        return f'"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"'

@@ -1,0 +1,146 @@
+"""Work that outlives its request, as the catalog keeps it: reshaping jobs, tasks of the floors above, re-keyings, what
+is to be dropped, and what has been done.
+
+Anybody may ask for work by writing its record; the process that leads does it, and its changes of such records hold
+only while it leads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from asterism.keyspaces.catalog_store import (
+    GARBAGE,
+    HISTORY,
+    JOB,
+    NEXT_TASK,
+    REKEY,
+    REKEY_SWITCH,
+    TASK,
+    CatalogStore,
+    number_in,
+    numbered,
+)
+from asterism.storage.contract import Batch
+from asterism.values.identifiers import PartitionNumber
+
+
+class CatalogWork:
+    """The records in memory, and their changes. Memory follows only after the batch is durable."""
+
+    def __init__(self, store: CatalogStore) -> None:
+        self._store = store
+        self.jobs: dict[int, bytes] = {}
+        self.tasks: dict[int, bytes] = {}
+        self.rekeys: dict[int, bytes] = {}
+        self.switches: dict[int, bytes] = {}
+        self.garbage: set[PartitionNumber] = set()
+        self._kept = {JOB: self.jobs, TASK: self.tasks, REKEY: self.rekeys, REKEY_SWITCH: self.switches}
+
+    # --- following the store ----------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        for prefix, kept in self._kept.items():
+            kept.clear()
+            kept.update({number_in(key): value for key, value in await self._store.scan(prefix)})
+        self.garbage.clear()
+        self.garbage.update(PartitionNumber(number_in(key)) for key, _ in await self._store.scan(GARBAGE))
+
+    def follow(self, key: bytes, value: bytes | None) -> bool:
+        """Takes over what the store has under a key; False if the key is not one of these."""
+        kept = self._kept.get(key[:1])
+        if kept is not None:
+            _put(kept, number_in(key), value)
+        elif key.startswith(GARBAGE):
+            (self.garbage.discard if value is None else self.garbage.add)(PartitionNumber(number_in(key)))
+        return kept is not None or key.startswith(GARBAGE)
+
+    async def _keep(self, prefix: bytes, number: int, value: bytes | None, *, as_leader: bool = True) -> None:
+        key = numbered(prefix, number)
+        batch = Batch(deletes=[key]) if value is None else Batch(puts=[(key, value)])
+        await self._store.change(batch, as_leader=as_leader)
+        _put(self._kept[prefix], number, value)
+
+    # --- partitions to be dropped -----------------------------------------------------------------------------------
+
+    def plan_garbage(self, number: PartitionNumber, batch: Batch) -> None:
+        batch.puts.append((numbered(GARBAGE, number), b""))
+
+    async def put_garbage(self, numbers: Iterable[PartitionNumber]) -> None:
+        """Partitions that were made for something that did not come about."""
+        batch = Batch(puts=[(numbered(GARBAGE, number), b"") for number in numbers])
+        if batch.puts:
+            await self._store.change(batch)
+            self.garbage.update(numbers)
+
+    async def forget_garbage(self, number: PartitionNumber) -> None:
+        await self._store.change(Batch(deletes=[numbered(GARBAGE, number)]), as_leader=True)
+        self.garbage.discard(number)
+
+    # --- reshaping jobs ---------------------------------------------------------------------------------------------
+
+    def plan_job(self, job_id: int, stored: bytes, batch: Batch) -> Callable[[], None]:
+        """A job, in the batch that announces it; the result is to be called when that is durable."""
+        batch.puts.append((numbered(JOB, job_id), stored))
+        return lambda: _put(self.jobs, job_id, stored)
+
+    async def put_job(self, job_id: int, stored: bytes) -> None:
+        await self._keep(JOB, job_id, stored)
+
+    async def give_up_job(self, job_id: int, targets: Iterable[PartitionNumber]) -> None:
+        """The job is over without a result; what it had begun to fill is garbage."""
+        batch = Batch(deletes=[numbered(JOB, job_id)])
+        for number in targets:
+            self.plan_garbage(number, batch)
+        await self._store.change(batch, as_leader=True)
+        self.garbage.update(targets)
+        self.jobs.pop(job_id, None)
+
+    def plan_job_removal(self, job_id: int, batch: Batch) -> Callable[[], None]:
+        batch.deletes.append(numbered(JOB, job_id))
+        return lambda: _put(self.jobs, job_id, None)
+
+    def plan_job_end(self, job_id: int, keyspace_rid: bytes, history: bytes, batch: Batch) -> Callable[[], None]:
+        """In the batch that publishes a job's map: the job is over, and what it did is remembered."""
+        batch.puts.append((numbered(HISTORY + keyspace_rid, job_id), history))
+        return self.plan_job_removal(job_id, batch)
+
+    async def history_of(self, keyspace_rid: bytes) -> list[bytes]:
+        return [value for _, value in await self._store.scan(HISTORY + keyspace_rid)]
+
+    # --- work of the floors above -----------------------------------------------------------------------------------
+
+    async def new_task_number(self) -> int:
+        return await self._store.take_numbers(NEXT_TASK, 1)
+
+    def plan_task(self, number: int, stored: bytes, batch: Batch) -> None:
+        """Remembers work that is to be taken up again after a crash, in the batch that calls for it."""
+        batch.puts.append((numbered(TASK, number), stored))
+
+    async def ask_for_task(self, number: int, stored: bytes) -> None:
+        await self._keep(TASK, number, stored, as_leader=False)
+
+    async def put_task(self, number: int, stored: bytes) -> None:
+        await self._keep(TASK, number, stored)
+
+    async def forget_task(self, number: int) -> None:
+        await self._keep(TASK, number, None)
+
+    async def ask_for_rekey(self, number: int, stored: bytes) -> None:
+        await self._keep(REKEY, number, stored, as_leader=False)
+
+    async def put_rekey(self, number: int, stored: bytes | None) -> None:
+        await self._keep(REKEY, number, stored)
+
+    async def ask_for_switch(self, number: int) -> None:
+        await self._keep(REKEY_SWITCH, number, b"", as_leader=False)
+
+    async def forget_switch(self, number: int) -> None:
+        await self._keep(REKEY_SWITCH, number, None)
+
+
+def _put(kept: dict[int, bytes], number: int, value: bytes | None) -> None:
+    if value is None:
+        kept.pop(number, None)
+    else:
+        kept[number] = value

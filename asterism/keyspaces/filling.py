@@ -1,0 +1,94 @@
+"""Partitions that fill up, seen from the writes that fill them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from asterism.errors import AsterismError
+from asterism.keyspaces.keyspace import Keyspace
+from asterism.keyspaces.owner import Owner
+from asterism.keyspaces.statistics import partition_size
+from asterism.limits import Limits
+from asterism.partitioning.partition_map import PartitionRange
+from asterism.values.identifiers import PartitionNumber
+
+_log = logging.getLogger(__name__)
+
+# A split for size begins here, so that it is over before the partition is full.
+SIZE_SPLIT_FRACTION = 0.8
+# A partition that could not be split is looked at again when it has grown by this share of the limit.
+_REPLAN_FRACTION = 0.05
+# Other processes write too: after this share of the limit the real size is looked up again.
+_LOOK_UP_FRACTION = 0.02
+
+Work = Callable[[Keyspace, PartitionRange], Awaitable[None]]
+
+
+class Filling:
+    """Knows about how large the partitions are that this process writes to; `split` is called for one that is nearly
+    full, in the background."""
+
+    def __init__(self, owner: Owner, limits: Limits, split: Work) -> None:
+        self._owner = owner
+        self._limits = limits
+        self._split = split
+        # Bytes of each partition this process has written to; None while they are being looked up.
+        self._sizes: dict[PartitionNumber, int | None] = {}
+        # How large each may be thought to be before its size is looked up again, and before a split is tried again.
+        self._look_up_at: dict[PartitionNumber, float] = {}
+        self._split_at: dict[PartitionNumber, float] = {}
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    def notice(self, keyspace: Keyspace, partition: PartitionRange, bytes_delta: int) -> None:
+        """Called after every write: cheap, and the moment at which a partition that fills up is seen."""
+        number = partition.partition
+        known = self._sizes.get(number)
+        if known is None:
+            if number not in self._sizes:
+                self._sizes[number] = None
+                self._run(self._look_up, keyspace, partition)
+            return
+        self._sizes[number] = size = known + bytes_delta
+        if size >= self._look_up_at[number]:
+            self._sizes[number] = None
+            self._run(self._look_up, keyspace, partition)
+
+    async def _look_up(self, keyspace: Keyspace, partition: PartitionRange) -> None:
+        number, bytes_max = partition.partition, self._limits.physical_partition_bytes_max
+        try:
+            size = (await partition_size(self._owner, keyspace, partition)).bytes
+        except BaseException:
+            self.forget(number)
+            raise
+        self._sizes[number] = size
+        split_at = self._split_at.get(number, bytes_max * SIZE_SPLIT_FRACTION)
+        if size >= split_at:
+            # Whatever comes of it, the next look is due only after some more growth.
+            split_at = self._split_at[number] = size + bytes_max * _REPLAN_FRACTION
+            self._run(self._split, keyspace, partition)
+        self._look_up_at[number] = min(split_at, size + bytes_max * _LOOK_UP_FRACTION)
+
+    def forget(self, number: PartitionNumber) -> None:
+        for known in (self._sizes, self._look_up_at, self._split_at):
+            known.pop(number, None)
+
+    def _run(self, work: Work, keyspace: Keyspace, partition: PartitionRange) -> None:
+        """Runs a small piece of background work, and keeps hold of it until it is done."""
+
+        async def guarded() -> None:
+            try:
+                await work(keyspace, partition)
+            except AsterismError as refusal:
+                _log.warning("background work was refused: %s", refusal)
+
+        task = asyncio.create_task(guarded())
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    async def stop(self) -> None:
+        tasks = list(self._under_way)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
