@@ -138,12 +138,13 @@ class DocumentStore:
         if throughput is None and shared is None:
             throughput = DEFAULT_THROUGHPUT
         count = self._initial_partition_count(definition, throughput, shared)
+        name = validate_resource_name(settings["id"])
         keyspace = await self.catalog.create_keyspace(
             database,
-            validate_resource_name(settings["id"]),
+            name,
             definition,
             settings,
-            partition_count=count,
+            nodes=await self.tools.reshaping.placing.for_new_keyspace(database.name, name, count=count),
             throughput=throughput,
             now=self._now(),
         )

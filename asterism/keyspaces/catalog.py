@@ -8,7 +8,7 @@ Memory follows only after the batch is durable.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -42,9 +42,10 @@ from asterism.keyspaces.principals import PrincipalRecord
 from asterism.keyspaces.records import DatabaseRecord, KeyspaceRecord, OfferRecord
 from asterism.partitioning.partition_key import PartitionKeyDefinition
 from asterism.partitioning.partition_map import PartitionMap, initial_map
+from asterism.partitioning.placement import Rules
 from asterism.storage.contract import Batch, Expectation, Fence, PartitionUnknown, Span
 from asterism.throughput.budgets import Throughput, effective_ru
-from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
+from asterism.values.identifiers import Epoch, Lsn, NodeNumber, PartitionNumber, partition_on
 
 __all__ = ["CATALOG_PARTITION", "Catalog", "CatalogChanges"]
 
@@ -121,10 +122,11 @@ class Catalog(FollowingCatalog):
         definition: PartitionKeyDefinition,
         settings: Mapping[str, Any],
         *,
-        partition_count: int,
+        nodes: Sequence[NodeNumber],
         throughput: Throughput | None,
         now: int,
     ) -> Keyspace:
+        """One partition on each of the nodes, which may be named more than once."""
         numbers: list[PartitionNumber] = []
 
         async def attempt() -> Keyspace:
@@ -133,7 +135,7 @@ class Catalog(FollowingCatalog):
             if self.find_keyspace(database.rid, name) is not None:
                 raise ResourceExists(kind="container", name=name)
             if not numbers or not self.garbage.isdisjoint(numbers):
-                numbers[:] = await self.allocate_partitions(partition_count)
+                numbers[:] = await self.allocate_partitions(nodes)
                 await self._create_partitions(numbers)
             record = KeyspaceRecord(
                 rid=self._new_keyspace_rid(database.rid),
@@ -210,6 +212,9 @@ class Catalog(FollowingCatalog):
         """On return nobody can use the keyspace who goes by an older record than this process."""
         if self.store.is_shared:
             await raise_fences(self._engine, keyspace.record)
+
+    async def replace_placement(self, keyspace: Keyspace, rules: Rules | None) -> None:
+        await self._change_keyspace(keyspace, lambda before: replace(before, placement=rules), Batch())
 
     async def put_catching_up_position(self, keyspace: Keyspace, stored: bytes) -> None:
         """Remembers how far the data was brought in line with the settings."""
@@ -362,10 +367,13 @@ class Catalog(FollowingCatalog):
 
     # --- partitions -------------------------------------------------------------------------------------------------
 
-    async def allocate_partitions(self, count: int) -> list[PartitionNumber]:
-        """Numbers never used before and never used again."""
-        first = await self.store.take_numbers(NEXT_PARTITION, count, first=FIRST_DATA_PARTITION)
-        return [PartitionNumber(first + offset) for offset in range(count)]
+    async def allocate_partitions(self, nodes: Sequence[NodeNumber]) -> list[PartitionNumber]:
+        """A number for a partition on each of the nodes, never used before and never used again."""
+        first = 0
+        # A store older than the rule goes on counting from where it is.
+        while first < FIRST_DATA_PARTITION:
+            first = await self.store.take_numbers(NEXT_PARTITION, len(nodes), first=FIRST_DATA_PARTITION)
+        return [partition_on(node, first + offset) for offset, node in enumerate(nodes)]
 
     async def orphans(self, *, in_jobs: set[PartitionNumber]) -> set[PartitionNumber]:
         """Partitions a crash left between their creation and the catalog's word of them."""

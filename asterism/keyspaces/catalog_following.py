@@ -25,6 +25,7 @@ from asterism.keyspaces.catalog_store import (
 )
 from asterism.keyspaces.catalog_work import CatalogWork
 from asterism.keyspaces.keyspace import Keyspace
+from asterism.keyspaces.nodes import NODE, WANTED_MOVE, Nodes
 from asterism.keyspaces.principals import PERMISSIONS, USERS, PrincipalKind, Principals
 from asterism.keyspaces.scripts_catalog import ScriptsCatalog
 from asterism.storage.contract import Batch, Engine, Expectation, ExpectationFailed
@@ -33,7 +34,7 @@ from asterism.values.identifiers import PartitionNumber
 # Each attempt but the last was overtaken by a change of another process.
 _ATTEMPTS_MAX = 50
 # What of the catalog is kept in memory; counters, names, history and positions are not.
-_FOLLOWED = (DATABASE, KEYSPACE, OFFER, GARBAGE, JOB, TASK, REKEY, REKEY_SWITCH)
+_FOLLOWED = (DATABASE, KEYSPACE, OFFER, GARBAGE, JOB, TASK, REKEY, REKEY_SWITCH, NODE, WANTED_MOVE)
 
 _Result = TypeVar("_Result")
 
@@ -56,6 +57,7 @@ class FollowingCatalog(CatalogMemory):
         self._changing = asyncio.Lock()
         self.store = CatalogStore(engine, is_shared=is_shared)
         self.work = CatalogWork(self.store)
+        self.nodes = Nodes(self.store.change, self._read_key)
         self.boot_number = 0
         # The leadership record as it is known; None if nobody ever led.
         self.leader: bytes | None = None
@@ -108,6 +110,10 @@ class FollowingCatalog(CatalogMemory):
     async def scan(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
         return await self.store.scan(prefix)
 
+    async def _read_key(self, key: bytes) -> bytes | None:
+        (stored,) = await self.store.read([key])
+        return stored
+
     async def follow(self) -> bool:
         """Takes over what other processes have changed; whether that was anything."""
         if not self.store.is_shared or not await self.store.is_behind():
@@ -147,8 +153,8 @@ class FollowingCatalog(CatalogMemory):
 
     async def _everything(self) -> dict[bytes, bytes | None]:
         """All records, and None for those that are in memory and gone from the store."""
-        prefixes = [DATABASE, OFFER, KEYSPACE, *(owned.record_prefix for owned in self._owned)]
-        known = self._known_keys().union(*(owned.known_keys() for owned in self._owned))
+        prefixes = [DATABASE, OFFER, KEYSPACE, NODE, WANTED_MOVE, *(owned.record_prefix for owned in self._owned)]
+        known = self._known_keys().union(self.nodes.known_keys(), *(owned.known_keys() for owned in self._owned))
         entries: dict[bytes, bytes | None] = dict.fromkeys(known)
         for prefix in prefixes:
             entries.update(await self.store.scan(prefix))
@@ -163,7 +169,7 @@ class FollowingCatalog(CatalogMemory):
             self._lsn_floor = entries[LSN_FLOOR]
         self._take_over_records(entries, changes)
         for key, value in entries.items():
-            if self.work.follow(key, value):
+            if self.work.follow(key, value) or self.nodes.follow(key, value):
                 changes.work = True
             for owned in self._owned:
                 if key.startswith(owned.record_prefix):

@@ -30,7 +30,6 @@ CATALOG_PARTITION = PartitionNumber(0)
 CATALOG_EPOCH = Epoch(1)
 # Numbers below this are the catalog's own; stores made before it was so may have data in them all the same.
 FIRST_DATA_PARTITION = 16
-_FRESH_COORDINATION_PARTITION = 1
 
 DATABASE = b"d"
 DATABASE_NAME = b"D"
@@ -179,14 +178,11 @@ class CatalogStore:
         """Where processes tell each other of themselves; made if it is missing."""
         number = None
         while number is None:
-            stored, partitions = await self.read([_COORDINATION, NEXT_PARTITION])
+            (stored,) = await self.read([_COORDINATION])
             if stored is not None:
                 number = PartitionNumber(NUMBER.unpack(stored)[0])
                 break
-            # In a store without partitions the number is free; in an older one it may hold data.
-            chosen = _FRESH_COORDINATION_PARTITION
-            if partitions is not None:
-                chosen = await self.take_numbers(NEXT_PARTITION, 1)
+            chosen = await self._free_number()
             batch = Batch(expectations=[Expectation(_COORDINATION, None)], puts=[(_COORDINATION, NUMBER.pack(chosen))])
             try:
                 self._note(await self._engine.apply(CATALOG_PARTITION, CATALOG_EPOCH, batch))
@@ -197,6 +193,12 @@ class CatalogStore:
         except PartitionUnknown:
             await create_once(self._engine, number, CATALOG_EPOCH, announced=False)
         return number
+
+    async def _free_number(self) -> int:
+        """One of the catalog's own numbers, which go where the catalog goes. In a store older than them some hold data,
+        but not all: it would have used higher ones."""
+        there = await self._engine.partitions()
+        return next(number for number in range(1, FIRST_DATA_PARTITION) if PartitionNumber(number) not in there)
 
     # --- following --------------------------------------------------------------------------------------------------
 

@@ -40,10 +40,16 @@ class GarbageCollector:
 
     async def _collect(self) -> None:
         while self._catalog.garbage:
-            number = min(self._catalog.garbage)
-            try:
-                await self.drop(number)
-                await self._catalog.work.forget_garbage(number)
-            except (StorageRefusal, StorageUnavailable) as refusal:
-                _log.warning("partition %d is still to be dropped: %s", number, refusal)
+            # A node that is away holds up its own garbage only.
+            outcomes = [await self._collect_one(number) for number in sorted(self._catalog.garbage)]
+            if not any(outcomes):
                 await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _collect_one(self, number: PartitionNumber) -> bool:
+        try:
+            await self.drop(number)
+            await self._catalog.work.forget_garbage(number)
+        except (StorageRefusal, StorageUnavailable) as refusal:
+            _log.warning("partition %d is still to be dropped: %s", number, refusal)
+            return False
+        return True

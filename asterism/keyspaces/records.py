@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from asterism.partitioning.partition_key import PartitionKeyDefinition
 from asterism.partitioning.partition_map import PartitionMap
+from asterism.partitioning.placement import Rules
 from asterism.throughput import budgets
 from asterism.throughput.budgets import Throughput
 from asterism.values.json_text import dumps, loads
@@ -59,6 +60,8 @@ class KeyspaceRecord:
     etag: str
     changed_at: int
     catching_up: Mapping[str, Any] = field(default_factory=dict)
+    # On which nodes its partitions may be; None: what the fleet's own rules say.
+    placement: Rules | None = None
 
     @property
     def database_rid(self) -> bytes:
@@ -75,6 +78,7 @@ class KeyspaceRecord:
                 "etag": self.etag,
                 "changed_at": self.changed_at,
                 "catching_up": dict(self.catching_up),
+                **({} if self.placement is None else {"placement": self.placement.to_json()}),
             }
         )
 
@@ -90,6 +94,7 @@ class KeyspaceRecord:
             etag=told["etag"],
             changed_at=told["changed_at"],
             catching_up=told.get("catching_up", {}),
+            placement=Rules.from_json(told["placement"]) if "placement" in told else None,
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from asterism.partitioning.key_range import KeyRange
 from asterism.partitioning.partition_map import PartitionMap, RangeStatus
-from asterism.values.identifiers import Epoch, PartitionNumber
+from asterism.values.identifiers import Epoch, PartitionNumber, node_of
 from asterism.values.json_text import dumps, loads
 
 
@@ -47,7 +47,7 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class ReshapeJob:
-    """Sources become targets: one becomes two in a split, two become one in a merge."""
+    """Sources become targets: one becomes two in a split, two become one in a merge, and one another in a move."""
 
     id: int
     keyspace_rid: bytes
@@ -60,10 +60,15 @@ class ReshapeJob:
 
     @property
     def kind(self) -> str:
+        if len(self.targets) == len(self.source_ids):
+            return "move"
         return "split" if len(self.targets) > len(self.source_ids) else "merge"
 
     def announce(self, current: PartitionMap) -> PartitionMap:
-        """The map that tells clients of the job while it is under way."""
+        """The map that tells clients of the job while it is under way. Of a move there is nothing to tell: the range
+        stays what it is."""
+        if self.kind == "move":
+            return current
         return current.mark(self.source_ids, RangeStatus.SPLITTING if self.kind == "split" else RangeStatus.MERGING)
 
     def recall(self, current: PartitionMap) -> PartitionMap:
@@ -72,6 +77,8 @@ class ReshapeJob:
 
     def change_map(self, current: PartitionMap) -> PartitionMap:
         """The map as it will be when the job is published."""
+        if self.kind == "move":
+            return current.move(self.source_ids[0], partition=self.targets[0].number, epoch=self.epoch)
         if len(self.source_ids) == 1:
             low, high = self.targets
             return current.split(
@@ -123,6 +130,26 @@ class Progress:
     items_expected: int = 0
     sealed_seconds: float = 0.0
     trouble: str = ""
+
+    def history(self, before: PartitionMap, *, finished_at: int) -> bytes:
+        """What is remembered of the job when it is done; `before` is the map that it changes."""
+        job = self.job
+        after = job.change_map(before)
+        made = [one.id for one in after.ranges if one.since_version == after.version]
+        return dumps(
+            {
+                "id": job.id,
+                "kind": job.kind,
+                "reason": job.reason,
+                "sources": [str(one) for one in job.source_ids],
+                "targets": [str(one) for one in made],
+                "nodes": [node_of(one.number) for one in job.targets],
+                "started_at": job.started_at,
+                "finished_at": finished_at,
+                "entries_copied": self.entries_copied,
+                "sealed_ms": round(self.sealed_seconds * 1000, 1),
+            }
+        )
 
     def to_bytes(self) -> bytes:
         """The job with how far it is, for processes that do not carry it out."""

@@ -1,4 +1,4 @@
-"""Split and merge, on line: decides when a keyspace needs other partitions, and carries that out under load.
+"""Split, merge and move, on line: decides when a keyspace needs other partitions, and carries that out under load.
 
 The life of a job: targets are created, sealed; the sources begin to journal; a copy; a catch-up from the journals;
 the sources are sealed and the last changes replayed, for milliseconds; the targets are opened; the new map is
@@ -23,6 +23,7 @@ from asterism.keyspaces.filling import SIZE_SPLIT_FRACTION, Filling
 from asterism.keyspaces.garbage import GarbageCollector
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.owner import Owner
+from asterism.keyspaces.placing import Placing
 from asterism.keyspaces.reshape_job import Progress, ReshapeJob, Step, Target
 from asterism.keyspaces.statistics import logical_partitions, partition_size
 from asterism.keyspaces.takeover import let_requests_in_again, orphans, set_source_fence, sweep_orphans, take_over
@@ -41,10 +42,9 @@ from asterism.partitioning.split_merge import (
     plan_merges,
     plan_throughput_splits,
 )
-from asterism.storage.contract import Batch, Engine, Fence, FenceChanged, StorageRefusal
+from asterism.storage.contract import Batch, Engine, Fence, FenceChanged, PartitionUnknown, StorageRefusal
 from asterism.throughput.budgets import effective_ru
-from asterism.values.identifiers import Epoch
-from asterism.values.json_text import dumps
+from asterism.values.identifiers import Epoch, NodeNumber
 
 _log = logging.getLogger(__name__)
 
@@ -71,6 +71,7 @@ class Reshaping:
         limits: Limits,
         clock: Clock,
         *,
+        placing: Placing | None = None,
         announce_seconds: float = 0.0,
         on_step: Callable[[Step], None] | None = None,
     ) -> None:
@@ -82,6 +83,7 @@ class Reshaping:
         self._admission = admission
         self._limits = limits
         self._clock = clock
+        self.placing = placing or Placing(catalog, owner, admission, limits, clock)
         self._announce_seconds = announce_seconds
         self._on_step = on_step
         self._garbage = GarbageCollector(engine, catalog)
@@ -188,7 +190,7 @@ class Reshaping:
             )
             try:
                 jobs = [
-                    self._job_on(keyspace, range_id) or await self._begin_halving(keyspace, range_id)
+                    self.job_on(keyspace, range_id) or await self._begin_halving(keyspace, range_id)
                     for range_id in range_ids
                 ]
             except ReshapeRefused as refusal:
@@ -207,7 +209,7 @@ class Reshaping:
     # --- size -------------------------------------------------------------------------------------------------------
 
     async def _split_for_size(self, keyspace: Keyspace, partition: PartitionRange) -> None:
-        if self._job_on(keyspace, partition.id) is not None:
+        if self.job_on(keyspace, partition.id) is not None:
             return
         try:
             await self.split(keyspace, partition.id, SplitReason.SIZE)
@@ -217,7 +219,7 @@ class Reshaping:
     async def make_room(self, keyspace: Keyspace, point: bytes) -> bool:
         """Waits for the split that gives a full partition room; False when no split can (spec C8)."""
         partition = keyspace.record.map.find(point)
-        job = self._job_on(keyspace, partition.id)
+        job = self.job_on(keyspace, partition.id)
         if job is None:
             try:
                 job = await self.split(keyspace, partition.id, SplitReason.SIZE)
@@ -260,9 +262,18 @@ class Reshaping:
         sizes = await self._bytes_by_range(keyspace)
         if sizes[left.id] + sizes[right.id] >= self._limits.physical_partition_bytes_max * SIZE_SPLIT_FRACTION:
             raise ReshapeRefused(reason="Together the two partitions would be too large, and split again at once.")
-        numbers = await self._catalog.allocate_partitions(1)
-        targets = (Target(numbers[0], KeyRange(left.range.start, right.range.end)),)
+        node = await self.placing.for_merge(keyspace, left, right)
+        (number,) = await self._catalog.allocate_partitions([node])
+        targets = (Target(number, KeyRange(left.range.start, right.range.end)),)
         return await self._begin(keyspace, "demand", (left, right), targets)
+
+    async def move(self, keyspace: Keyspace, range_id: int, node: NodeNumber, *, reason: str = "demand") -> ReshapeJob:
+        """Begins to bring a partition to another node, whatever the rules say of that node."""
+        source = self._range(keyspace, range_id)
+        if source.node == node:
+            raise ReshapeRefused(reason=f"Partition {range_id} is on that node already.")
+        (number,) = await self._catalog.allocate_partitions([node])
+        return await self._begin(keyspace, reason, (source,), (Target(number, source.range),))
 
     async def merge_plan(self, keyspace: Keyspace) -> tuple[MergePlan, ...]:
         """What could be merged now that throughput or data has shrunk: a proposal the operator may accept."""
@@ -288,7 +299,7 @@ class Reshaping:
             raise ReshapeRefused(reason=f"There is no partition {range_id} (any more).")
         return partition
 
-    def _job_on(self, keyspace: Keyspace, range_id: int) -> ReshapeJob | None:
+    def job_on(self, keyspace: Keyspace, range_id: int) -> ReshapeJob | None:
         for stored in self._catalog.work.jobs.values():
             job = ReshapeJob.from_bytes(stored)
             if job.keyspace_rid == keyspace.record.rid and range_id in job.source_ids:
@@ -297,7 +308,7 @@ class Reshaping:
 
     async def _begin_split(self, keyspace: Keyspace, plan: SplitPlan) -> ReshapeJob:
         source = self._range(keyspace, plan.range_id)
-        low, high = await self._catalog.allocate_partitions(2)
+        low, high = await self._catalog.allocate_partitions(await self.placing.for_split(keyspace, source))
         targets = (
             Target(low, KeyRange(source.range.start, plan.at)),
             Target(high, KeyRange(plan.at, source.range.end)),
@@ -323,8 +334,8 @@ class Reshaping:
         def announce(current: PartitionMap) -> PartitionMap:
             for one in job.source_ids:
                 self._range(keyspace, one)
-                if self._job_on(keyspace, one) is not None:
-                    raise ReshapeRefused(reason=f"Partition {one} is being split or merged already.")
+                if self.job_on(keyspace, one) is not None:
+                    raise ReshapeRefused(reason=f"Partition {one} is being split, merged or moved already.")
             return job.announce(current)
 
         # In one batch, so that of two processes only one begins: the other finds the job when it decides again.
@@ -402,21 +413,21 @@ class Reshaping:
         await self._publish(keyspace, progress, sources, began)
 
     async def _announce(self, keyspace: Keyspace, job: ReshapeJob) -> None:
-        if any(self._range(keyspace, one).status is RangeStatus.ONLINE for one in job.source_ids):
+        is_told = all(self._range(keyspace, one).status is not RangeStatus.ONLINE for one in job.source_ids)
+        if job.kind != "move" and not is_told:
             await self._catalog.publish_map(keyspace, job.announce, with_changes=Batch(), as_leader=True)
 
     async def _prepare(self, job: ReshapeJob, sources: list[PartitionRange], progress: Progress) -> None:
         """Targets exist and are sealed, sources journal. On a resumed job some of this is so already."""
-        there = await self._engine.partitions()
         sealed = Fence(job.epoch, sealed=True)
         for target in job.targets:
-            if target.number in there:
+            try:
                 await self._engine.set_fence(target.number, sealed)
-            else:
+            except PartitionUnknown:
                 await self._engine.create_partition(target.number, sealed)
         self._reach(progress, Step.TARGETS_CREATED)
         for source in sources:
-            fence, _ = there[source.partition]
+            fence, _ = await self._engine.read_fence(source.partition)
             if not fence.journaling:
                 await set_source_fence(self._engine, source, sealed=False)
         self._reach(progress, Step.JOURNALING)
@@ -440,7 +451,7 @@ class Reshaping:
         for source in sources:
             self._catalog.work.plan_garbage(source.partition, batch)
         progress.sealed_seconds = self._clock.monotonic_seconds() - sealed_at
-        history = self._history(keyspace, progress)
+        history = progress.history(keyspace.record.map, finished_at=int(self._clock.wall_seconds()))
         forget = self._catalog.work.plan_job_end(job.id, job.keyspace_rid, history, batch)
         await self._catalog.publish_map(keyspace, job.change_map, with_changes=batch, as_leader=True)
         forget()
@@ -450,24 +461,6 @@ class Reshaping:
             self._filling.forget(source.partition)
             self._catalog.garbage.add(source.partition)
         self._garbage.wake()
-
-    def _history(self, keyspace: Keyspace, progress: Progress) -> bytes:
-        job = progress.job
-        after = job.change_map(keyspace.record.map)
-        made = [one.id for one in after.ranges if one.since_version == after.version]
-        return dumps(
-            {
-                "id": job.id,
-                "kind": job.kind,
-                "reason": job.reason,
-                "sources": [str(one) for one in job.source_ids],
-                "targets": [str(one) for one in made],
-                "started_at": job.started_at,
-                "finished_at": int(self._clock.wall_seconds()),
-                "entries_copied": progress.entries_copied,
-                "sealed_ms": round(progress.sealed_seconds * 1000, 1),
-            }
-        )
 
     def _reach(self, progress: Progress, step: Step) -> None:
         progress.step = step

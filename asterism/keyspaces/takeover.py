@@ -17,7 +17,7 @@ from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.reshape_job import Cursor, Progress, ReshapeJob, Target
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.storage.contract import Batch, Engine, Fence, FenceChanged, StorageRefusal
-from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
+from asterism.values.identifiers import Epoch, Lsn, PartitionNumber, node_of
 
 _log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ _ORPHAN_SECONDS = 10.0
 async def take_over(engine: Engine, catalog: Catalog, keyspace: Keyspace, job: ReshapeJob) -> ReshapeJob:
     """The job, begun anew with other targets and another epoch of its sources: so the process that carried it out finds
     nothing that it could still harm, should it be alive."""
-    numbers = await catalog.allocate_partitions(len(job.targets))
+    numbers = await catalog.allocate_partitions([node_of(one.number) for one in job.targets])
     targets = tuple(Target(number, old.interval) for number, old in zip(numbers, job.targets, strict=True))
     sources = [one for one in keyspace.record.map.ranges if one.id in job.source_ids]
     epoch = Epoch(max(one.epoch for one in sources) + 2)

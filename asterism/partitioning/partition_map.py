@@ -12,11 +12,9 @@ from typing import Any
 from asterism.partitioning.hash_space import even_boundaries, midpoint
 from asterism.partitioning.key_range import FULL, KeyRange
 from asterism.partitioning.partition_key import PartitionKeyDefinition
-from asterism.values.identifiers import Epoch, PartitionNumber
+from asterism.values.identifiers import Epoch, NodeNumber, PartitionNumber, node_of
 
-__all__ = ["LOCAL_NODE", "PartitionMap", "PartitionRange", "RangeStatus", "RetiredRange", "initial_map", "midpoint"]
-
-LOCAL_NODE = "local"
+__all__ = ["PartitionMap", "PartitionRange", "RangeStatus", "RetiredRange", "initial_map", "midpoint"]
 
 
 class RangeStatus(enum.StrEnum):
@@ -39,10 +37,13 @@ class PartitionRange:
     range: KeyRange
     partition: PartitionNumber
     epoch: Epoch
-    node: str = LOCAL_NODE
     parents: tuple[int, ...] = ()
     since_version: int = 1
     status: RangeStatus = RangeStatus.ONLINE
+
+    @property
+    def node(self) -> NodeNumber:
+        return node_of(self.partition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class PartitionMap:
     def split(
         self, range_id: int, *, at: bytes, low: PartitionNumber, high: PartitionNumber, epoch: Epoch
     ) -> PartitionMap:
-        """The map in which two children, on the parent's node, have the parent's place: `low` before `at`."""
+        """The map in which two children have the parent's place: `low` before `at`."""
         parent = self._require(range_id)
         if not parent.range.start < at < parent.range.end:
             raise ValueError("the split point is not inside the range")
@@ -116,16 +117,8 @@ class PartitionMap:
         )
         return self._succeeded_by(replaced=(parent,), by=children)
 
-    def merge(
-        self,
-        left_id: int,
-        right_id: int,
-        *,
-        partition: PartitionNumber,
-        epoch: Epoch,
-        node: str | None = None,
-    ) -> PartitionMap:
-        """The map in which one child has the place of two neighbours; on the left one's node unless told."""
+    def merge(self, left_id: int, right_id: int, *, partition: PartitionNumber, epoch: Epoch) -> PartitionMap:
+        """The map in which one child has the place of two neighbours."""
         left, right = self._require(left_id), self._require(right_id)
         if left.range.end != right.range.start:
             raise ValueError("only neighbours can merge, the left one first")
@@ -134,16 +127,15 @@ class PartitionMap:
             range=KeyRange(left.range.start, right.range.end),
             partition=partition,
             epoch=epoch,
-            node=left.node if node is None else node,
             parents=tuple(sorted({*left.parents, *right.parents, left.id, right.id})),
             since_version=self.version + 1,
         )
         return self._succeeded_by(replaced=(left, right), by=(child,))
 
-    def move(self, range_id: int, *, node: str, partition: PartitionNumber, epoch: Epoch) -> PartitionMap:
-        """The map in which the same range is served elsewhere."""
+    def move(self, range_id: int, *, partition: PartitionNumber, epoch: Epoch) -> PartitionMap:
+        """The map in which another partition, on whatever node, serves the same range."""
         self._require(range_id)
-        return self._with_changed((range_id,), node=node, partition=partition, epoch=epoch)
+        return self._with_changed((range_id,), partition=partition, epoch=epoch)
 
     def mark(self, range_ids: tuple[int, ...], status: RangeStatus) -> PartitionMap:
         """The map in which clients are told another status of some ranges; nothing moves."""
@@ -210,7 +202,6 @@ def _range_to_json(one: PartitionRange) -> dict[str, object]:
         "range": list(one.range.to_texts()),
         "partition": one.partition,
         "epoch": one.epoch,
-        "node": one.node,
         "parents": list(one.parents),
         "sinceVersion": one.since_version,
         "status": one.status.value,
@@ -223,7 +214,6 @@ def _range_from_json(told: Mapping[str, Any]) -> PartitionRange:
         range=KeyRange.from_texts(*told["range"]),
         partition=PartitionNumber(told["partition"]),
         epoch=Epoch(told["epoch"]),
-        node=told["node"],
         parents=tuple(told["parents"]),
         since_version=told["sinceVersion"],
         status=RangeStatus(told["status"]),
@@ -231,15 +221,9 @@ def _range_from_json(told: Mapping[str, Any]) -> PartitionRange:
 
 
 def initial_map(
-    definition: PartitionKeyDefinition,
-    partitions: Sequence[PartitionNumber],
-    *,
-    epoch: Epoch,
-    nodes: Sequence[str] | None = None,
+    definition: PartitionKeyDefinition, partitions: Sequence[PartitionNumber], *, epoch: Epoch
 ) -> PartitionMap:
-    """The first map of a keyspace: the line divided evenly, in the order of `partitions` (and of their `nodes`)."""
-    if nodes is not None and len(nodes) != len(partitions):
-        raise ValueError("each partition of a map needs its node")
+    """The first map of a keyspace: the line divided evenly, in the order of `partitions`."""
     points = (FULL.start, *even_boundaries(definition, len(partitions)), FULL.end)
     ranges = tuple(
         PartitionRange(
@@ -247,7 +231,6 @@ def initial_map(
             range=KeyRange(start, end),
             partition=partitions[index],
             epoch=epoch,
-            node=LOCAL_NODE if nodes is None else nodes[index],
         )
         for index, (start, end) in enumerate(pairwise(points))
     )

@@ -4,15 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
-from asterism.storage.contract import Engine
+from asterism.storage.contract import Engine, Fence
 from asterism.storage.lmdb import LmdbEngine
+from asterism.storage.nodes import NodeEngines
+from asterism.values.identifiers import Lsn, NodeNumber, PartitionNumber, partition_on
 
 
 async def _open_lmdb(directory: Path) -> Engine:
     return LmdbEngine.open(directory / "lmdb", durable=False)
 
 
+async def _open_nodes(directory: Path) -> NodeEngines:
+    stores = {NodeNumber(n): LmdbEngine.open(directory / f"node{n}", durable=False) for n in range(3)}
+    return NodeEngines(stores, catalog_node=NodeNumber(0))
+
+
+class _OnOtherNodes:
+    """The suite's small numbers as those of partitions on nodes 1 and 2, which have nothing to do with the catalog."""
+
+    def __init__(self, nodes: NodeEngines) -> None:
+        self._nodes = nodes
+
+    @staticmethod
+    def _number(number: PartitionNumber) -> PartitionNumber:
+        # Above the catalog's own numbers, and no higher than the highest, which the suite uses too.
+        return partition_on(NodeNumber(1 + number % 2), 100 + number % 0xFFFFFF00)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        call = getattr(self._nodes, name)
+        if name in ("status", "close"):
+            return call  # type: ignore[no-any-return]  # a method of the real engine
+        return lambda partition, *rest, **named: call(self._number(partition), *rest, **named)
+
+    async def partitions(self) -> dict[PartitionNumber, tuple[Fence, Lsn]]:
+        known = [PartitionNumber(n) for n in (*range(100), 0x4D4D4D4D, 0xFFFFFFFE)]
+        names = {self._number(number): number for number in known}
+        return {names[number]: told for number, told in (await self._nodes.partitions()).items()}
+
+
+async def _open_spread(directory: Path) -> Engine:
+    return _OnOtherNodes(await _open_nodes(directory))  # type: ignore[return-value]  # by __getattr__
+
+
 # Each opens a store in a directory of its own; opening it again after closing it finds what was written.
 EngineOpener = Callable[[Path], Awaitable[Engine]]
-ENGINES: dict[str, EngineOpener] = {"lmdb": _open_lmdb}
+ENGINES: dict[str, EngineOpener] = {"lmdb": _open_lmdb, "catalog-node": _open_nodes, "other-nodes": _open_spread}

@@ -13,10 +13,14 @@ from pathlib import Path
 
 from asterism.documents.container import Container
 from asterism.keyspaces.reshape_job import Step
+from asterism.partitioning.placement import Rules
 from asterism.throughput.budgets import Manual
+from asterism.values.identifiers import NodeNumber
 from tests.support.world import World, open_world
 
 ITEMS = 400
+# A move needs somewhere to go; what is split or merged may stand on one node.
+NODE_LABELS = {"split": ("",), "merge": ("",), "move": ("home", "away")}
 
 
 def say(text: str) -> None:
@@ -44,6 +48,7 @@ async def write_for_ever(container: Container, writer: int) -> None:
 
 
 async def prepare(world: World, kind: str) -> Container:
+    world.reshaping.placing.default_rules = lambda *_: Rules(frozenset({"home"} if kind == "move" else ()))
     container = await world.container(throughput=Manual(12_000 if kind == "merge" else 400))
     for number in range(ITEMS):
         await container.create_item({"id": f"old-{number}", "pk": f"k{number % 30}"}, None)
@@ -61,7 +66,7 @@ async def main(directory: Path, kind: str, step: Step) -> None:
         if armed and reached is step:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    async with open_world(directory, on_step=on_step) as world:
+    async with open_world(directory, on_step=on_step, node_labels=NODE_LABELS[kind]) as world:
         container = await prepare(world, kind)
         say("ready")
         armed = True
@@ -69,6 +74,8 @@ async def main(directory: Path, kind: str, step: Step) -> None:
         await asyncio.sleep(0.05)
         if kind == "merge":
             job = await world.reshaping.merge(container.keyspace, 0, 1)
+        elif kind == "move":
+            job = await world.reshaping.move(container.keyspace, 0, NodeNumber(1))
         else:
             job = await world.reshaping.split(container.keyspace, 0)
         await world.reshaping.finished(job)

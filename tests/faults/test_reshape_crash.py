@@ -1,4 +1,4 @@
-"""kill -9 at each step of a split and of a merge.
+"""kill -9 at each step of a split, of a merge and of a move between two nodes.
 
 After the restart nothing acknowledged is lost, nothing is half there, the statistics agree with the data, and the job
 has been finished.
@@ -19,6 +19,7 @@ from asterism.documents.answers import Scope
 from asterism.documents.pages import read_items_page
 from asterism.keyspaces.reshape_job import Step
 from asterism.values.json_text import loads
+from tests.faults.reshape_victim import NODE_LABELS
 from tests.support.world import ACCOUNT, World, open_world
 
 ROOT = Path(__file__).parents[2]
@@ -75,7 +76,7 @@ async def numbers_found(world: World) -> dict[Name, int | None]:
 
 
 async def check_after_restart(directory: Path, kind: str, told: Told) -> None:
-    async with open_world(directory) as world:
+    async with open_world(directory, node_labels=NODE_LABELS[kind]) as world:
         container = world.store.container_for_items(ACCOUNT, "d", "c")
         async with asyncio.timeout(20):
             while world.reshaping.progress or world.catalog.garbage:
@@ -90,12 +91,12 @@ async def check_after_restart(directory: Path, kind: str, told: Told) -> None:
             assert found.get(name) in (attempted, told.sure.get(name))
         await world.check_statistics(container)
         maps = container.keyspace.record.map
-        assert len(maps.ranges) == (1 if kind == "merge" else 2)
+        assert [one.node for one in maps.ranges] == {"split": [0, 0], "merge": [0], "move": [1]}[kind]
         assert set(await world.engine.partitions()) == {0} | {one.partition for one in maps.ranges}
         await container.create_item({"id": "after", "pk": "after"}, None)
 
 
-@pytest.mark.parametrize("kind", ["split", "merge"])
+@pytest.mark.parametrize("kind", ["split", "merge", "move"])
 @pytest.mark.parametrize("step", list(Step), ids=lambda step: step.name)
 def test_a_killed_process_takes_its_reshaping_up_again(tmp_path: Path, kind: str, step: Step) -> None:
     told = run_victim(tmp_path, kind, step)

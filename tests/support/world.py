@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -18,6 +18,7 @@ from asterism.keyspaces.budget_sharing import BudgetSharing
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.coordination import Coordination, Services
 from asterism.keyspaces.layout import COUNTERS, ITEMS, LOGICAL_SIZES, TOTALS_KEY, after_prefix
+from asterism.keyspaces.moving import Moving
 from asterism.keyspaces.owner import Owner
 from asterism.keyspaces.reshape_job import Step
 from asterism.keyspaces.reshaping import Reshaping
@@ -25,8 +26,9 @@ from asterism.limits import DEFAULT_LIMITS, Limits
 from asterism.storage.checked import CheckedEngine
 from asterism.storage.contract import Engine, Span
 from asterism.storage.lmdb import LmdbEngine
+from asterism.storage.nodes import NodeEngines
 from asterism.throughput.budgets import Throughput
-from asterism.values.identifiers import PartitionNumber
+from asterism.values.identifiers import NodeNumber, PartitionNumber
 
 ACCOUNT = "test"
 
@@ -38,6 +40,8 @@ class World:
     store: DocumentStore
     reshaping: Reshaping
     owner: Owner
+    nodes: NodeEngines
+    moving: Moving
     admission: Admission
 
     async def container(
@@ -80,6 +84,10 @@ class World:
             assert (COUNTERS.unpack(totals) if totals is not None else (0, 0)) == summed
 
 
+def node_directory(directory: Path, number: int) -> Path:
+    return directory if number == 0 else directory / f"node{number}"
+
+
 @asynccontextmanager
 async def open_world(
     directory: Path,
@@ -88,10 +96,23 @@ async def open_world(
     enforce: bool = False,
     on_step: Callable[[Step], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
+    node_labels: Sequence[str] = ("",),
 ) -> AsyncIterator[World]:
-    engine: Engine = CheckedEngine(LmdbEngine.open(directory))
+    """One node for each of the `node_labels`, which are words; node 0 is in the directory itself."""
+    stores = {NodeNumber(n): LmdbEngine.open(node_directory(directory, n)) for n in range(len(node_labels))}
+    nodes = NodeEngines(stores, catalog_node=NodeNumber(0))
+    engine: Engine = CheckedEngine(nodes)
     try:
-        world = await _wire(engine, limits=limits, enforce=enforce, on_step=on_step, clock=clock, is_shared=False)
+        world = await _wire(
+            nodes,
+            engine,
+            limits=limits,
+            enforce=enforce,
+            on_step=on_step,
+            clock=clock,
+            is_shared=False,
+            node_labels=node_labels,
+        )
         background = _background(world)
         await background.start()
         yield world
@@ -102,7 +123,7 @@ async def open_world(
 
 @asynccontextmanager
 async def open_gateway(
-    engine: Engine,
+    store: Engine,
     *,
     limits: Limits = DEFAULT_LIMITS,
     enforce: bool = False,
@@ -111,7 +132,10 @@ async def open_gateway(
     is_first: bool = False,
 ) -> AsyncIterator[World]:
     """One process of several, over an engine that they share: as good as one of its own, but for the memory."""
-    world = await _wire(engine, limits=limits, enforce=enforce, on_step=on_step, clock=clock, is_shared=True)
+    nodes = engine = NodeEngines({NodeNumber(0): store}, catalog_node=NodeNumber(0))
+    world = await _wire(
+        nodes, engine, limits=limits, enforce=enforce, on_step=on_step, clock=clock, is_shared=True, node_labels=("",)
+    )
     coordination = Coordination(
         engine,
         world.catalog,
@@ -132,6 +156,7 @@ async def open_gateway(
 
 
 async def _wire(
+    nodes: NodeEngines,
     engine: Engine,
     *,
     limits: Limits,
@@ -139,9 +164,13 @@ async def _wire(
     on_step: Callable[[Step], None] | None,
     clock: Clock,
     is_shared: bool,
+    node_labels: Sequence[str],
 ) -> World:
     catalog = Catalog(engine, random_bytes=os.urandom, monotonic=clock.monotonic_seconds, is_shared=is_shared)
     await catalog.open()
+    if len(node_labels) > 1:
+        for number, words in enumerate(node_labels):
+            await catalog.nodes.join(f"n{number}", frozenset(words.split()), number=NodeNumber(number))
     admission = Admission(catalog, limits, enforce=enforce, monotonic=clock.monotonic_seconds)
     for keyspace in catalog.keyspaces.values():
         admission.refresh(keyspace)
@@ -151,7 +180,8 @@ async def _wire(
     tools = Tools(owner, reshaping, limits, clock, os.urandom, lambda: next(numbers))
     store = DocumentStore(catalog, admission, tools)
     catalog.listeners.append(store.take_over)
-    return World(engine, catalog, store, reshaping, owner, admission)
+    moving = Moving(catalog, reshaping)
+    return World(engine, catalog, store, reshaping, owner, nodes, moving, admission)
 
 
 def _background(world: World) -> Services:
@@ -159,6 +189,7 @@ def _background(world: World) -> Services:
     return Services(
         [
             (world.reshaping.recover, world.reshaping.stop),
+            (world.moving.start, world.moving.stop),
             (store.housekeeping.recover, store.housekeeping.stop),
             (store.rekeying.recover, store.rekeying.stop),
             (store.reindexing.start, store.reindexing.stop),

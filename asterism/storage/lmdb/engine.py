@@ -168,12 +168,13 @@ class LmdbEngine:
         return False
 
     async def partitions(self) -> dict[PartitionNumber, tuple[Fence, Lsn]]:
+        """By their numbers on node 0: the store does not know which node it is."""
         found: dict[PartitionNumber, tuple[Fence, Lsn]] = {}
         try:
             with self._store.begin_read() as txn:
                 cursor = txn.cursor()
-                cursor.set_range(META_PREFIX)
-                for key, record in cursor.iternext():
+                # A cursor that found nothing would begin at the store's first entry.
+                for key, record in cursor.iternext() if cursor.set_range(META_PREFIX) else ():
                     if key >= META_END:
                         break
                     meta = decode_meta(record)

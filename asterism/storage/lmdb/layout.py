@@ -17,7 +17,7 @@ from asterism.storage.contract import (
     PartitionUnknown,
     Span,
 )
-from asterism.values.identifiers import Epoch, Lsn
+from asterism.values.identifiers import Epoch, Lsn, PartitionNumber, sequence_of
 
 FORMAT_VERSION = 1
 FORMAT_NAME = b"asterism-lmdb"
@@ -44,12 +44,17 @@ _LENGTH = struct.Struct(">H")
 
 
 class PartitionNames(dict[int, tuple[bytes, bytes]]):
-    """The meta key and the key prefix of each partition number met so far, made once."""
+    """The meta key and the key prefix of each partition number met so far, made once.
+
+    The store knows a partition by its place in the fleet's sequence, which no two have in common: the four bytes are
+    the same whatever the store's number among the nodes.
+    """
 
     def __missing__(self, partition: int) -> tuple[bytes, bytes]:
-        if not 0 <= partition <= PARTITION_NUMBER_MAX:
+        sequence = sequence_of(PartitionNumber(partition))
+        if partition < 0 or sequence > PARTITION_NUMBER_MAX:
             raise PartitionUnknown(partition)
-        prefix = partition.to_bytes(PREFIX_BYTES, "big")
+        prefix = sequence.to_bytes(PREFIX_BYTES, "big")
         names = self[partition] = (META_PREFIX + prefix, prefix)
         return names
 

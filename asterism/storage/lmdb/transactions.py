@@ -38,7 +38,7 @@ from asterism.storage.lmdb.layout import (
     encode_journal,
     journal_key,
 )
-from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
+from asterism.values.identifiers import Epoch, Lsn, PartitionNumber, sequence_of
 
 # Entries removed in one go when a partition or a journal is taken away: a millisecond or two of the event loop.
 REMOVE_ENTRIES_PER_CHANGE = 1000
@@ -171,7 +171,7 @@ def remove_span(txn: lmdb.Transaction[bytes], low: bytes, high: bytes, *, limit:
 
 
 def create_partition(view: WriteView, partition: PartitionNumber, fence: Fence, lsn: Lsn) -> None:
-    if not 0 <= partition <= PARTITION_NUMBER_MAX:
+    if partition < 0 or sequence_of(partition) > PARTITION_NUMBER_MAX:
         raise EngineFailed(f"a partition cannot have the number {partition}")
     if view.stored_meta(partition) is not None:
         raise EngineFailed(f"partition {partition} exists already")

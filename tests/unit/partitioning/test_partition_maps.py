@@ -12,7 +12,7 @@ from asterism.partitioning.effective_key import effective_key
 from asterism.partitioning.key_range import FULL, KeyRange
 from asterism.partitioning.partition_key import PartitionKeyDefinition, PartitionKeyKind
 from asterism.partitioning.partition_map import PartitionMap, PartitionRange, RetiredRange, initial_map, midpoint
-from asterism.values.identifiers import Epoch, PartitionNumber
+from asterism.values.identifiers import Epoch, NodeNumber, PartitionNumber, partition_on
 
 VERSION_1 = PartitionKeyDefinition(paths=("/pk",), version=1)
 VERSION_2 = PartitionKeyDefinition(paths=("/pk",))
@@ -56,18 +56,15 @@ def test_version_1_partitions_meet_at_encoded_hashes() -> None:
 def test_ids_count_from_zero_and_partitions_keep_their_order() -> None:
     first = map_of(VERSION_2, 3)
     assert [(one.id, one.partition, one.node, one.parents) for one in first.ranges] == [
-        (0, 10, "local", ()),
-        (1, 11, "local", ()),
-        (2, 12, "local", ()),
+        (0, 10, 0, ()),
+        (1, 11, 0, ()),
+        (2, 12, 0, ()),
     ]
 
 
 def test_partitions_of_the_first_map_may_stand_on_several_nodes() -> None:
-    numbers = [PartitionNumber(1), PartitionNumber(1)]
-    first = initial_map(VERSION_2, numbers, epoch=EPOCH, nodes=["a", "b"])
-    assert [one.node for one in first.ranges] == ["a", "b"]
-    with pytest.raises(ValueError, match="node"):
-        initial_map(VERSION_2, numbers, epoch=EPOCH, nodes=["a"])
+    numbers = [partition_on(NodeNumber(2), 7), partition_on(NodeNumber(5), 8)]
+    assert [one.node for one in initial_map(VERSION_2, numbers, epoch=EPOCH).ranges] == [2, 5]
 
 
 @pytest.mark.parametrize("definition", [VERSION_1, VERSION_2, LEVELS])
@@ -163,10 +160,11 @@ def test_a_merged_child_descends_from_both_and_all_their_ancestors() -> None:
 
 def test_a_move_keeps_the_id_and_interval() -> None:
     before = map_of(VERSION_2, 2)
-    after = before.move(1, node="other", partition=PartitionNumber(7), epoch=Epoch(9))
+    after = before.move(1, partition=partition_on(NodeNumber(3), 7), epoch=Epoch(9))
     moved = after.get(1)
     assert moved is not None
-    assert (moved.node, moved.partition, moved.epoch, moved.range) == ("other", 7, 9, before.ranges[1].range)
+    assert (moved.node, moved.epoch, moved.range) == (3, 9, before.ranges[1].range)
+    assert (moved.parents, moved.status) == ((), before.ranges[1].status)
     assert after.changed_since(before.version) == (moved,)
 
 
@@ -178,7 +176,7 @@ def test_impossible_reshapes_are_errors_of_the_caller() -> None:
     with pytest.raises(ValueError, match="neighbours"):
         three.merge(1, 0, partition=number, epoch=EPOCH)
     with pytest.raises(ValueError, match="not in the partition map"):
-        three.move(9, node="n", partition=number, epoch=EPOCH)
+        three.move(9, partition=number, epoch=EPOCH)
     with pytest.raises(ValueError, match="not inside"):
         three.split(0, at=b"", low=number, high=number, epoch=EPOCH)
     with pytest.raises(ValueError, match="not inside"):
@@ -235,10 +233,10 @@ class ReshapedMap(RuleBasedStateMachine):
             self.map = self.map.merge(left.id, right.id, partition=PartitionNumber(3), epoch=Epoch(3))
         self.ever |= {one.id: one.range for one in self.map.ranges}
 
-    @rule(choice=st.integers(0, 10**6), node=st.sampled_from(["a", "b"]))
-    def move(self, choice: int, node: str) -> None:
+    @rule(choice=st.integers(0, 10**6), node=st.integers(0, 3).map(NodeNumber))
+    def move(self, choice: int, node: NodeNumber) -> None:
         one = self.map.ranges[choice % len(self.map.ranges)]
-        self.map = self.map.move(one.id, node=node, partition=PartitionNumber(4), epoch=Epoch(4))
+        self.map = self.map.move(one.id, partition=partition_on(node, 4), epoch=Epoch(4))
 
     @rule(point=st.binary(max_size=16).filter(lambda point: point < b"\xff"))
     def a_point_is_in_exactly_one_range(self, point: bytes) -> None:

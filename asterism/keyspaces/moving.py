@@ -1,0 +1,195 @@
+"""Partitions on their way to other nodes: what the operator wants to move, and nodes that are being emptied.
+
+What is wanted is in the catalog (`Nodes.wanted`, and the state of a node), so that it is gone on with after a crash, by
+whichever process does the background work. One move after the other is begun as a job of `Reshaping`, never more than
+a few at once: a partition that waits for its turn can still be split.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from asterism.errors import AsterismError, ReshapeRefused
+from asterism.keyspaces.catalog import Catalog
+from asterism.keyspaces.keyspace import Keyspace
+from asterism.keyspaces.nodes import NodeRecord
+from asterism.keyspaces.placing import Placing
+from asterism.keyspaces.reshape_job import ReshapeJob
+from asterism.keyspaces.reshaping import Reshaping
+from asterism.partitioning.partition_map import PartitionRange
+from asterism.partitioning.placement import Move, NodeState, Placed, Plan, RangeName, plan_drain
+from asterism.storage.contract import StorageRefusal
+from asterism.values.identifiers import NodeNumber, node_of
+
+_log = logging.getLogger(__name__)
+
+_MOVES_AT_ONCE = 2
+_RETRY_SECONDS = 2.0
+# How often a node that is empty but for partitions still being dropped is looked at.
+_EMPTY_SECONDS = 0.1
+
+
+class Moving:
+    """Carries wanted moves out. One per process; it works only between `recover` and `stop`, while there is work."""
+
+    def __init__(self, catalog: Catalog, reshaping: Reshaping) -> None:
+        self._catalog = catalog
+        self._reshaping = reshaping
+        self._task: asyncio.Task[None] | None = None
+        self._runs = False
+        self.stuck: tuple[Placed, ...] = ()
+
+    @property
+    def _placing(self) -> Placing:
+        return self._reshaping.placing
+
+    def recover(self) -> None:
+        """Begins, or goes on with, what the catalog says is wanted."""
+        self._runs = True
+        self._catalog.nodes.on_change = self.wake
+        self.wake()
+
+    async def start(self) -> None:
+        self.recover()
+
+    async def stop(self) -> None:
+        self._runs = False
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    def wake(self) -> None:
+        nodes = self._catalog.nodes
+        is_idle = self._task is None or self._task.done()
+        if self._runs and is_idle and (nodes.wanted or nodes.draining()):
+            self._task = asyncio.create_task(self._work())
+
+    # --- what an operator asks for ----------------------------------------------------------------------------------
+
+    async def move(self, keyspace: Keyspace, range_id: int, node: NodeRecord) -> ReshapeJob:
+        """One partition, now; the container's rules and the node's state are held to."""
+        if node.state is not NodeState.ONLINE:
+            raise ReshapeRefused(reason=f"The node '{node.name}' is {node.state}.")
+        missing = self._placing.rules_of(keyspace).labels - node.labels
+        if missing:
+            raise ReshapeRefused(
+                reason=f"The container is kept on nodes with {_words(missing)}; '{node.name}' has not."
+            )
+        return await self._reshaping.move(keyspace, range_id, node.number)
+
+    async def plan(self) -> Plan:
+        return await self._placing.plan()
+
+    async def rebalance(self) -> Plan:
+        """Wants every move of the plan as it is now, and none that was wanted before and is not in it."""
+        plan = await self.plan()
+        planned = {move.name for move in plan.moves}
+        nodes = self._catalog.nodes
+        await nodes.want_no_more([name for name in nodes.wanted if name not in planned])
+        await nodes.want(plan.moves)
+        return plan
+
+    async def drain(self, node: NodeRecord) -> NodeRecord:
+        if not [one for one in self._catalog.nodes.online() if one.number != node.number]:
+            raise ReshapeRefused(reason="There is no other node that could take its partitions.")
+        return await self._catalog.nodes.set_state(node, NodeState.DRAINING)
+
+    async def take_back(self, node: NodeRecord) -> NodeRecord:
+        """The node takes partitions again."""
+        return await self._catalog.nodes.set_state(node, NodeState.ONLINE)
+
+    def partitions_on(self, node: NodeNumber) -> list[tuple[Keyspace, PartitionRange]]:
+        spaces = self._catalog.keyspaces.values()
+        return [(space, one) for space in spaces for one in space.record.map.ranges if one.node == node]
+
+    # --- the work -----------------------------------------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        running: dict[RangeName, asyncio.Task[None]] = {}
+        try:
+            while True:
+                try:
+                    due = [move for move in await self._due() if move.name not in running]
+                    is_draining = await self._end_drains()
+                except (StorageRefusal, AsterismError) as refusal:
+                    _log.warning("moves are held up: %s", refusal)
+                    await asyncio.sleep(_RETRY_SECONDS)
+                    continue
+                for move in due[: _MOVES_AT_ONCE - len(running)]:
+                    running[move.name] = asyncio.create_task(self._carry_out(move))
+                if not running and not is_draining:
+                    return
+                await asyncio.wait(
+                    running.values() or [asyncio.ensure_future(asyncio.sleep(_EMPTY_SECONDS))],
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                running = {name: task for name, task in running.items() if not task.done()}
+        finally:
+            for task in running.values():
+                task.cancel()
+
+    async def _due(self) -> list[Move]:
+        """What must leave a draining node first, then what is wanted. Wishes that came true are forgotten."""
+        nodes = self._catalog.nodes
+        draining = {one.number for one in nodes.draining()}
+        due: list[Move] = []
+        self.stuck = ()
+        if draining:
+            plan = await self._placing.plan(plan_drain)
+            due = [move for move in plan.moves if move.source in draining]
+            self.stuck = tuple(one for one in plan.stuck if one.node in draining)
+        over = []
+        online = {one.number for one in nodes.online()}
+        for name, target in nodes.wanted.items():
+            keyspace = self._catalog.keyspaces.get(name.keyspace)
+            source = None if keyspace is None else keyspace.record.map.get(name.range_id)
+            if source is None or source.node == target or target not in online:
+                over.append(name)
+            elif source.node not in draining:
+                due.append(Move(name, source.node, target))
+        await nodes.want_no_more(over)
+        return due
+
+    async def _carry_out(self, move: Move) -> None:
+        try:
+            keyspace = self._catalog.keyspaces.get(move.name.keyspace)
+            if keyspace is None:
+                return
+            job = self._reshaping.job_on(keyspace, move.name.range_id)
+            if job is None:
+                reason = "drain" if move.name not in self._catalog.nodes.wanted else "rebalance"
+                job = await self._reshaping.move(keyspace, move.name.range_id, move.target, reason=reason)
+            await self._reshaping.finished(job)
+        except ReshapeRefused as refusal:
+            _log.info("a partition could not be moved: %s", refusal.reason)
+            await asyncio.sleep(_EMPTY_SECONDS)
+        except (StorageRefusal, AsterismError) as refusal:
+            _log.warning("a partition could not be moved: %s", refusal)
+            await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _end_drains(self) -> bool:
+        """Empty nodes are done with; True while one is not empty but nothing stands in its way."""
+        nodes = self._catalog.nodes
+        for node in nodes.draining():
+            if not self._is_in_use(node.number):
+                await nodes.set_state(node, NodeState.REMOVED)
+        stuck = {one.name for one in self.stuck}
+        return any(
+            RangeName(space.record.rid, one.id) not in stuck
+            for node in nodes.draining()
+            for space, one in self.partitions_on(node.number)
+        ) or any(self._has_remains(node.number) for node in nodes.draining())
+
+    def _is_in_use(self, node: NodeNumber) -> bool:
+        return bool(self.partitions_on(node)) or self._has_remains(node)
+
+    def _has_remains(self, node: NodeNumber) -> bool:
+        """Partitions being filled or being dropped there."""
+        filling = (target.number for one in self._reshaping.progress.values() for target in one.job.targets)
+        return any(node_of(number) == node for number in (*filling, *self._catalog.garbage))
+
+
+def _words(labels: frozenset[str]) -> str:
+    return "the label " + " and ".join(f"'{one}'" for one in sorted(labels))

@@ -1,0 +1,16 @@
+"""The one place where the address of a store becomes an engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from asterism.server.fleet_config import LMDB_PREFIX, without_password
+from asterism.storage.contract import Engine, EngineFailed
+from asterism.storage.lmdb import LmdbEngine
+
+
+async def open_engine(url: str, *, shared: bool = True) -> Engine:
+    """Raises a StorageRefusal when the store cannot be used now. `shared`: other processes may write to it too."""
+    if url.startswith(LMDB_PREFIX):
+        return LmdbEngine.open(Path(url.removeprefix(LMDB_PREFIX)), shared=shared)
+    raise EngineFailed(f"no engine knows {without_password(url)}")

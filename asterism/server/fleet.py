@@ -1,0 +1,231 @@
+"""The stores of a server: opened, checked to be of one fleet, and known to the catalog.
+
+A store in the data directory is node 0, and on its own it is told nothing of fleets. The nodes of a fleet carry its id;
+one that carries another, or holds data that nobody of this fleet put there, is refused. A node that cannot be reached
+when the server starts is known by its name, and attached when it can be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from asterism.keyspaces.catalog import Catalog
+from asterism.keyspaces.nodes import EMBEDDED_NAME, EMBEDDED_NODE, NodeRecord
+from asterism.partitioning.placement import NodeState, Rules
+from asterism.server.config import StartRefused
+from asterism.server.engines import open_engine
+from asterism.server.fleet_config import LMDB_PREFIX, FleetConfig, NodeConfig
+from asterism.server.migration_note import MigrationNote, read_migration_note, refuse_moved, say_moved
+from asterism.storage.contract import Engine, PartitionUnknown, StorageRefusal
+from asterism.storage.handover import CATALOG_PARTITION, hand_over, is_open
+from asterism.storage.node_identity import IDENTITY_PARTITION, NodeIdentity, claim, read_identity
+from asterism.storage.nodes import NodeEngines
+from asterism.values.identifiers import NodeNumber
+
+_log = logging.getLogger(__name__)
+
+# The first node of a fleet that began as one; 0 is for a store in a data directory.
+_FIRST_NODE = NodeNumber(1)
+_REOPEN_SECONDS = 2.0
+
+
+class Fleet:
+    """What is open, and what could not be opened yet."""
+
+    def __init__(self, config: FleetConfig, engines: NodeEngines, opened: dict[str, Engine], fleet_id: str) -> None:
+        self.config = config
+        self.engines = engines
+        # "" for a store on its own.
+        self.id = fleet_id
+        # Where everything is on its way to, if it was when the server stopped.
+        self.migration: MigrationNote | None = None
+        self._opened = opened
+        self._missing: dict[str, NodeConfig] = {}
+        self._keeper: asyncio.Task[None] | None = None
+        self._known_catalog: Catalog | None = None
+
+    def rules_for(self, database: str, container: str) -> Rules:
+        return self.config.rules_for(database, container)
+
+    @property
+    def catalog_engine(self) -> Engine:
+        engine = self.engines.nodes[self.engines.catalog_node]
+        if engine is None:
+            raise RuntimeError("the catalog's node is always attached")
+        return engine
+
+    @property
+    def _catalog(self) -> Catalog:
+        if self._known_catalog is None:
+            raise RuntimeError("the catalog is not open yet")
+        return self._known_catalog
+
+    # --- joining ----------------------------------------------------------------------------------------------------
+
+    async def join(self, catalog: Catalog) -> None:
+        """Makes the catalog know every node, and every node know the fleet. Call it when the catalog is open."""
+        self._known_catalog = catalog
+        if not self.id:
+            return
+        for node in self.config.nodes:
+            engine = self._opened.get(node.name)
+            if engine is not None:
+                await self.attach(node, engine)
+            else:
+                self._expect(node)
+        self._check_complete()
+        if self._missing:
+            self._keeper = asyncio.create_task(self._keep_trying())
+
+    async def attach(self, node: NodeConfig, engine: Engine) -> NodeRecord:
+        """A node of this fleet, or an empty one that becomes so."""
+        record = await self._record_of(node, engine)
+        if self.engines.nodes.get(record.number) is None:
+            self.engines.attach(record.number, engine)
+        self._opened[node.name] = engine
+        return record
+
+    async def _record_of(self, node: NodeConfig, engine: Engine) -> NodeRecord:
+        nodes = self._catalog.nodes
+        identity = await read_identity(engine)
+        if identity is None:
+            if set(await engine.partitions()) - {IDENTITY_PARTITION}:
+                raise StartRefused(f"the node {node.name!r} ({node.shown}) holds data of no fleet; give an empty store")
+            number = EMBEDDED_NODE if node.name == EMBEDDED_NAME else None
+            record = await nodes.join(node.name, node.labels, number=number)
+            identity = await claim(engine, NodeIdentity(self.id, record.number, node.name))
+        if identity.fleet != self.id:
+            raise StartRefused(f"the node {node.name!r} ({node.shown}) belongs to another fleet")
+        namesake = nodes.named(node.name)
+        if namesake is not None and namesake.number != identity.number:
+            raise StartRefused(
+                f"the node {node.name!r} ({node.shown}) needs another name: the fleet had one of that name"
+            )
+        return await nodes.join(node.name, node.labels, number=identity.number)
+
+    def _expect(self, node: NodeConfig) -> None:
+        """A node that cannot be reached: known if the catalog knows its name, and otherwise to be joined later."""
+        self._missing[node.name] = node
+        record = self._catalog.nodes.named(node.name)
+        if record is not None and record.number not in self.engines.nodes:
+            self.engines.attach(record.number, None)
+
+    def _check_complete(self) -> None:
+        told = {one.name for one in self.config.nodes}
+        for record in self._catalog.nodes.records.values():
+            if record.name not in told and record.state is not NodeState.REMOVED:
+                raise StartRefused(f"the fleet has a node {record.name!r} that its description does not name")
+
+    # --- nodes that come back ---------------------------------------------------------------------------------------
+
+    async def _keep_trying(self) -> None:
+        while self._missing:
+            await asyncio.sleep(_REOPEN_SECONDS)
+            for node in list(self._missing.values()):
+                try:
+                    engine = await open_engine(node.dsn)
+                except StorageRefusal:
+                    continue
+                try:
+                    await self.attach(node, engine)
+                    del self._missing[node.name]
+                    _log.warning("node %s can be reached", node.name)
+                except (StorageRefusal, StartRefused) as refusal:
+                    _log.error("node %s is not attached: %s", node.name, refusal)
+                    await engine.close()
+
+    async def close(self) -> None:
+        if self._keeper is not None:
+            self._keeper.cancel()
+            await asyncio.gather(self._keeper, return_exceptions=True)
+        attached = [one for one in self.engines.nodes.values() if one is not None]
+        await self.engines.close()
+        for engine in self._opened.values():
+            if engine not in attached:
+                await engine.close()
+
+
+# --- opening --------------------------------------------------------------------------------------------------------
+
+
+def embedded(store: Path) -> FleetConfig:
+    """The store in a data directory, as a fleet of one."""
+    return FleetConfig(nodes=(NodeConfig(EMBEDDED_NAME, f"{LMDB_PREFIX}{store.absolute()}"),), catalog=EMBEDDED_NAME)
+
+
+async def open_fleet(config: FleetConfig, *, on_its_own: bool, new_id: Callable[[], str], shared: bool = True) -> Fleet:
+    """The nodes of a fleet; only the one with the catalog must be there. A store `on_its_own` is no fleet, unless it
+    was on its way to one."""
+    first = next(one for one in config.nodes if one.name == config.catalog)
+    try:
+        engine = await open_engine(first.dsn, shared=shared)
+    except StorageRefusal as refusal:
+        raise StartRefused(f"the store {first.shown} cannot be used: {refusal}") from None
+    opened = {first.name: engine}
+    try:
+        await refuse_moved(engine, first)
+        note = await read_migration_note(engine)
+        identity = await read_identity(engine)
+        if identity is None and on_its_own:
+            return Fleet(config, NodeEngines({EMBEDDED_NODE: engine}, catalog_node=EMBEDDED_NODE), opened, "")
+        if identity is None:
+            # A store that was served from a data directory so far has its number; a new one gets the first.
+            number = EMBEDDED_NODE if await _has_catalog(engine) else _FIRST_NODE
+            identity = await claim(engine, NodeIdentity(new_id(), number, first.name))
+        if note is not None:
+            config = config.joined_with(note.destination)
+        await _open_others(config, opened)
+        fleet = Fleet(
+            config, NodeEngines({identity.number: engine}, catalog_node=identity.number), opened, identity.fleet
+        )
+        fleet.migration = note
+        if on_its_own and note is None:
+            fleet.id = ""
+        await _finish_hand_over(fleet, first)
+        await _check_one_catalog(config, opened)
+    except BaseException:
+        await asyncio.gather(*(one.close() for one in opened.values()), return_exceptions=True)
+        raise
+    return fleet
+
+
+async def _open_others(config: FleetConfig, opened: dict[str, Engine]) -> None:
+    others = [one for one in config.nodes if one.name not in opened]
+    outcomes = await asyncio.gather(*(open_engine(one.dsn) for one in others), return_exceptions=True)
+    for node, outcome in zip(others, outcomes, strict=True):
+        if isinstance(outcome, StorageRefusal):
+            _log.warning("node %s (%s) cannot be reached: %s", node.name, node.shown, outcome)
+        elif isinstance(outcome, BaseException):
+            raise outcome
+        else:
+            opened[node.name] = outcome
+
+
+async def _finish_hand_over(fleet: Fleet, first: NodeConfig) -> None:
+    """A migration that was stopped after its seal: nothing but the hand-over of the catalog is left to do."""
+    note, source = fleet.migration, fleet.catalog_engine
+    if note is None or not await _has_catalog(source) or await is_open(source, CATALOG_PARTITION):
+        return
+    target = fleet._opened.get(note.destination.catalog)
+    if target is None:
+        raise StartRefused(f"the data is on its way to {note.where}, which cannot be reached")
+    await hand_over(source, target)
+    await say_moved(source, target, note)
+    await refuse_moved(source, first)
+
+
+async def _check_one_catalog(config: FleetConfig, opened: dict[str, Engine]) -> None:
+    for name, engine in opened.items():
+        if name != config.catalog and await is_open(engine, CATALOG_PARTITION):
+            raise StartRefused(f"the catalog is on the node {name!r} and not on {config.catalog!r}; say so in [fleet]")
+
+
+async def _has_catalog(engine: Engine) -> bool:
+    try:
+        await engine.read_fence(CATALOG_PARTITION)
+    except PartitionUnknown:
+        return False
+    return True

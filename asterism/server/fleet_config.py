@@ -1,0 +1,221 @@
+"""A fleet as its operator describes it: nodes, their labels, where the catalog is, and rules of placement.
+
+[fleet]
+name = "shop"
+catalog = "a"                    # the first node, unless told
+
+[[node]]
+name = "a"
+dsn = "postgresql://db1,db1b/shop?target_session_attrs=read-write"
+labels = ["ssd"]
+regions = ["westeurope"]         # a region is a label by another name
+
+[placement]
+spread = true                    # for every container without a rule of its own
+
+[[placement.rule]]
+containers = "shop/*"            # DATABASE/CONTAINER, with * and ?
+regions = ["westeurope"]
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from asterism.keyspaces.nodes import EMBEDDED_NAME
+from asterism.partitioning.placement import NO_RULES, Rules
+from asterism.server.config import StartRefused
+
+LMDB_PREFIX = "lmdb:"
+POSTGRES_SCHEMES = ("postgresql", "postgres")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    name: str
+    dsn: str
+    labels: frozenset[str] = frozenset()
+
+    @property
+    def shown(self) -> str:
+        """The address without its password."""
+        return without_password(self.dsn)
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerRule:
+    containers: str
+    rules: Rules
+
+
+@dataclass(frozen=True, slots=True)
+class FleetConfig:
+    nodes: tuple[NodeConfig, ...]
+    catalog: str
+    name: str = "fleet"
+    default_rules: Rules = NO_RULES
+    container_rules: tuple[ContainerRule, ...] = ()
+
+    def rules_for(self, database: str, container: str) -> Rules:
+        """The first rule that fits the names counts."""
+        for one in self.container_rules:
+            if fnmatchcase(f"{database}/{container}", one.containers):
+                return one.rules
+        return self.default_rules
+
+    def joined_with(self, other: FleetConfig) -> FleetConfig:
+        """Both fleets' nodes, while everything goes from this one to the other; the other's rules count already."""
+        names = {one.name for one in other.nodes}
+        own = tuple(one for one in self.nodes if one.name not in names)
+        return replace(other, nodes=(*own, *other.nodes), catalog=self.catalog)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "fleet": {"name": self.name, "catalog": self.catalog},
+            "node": [{"name": one.name, "dsn": one.dsn, "labels": sorted(one.labels)} for one in self.nodes],
+            "placement": {
+                **self.default_rules.to_json(),
+                "rule": [{"containers": one.containers, **one.rules.to_json()} for one in self.container_rules],
+            },
+        }
+
+
+def read_fleet(path: Path) -> FleetConfig:
+    """The fleet of a file; directories in it are meant from where the file is."""
+    try:
+        told = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StartRefused(f"the fleet file {path} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise StartRefused(f"the fleet file {path} is not TOML: {error}") from None
+    try:
+        fleet = parse_fleet(told, directory=path.resolve().parent)
+        if EMBEDDED_NAME in {one.name for one in fleet.nodes}:
+            raise StartRefused(f"the name {EMBEDDED_NAME!r} is that of a store in a data directory; choose another")
+    except StartRefused as refusal:
+        raise StartRefused(f"the fleet file {path}: {refusal}") from None
+    return fleet
+
+
+def parse_fleet(told: Mapping[str, Any], *, directory: Path) -> FleetConfig:
+    _check_names(told, {"fleet", "node", "placement"}, "the file")
+    fleet = _table(told, "fleet")
+    _check_names(fleet, {"name", "catalog"}, "[fleet]")
+    nodes = tuple(_parse_node(one, place, directory) for place, one in enumerate(_tables(told, "node"), start=1))
+    if not nodes:
+        raise StartRefused("there is no [[node]]")
+    names = [one.name for one in nodes]
+    for name in names:
+        if names.count(name) > 1:
+            raise StartRefused(f"two nodes have the name {name!r}")
+    catalog = _text(fleet, "catalog", "[fleet]") if "catalog" in fleet else names[0]
+    if catalog not in names:
+        raise StartRefused(f"the catalog is on {catalog!r}, which is none of the nodes {', '.join(names)}")
+    placement = _table(told, "placement")
+    _check_names(placement, {"labels", "regions", "spread", "rule"}, "[placement]")
+    return FleetConfig(
+        nodes=nodes,
+        catalog=catalog,
+        name=_text(fleet, "name", "[fleet]") if "name" in fleet else "fleet",
+        default_rules=_parse_rules(placement, "[placement]"),
+        container_rules=tuple(_parse_container_rule(one) for one in _tables(placement, "rule")),
+    )
+
+
+def fleet_of_stores(urls: Sequence[str]) -> FleetConfig:
+    """The fleet that `--store URL`, once or more, describes: node1 with the catalog, node2 and so on."""
+    nodes = [NodeConfig(f"node{place}", _check_dsn(url, Path.cwd())) for place, url in enumerate(urls, start=1)]
+    return FleetConfig(nodes=tuple(nodes), catalog=nodes[0].name)
+
+
+def without_password(dsn: str) -> str:
+    if dsn.startswith(LMDB_PREFIX):
+        return dsn
+    parts = urlsplit(dsn)
+    _, at, hosts = parts.netloc.rpartition("@")
+    user = parts.username if at else None
+    return f"{parts.scheme}://{f'{user}@' if user else ''}{hosts}{parts.path}"
+
+
+def _parse_node(told: Mapping[str, Any], place: int, directory: Path) -> NodeConfig:
+    where = f"node {place}"
+    _check_names(told, {"name", "dsn", "labels", "regions"}, where)
+    name = _text(told, "name", where)
+    if name.isdigit() or not name.isprintable() or "/" in name:
+        raise StartRefused(f"{where} has the name {name!r}; a name has a letter and no slash")
+    try:
+        dsn = _check_dsn(_text(told, "dsn", where), directory)
+    except StartRefused as refusal:
+        raise StartRefused(f"{where}: {refusal}") from None
+    return NodeConfig(name, dsn, _labels(told, where))
+
+
+def _check_dsn(url: str, directory: Path) -> str:
+    if url.startswith(LMDB_PREFIX):
+        path = url.removeprefix(LMDB_PREFIX)
+        if not path:
+            raise StartRefused("a store in a directory is written lmdb:DIR")
+        return f"{LMDB_PREFIX}{(directory / path).resolve()}"
+    if url.partition(":")[0] in POSTGRES_SCHEMES:
+        return url
+    shown = without_password(url) if "://" in url else url
+    raise StartRefused(f"{shown!r} is no store; write postgresql://HOST/DATABASE or lmdb:DIR")
+
+
+def _parse_container_rule(told: Mapping[str, Any]) -> ContainerRule:
+    where = "[[placement.rule]]"
+    _check_names(told, {"containers", "labels", "regions", "spread"}, where)
+    containers = _text(told, "containers", where)
+    if containers.count("/") != 1:
+        raise StartRefused(f"{where} is for {containers!r}; write DATABASE/CONTAINER, * for any")
+    return ContainerRule(containers, _parse_rules(told, where))
+
+
+def _parse_rules(told: Mapping[str, Any], where: str) -> Rules:
+    spread = told.get("spread", False)
+    if not isinstance(spread, bool):
+        raise StartRefused(f"{where}: spread must be true or false")
+    return Rules(_labels(told, where), spread)
+
+
+def _labels(told: Mapping[str, Any], where: str) -> frozenset[str]:
+    labels: set[str] = set()
+    for name in ("labels", "regions"):
+        given = told.get(name, [])
+        if not isinstance(given, list) or not all(isinstance(one, str) and one for one in given):
+            raise StartRefused(f"{where}: {name} must be a list of words")
+        labels.update(given)
+    return frozenset(labels)
+
+
+def _text(told: Mapping[str, Any], name: str, where: str) -> str:
+    value = told.get(name)
+    if not isinstance(value, str) or not value:
+        raise StartRefused(f"{where} has no {name}")
+    return value
+
+
+def _table(told: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = told.get(name, {})
+    if not isinstance(value, dict):
+        raise StartRefused(f"{name} must be a table, [{name}]")
+    return value
+
+
+def _tables(told: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    value = told.get(name, [])
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise StartRefused(f"{name} must be a list of tables, [[{name}]]")
+    return value
+
+
+def _check_names(told: Mapping[str, Any], known: set[str], where: str) -> None:
+    strange = sorted(set(told) - known)
+    if strange:
+        raise StartRefused(f"{where} has {strange[0]!r}; known are {', '.join(sorted(known))}")

@@ -1,0 +1,288 @@
+"""Several engines as one: each call goes to the engine of its partition's node.
+
+The catalog's own partitions (numbers below `CATALOG_NUMBERS_END`) belong to no node by number: they are wherever the
+*catalog node* is, and can be handed over to another node while calls to them wait. A node whose engine is not there, or
+refuses, does not stop calls to the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from asterism.storage.contract import (
+    Batch,
+    Engine,
+    EngineFailed,
+    EngineStatus,
+    EpochFenced,
+    Fence,
+    JournalEntry,
+    PartitionUnknown,
+    ScanPage,
+    Snapshot,
+    Span,
+    StorageRefusal,
+)
+from asterism.storage.handover import hand_over
+from asterism.storage.node_identity import IDENTITY_PARTITION
+from asterism.values.identifiers import Epoch, Lsn, NodeNumber, PartitionNumber, node_of, partition_on, sequence_of
+
+# Numbers below this are the catalog's own, and those of every node's identity.
+CATALOG_NUMBERS_END = 16
+# A node that takes longer to say how it is counts as unreachable.
+STATUS_SECONDS_MAX = 3.0
+
+T = TypeVar("T")
+Answer = Coroutine[Any, Any, T]
+EndWatch = Callable[[], None]
+
+
+@dataclass(slots=True)
+class _CatalogWatch:
+    partition: PartitionNumber
+    callback: Callable[[], None]
+    end: EndWatch
+
+
+class NodeEngines:
+    """See `asterism.storage.contract.Engine`. Calls are handed on without a coroutine of their own: most requests make
+    one of them."""
+
+    def __init__(self, engines: Mapping[NodeNumber, Engine | None], *, catalog_node: NodeNumber) -> None:
+        """None stands for a node that is known and cannot be reached so far."""
+        self._engines = dict(engines)
+        self._catalog_node = catalog_node
+        self._catalog_settled = asyncio.Event()
+        self._catalog_settled.set()
+        self._catalog_watches: list[_CatalogWatch] = []
+
+    # --- the nodes ------------------------------------------------------------------------------------------------
+
+    @property
+    def nodes(self) -> Mapping[NodeNumber, Engine | None]:
+        return self._engines
+
+    @property
+    def catalog_node(self) -> NodeNumber:
+        return self._catalog_node
+
+    def attach(self, node: NodeNumber, engine: Engine | None) -> None:
+        """A further node, or one that can be reached at last."""
+        if self._engines.get(node) is not None:
+            raise ValueError(f"node {node} is attached already")
+        self._engines[node] = engine
+
+    async def detach(self, node: NodeNumber) -> None:
+        """Closes the node's engine; calls to its partitions fail from here on."""
+        if node == self._catalog_node:
+            raise ValueError("the catalog's node cannot be detached")
+        engine = self._engines.pop(node, None)
+        if engine is not None:
+            await engine.close()
+
+    async def move_catalog(self, target: NodeNumber) -> None:
+        """Brings the catalog's partitions to another node. Calls to them wait meanwhile, and then go there."""
+        if target == self._catalog_node:
+            return
+        source_engine, target_engine = self._at(self._catalog_node), self._at(target)
+        self._catalog_settled.clear()
+        try:
+            await hand_over(source_engine, target_engine)
+            self._catalog_node = target
+            for watch in self._catalog_watches:
+                watch.end()
+                watch.end = target_engine.watch(watch.partition, watch.callback)
+                watch.callback()
+        finally:
+            self._catalog_settled.set()
+
+    async def node_statuses(self) -> dict[NodeNumber, EngineStatus | None]:
+        """How each node is; None for one that cannot be reached."""
+        statuses = await asyncio.gather(*(_status_or_none(one) for one in self._engines.values()))
+        return dict(zip(self._engines, statuses, strict=True))
+
+    # --- finding the way ------------------------------------------------------------------------------------------
+
+    def _at(self, node: NodeNumber) -> Engine:
+        engine = self._engines.get(node)
+        if engine is None:
+            if node in self._engines:
+                raise EngineFailed(f"node {node} cannot be reached")
+            raise PartitionUnknown(f"node {node} is not one of the fleet's")
+        return engine
+
+    def _call(self, partition: PartitionNumber, call: Callable[[Engine], Answer[T]]) -> Answer[T]:
+        if partition < CATALOG_NUMBERS_END:
+            return self._at_catalog(call)
+        return call(self._at(node_of(partition)))
+
+    async def _at_catalog(self, call: Callable[[Engine], Answer[T]]) -> T:
+        while True:
+            await self._catalog_settled.wait()
+            node = self._catalog_node
+            try:
+                return await call(self._at(node))
+            except EpochFenced:
+                # Sealed because it is being handed over: there is another place to ask, or soon will be.
+                if self._catalog_settled.is_set() and node == self._catalog_node:
+                    raise
+
+    # --- reading and writing --------------------------------------------------------------------------------------
+
+    def read(
+        self, partition: PartitionNumber, epoch: Epoch, keys: Sequence[bytes], *, at_least: Lsn | None = None
+    ) -> Answer[tuple[Lsn, list[bytes | None]]]:
+        if partition < CATALOG_NUMBERS_END:
+            return self._at_catalog(lambda engine: engine.read(partition, epoch, keys, at_least=at_least))
+        return self._at(node_of(partition)).read(partition, epoch, keys, at_least=at_least)
+
+    def scan(
+        self,
+        partition: PartitionNumber,
+        epoch: Epoch,
+        span: Span,
+        *,
+        reverse: bool = False,
+        limit: int = 1000,
+        bytes_max: int | None = None,
+        at_least: Lsn | None = None,
+    ) -> Answer[ScanPage]:
+        return self._call(
+            partition,
+            lambda engine: engine.scan(
+                partition, epoch, span, reverse=reverse, limit=limit, bytes_max=bytes_max, at_least=at_least
+            ),
+        )
+
+    def snapshot(self, partition: PartitionNumber, epoch: Epoch, *, at_least: Lsn | None = None) -> Answer[Snapshot]:
+        return self._call(partition, lambda engine: engine.snapshot(partition, epoch, at_least=at_least))
+
+    def apply(self, partition: PartitionNumber, epoch: Epoch, batch: Batch) -> Answer[Lsn]:
+        if partition < CATALOG_NUMBERS_END:
+            return self._at_catalog(lambda engine: engine.apply(partition, epoch, batch))
+        return self._at(node_of(partition)).apply(partition, epoch, batch)
+
+    # --- partitions -----------------------------------------------------------------------------------------------
+
+    def create_partition(
+        self, partition: PartitionNumber, fence: Fence, *, lsn: Lsn = Lsn(0), announced: bool = False
+    ) -> Answer[None]:
+        return self._call(
+            partition, lambda engine: engine.create_partition(partition, fence, lsn=lsn, announced=announced)
+        )
+
+    def watch(self, partition: PartitionNumber, callback: Callable[[], None]) -> Callable[[], None]:
+        if partition >= CATALOG_NUMBERS_END:
+            return self._at(node_of(partition)).watch(partition, callback)
+        watch = _CatalogWatch(partition, callback, self._at(self._catalog_node).watch(partition, callback))
+        self._catalog_watches.append(watch)
+
+        def end() -> None:
+            watch.end()
+            if watch in self._catalog_watches:
+                self._catalog_watches.remove(watch)
+
+        return end
+
+    async def drop_partition(self, partition: PartitionNumber) -> bool:
+        try:
+            return await self._call(partition, lambda engine: engine.drop_partition(partition))
+        except PartitionUnknown:
+            # Of a node that is no more, nothing is left to drop.
+            return True
+
+    async def partitions(self) -> dict[PartitionNumber, tuple[Fence, Lsn]]:
+        """Every partition on the nodes that can be reached; those of the others are not told."""
+        found: dict[PartitionNumber, tuple[Fence, Lsn]] = {}
+        for node, engine in list(self._engines.items()):
+            if engine is None:
+                continue
+            try:
+                of_node = await engine.partitions()
+            except StorageRefusal:
+                if node == self._catalog_node:
+                    raise
+                continue
+            for number, told in of_node.items():
+                # The embedded store tells numbers without a node.
+                sequence = sequence_of(number)
+                if sequence >= CATALOG_NUMBERS_END:
+                    found[partition_on(node, sequence)] = told
+                elif node == self._catalog_node and number != IDENTITY_PARTITION:
+                    found[number] = told
+        return found
+
+    def read_fence(self, partition: PartitionNumber) -> Answer[tuple[Fence, Lsn]]:
+        return self._call(partition, lambda engine: engine.read_fence(partition))
+
+    def set_fence(
+        self,
+        partition: PartitionNumber,
+        fence: Fence,
+        *,
+        lsn: Lsn | None = None,
+        expected: Fence | None = None,
+    ) -> Answer[Lsn]:
+        return self._call(partition, lambda engine: engine.set_fence(partition, fence, lsn=lsn, expected=expected))
+
+    # --- copying --------------------------------------------------------------------------------------------------
+
+    def read_unfenced(self, partition: PartitionNumber, keys: Sequence[bytes]) -> Answer[list[bytes | None]]:
+        return self._call(partition, lambda engine: engine.read_unfenced(partition, keys))
+
+    def scan_unfenced(
+        self, partition: PartitionNumber, span: Span, *, limit: int = 1000, bytes_max: int | None = None
+    ) -> Answer[ScanPage]:
+        return self._call(
+            partition, lambda engine: engine.scan_unfenced(partition, span, limit=limit, bytes_max=bytes_max)
+        )
+
+    def read_journal(self, partition: PartitionNumber, *, after: Lsn, limit: int = 1000) -> Answer[list[JournalEntry]]:
+        return self._call(partition, lambda engine: engine.read_journal(partition, after=after, limit=limit))
+
+    def write_copied(
+        self,
+        partition: PartitionNumber,
+        *,
+        puts: Sequence[tuple[bytes, bytes]] = (),
+        deletes: Sequence[bytes] = (),
+        range_deletes: Sequence[Span] = (),
+    ) -> Answer[None]:
+        return self._call(
+            partition,
+            lambda engine: engine.write_copied(partition, puts=puts, deletes=deletes, range_deletes=range_deletes),
+        )
+
+    # --- the engines themselves -----------------------------------------------------------------------------------
+
+    async def status(self) -> EngineStatus:
+        """All nodes together: the sum of their bytes, writable if all of them are."""
+        statuses = await self.node_statuses()
+        known = [one for one in statuses.values() if one is not None]
+        return EngineStatus(
+            bytes_used=sum(one.bytes_used for one in known),
+            is_writable=len(known) == len(statuses) and all(one.is_writable for one in known),
+            server_version=", ".join(sorted({one.server_version for one in known})),
+            standbys=tuple(standby for one in known for standby in one.standbys),
+        )
+
+    async def close(self) -> None:
+        """Every engine is closed, also when one of them fails to."""
+        engines = [one for one in self._engines.values() if one is not None]
+        outcomes = await asyncio.gather(*(engine.close() for engine in engines), return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+
+async def _status_or_none(engine: Engine | None) -> EngineStatus | None:
+    if engine is None:
+        return None
+    try:
+        async with asyncio.timeout(STATUS_SECONDS_MAX):
+            return await engine.status()
+    except (StorageRefusal, TimeoutError):
+        return None

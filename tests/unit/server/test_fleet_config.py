@@ -1,0 +1,111 @@
+"""fleet.toml as an operator writes it, and what is said when it is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from asterism.partitioning.placement import NO_RULES, Rules
+from asterism.server.config import StartRefused
+from asterism.server.fleet_config import FleetConfig, fleet_of_stores, parse_fleet, read_fleet, without_password
+
+WHOLE = """
+[fleet]
+name = "shop"
+catalog = "b"
+
+[[node]]
+name = "a"
+dsn = "postgresql://me:secret@db1:5432,db1b/shop"
+labels = ["ssd"]
+regions = ["westeurope"]
+
+[[node]]
+name = "b"
+dsn = "lmdb:disk2/store"
+
+[placement]
+spread = true
+
+[[placement.rule]]
+containers = "shop/eu-*"
+regions = ["westeurope"]
+"""
+
+
+def read(tmp_path: Path, text: str) -> FleetConfig:
+    path = tmp_path / "fleet.toml"
+    path.write_text(text)
+    return read_fleet(path)
+
+
+def test_a_whole_file_is_understood(tmp_path: Path) -> None:
+    fleet = read(tmp_path, WHOLE)
+    assert (fleet.name, fleet.catalog) == ("shop", "b")
+    assert [(one.name, one.labels) for one in fleet.nodes] == [("a", {"ssd", "westeurope"}), ("b", frozenset())]
+    assert fleet.nodes[1].dsn == f"lmdb:{tmp_path.resolve()}/disk2/store"
+
+
+def test_the_first_rule_that_fits_a_container_counts_and_else_the_fleets_own(tmp_path: Path) -> None:
+    fleet = read(tmp_path, WHOLE)
+    assert fleet.rules_for("shop", "eu-orders") == Rules(frozenset({"westeurope"}))
+    assert fleet.rules_for("shop", "orders") == Rules(spread=True)
+
+
+def test_the_catalog_is_on_the_first_node_unless_told(tmp_path: Path) -> None:
+    fleet = read(tmp_path, '[[node]]\nname="x"\ndsn="lmdb:x"\n[[node]]\nname="y"\ndsn="lmdb:y"')
+    assert (fleet.catalog, fleet.default_rules) == ("x", NO_RULES)
+
+
+def test_a_fleet_survives_its_json(tmp_path: Path) -> None:
+    fleet = read(tmp_path, WHOLE)
+    assert parse_fleet(json.loads(json.dumps(fleet.to_json())), directory=tmp_path) == fleet
+
+
+def test_stores_on_the_command_line_are_a_fleet() -> None:
+    fleet = fleet_of_stores(["postgresql://db1/shop", "postgres://db2/shop"])
+    assert [(one.name, one.dsn) for one in fleet.nodes] == [
+        ("node1", "postgresql://db1/shop"),
+        ("node2", "postgres://db2/shop"),
+    ]
+    assert fleet.catalog == "node1"
+
+
+def test_a_password_is_never_shown() -> None:
+    assert without_password("postgresql://me:secret@db1:5432,db1b/shop?x=y") == "postgresql://me@db1:5432,db1b/shop"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", r"there is no \[\[node\]\]"),
+        ("[[node", "is not TOML"),
+        ('[[node]]\ndsn = "lmdb:x"', "node 1 has no name"),
+        ('[[node]]\nname = "a"', "node 1 has no dsn"),
+        ('[[node]]\nname = "7"\ndsn = "lmdb:x"', "has a letter"),
+        ('[[node]]\nname = "a"\ndsn = "mysql://x:secret@y/z"', "node 1: 'mysql://x@y/z' is no store"),
+        ('[[node]]\nname = "a"\ndsn = "lmdb:"', "lmdb:DIR"),
+        ('[[node]]\nname = "a"\ndsn = "lmdb:x"\n[[node]]\nname = "a"\ndsn = "lmdb:y"', "two nodes have the name 'a'"),
+        ('[fleet]\ncatalog = "z"\n[[node]]\nname = "a"\ndsn = "lmdb:x"', "which is none of the nodes a"),
+        ('[[node]]\nname = "a"\ndsn = "lmdb:x"\nregion = "eu"', "node 1 has 'region'; known are dsn, labels"),
+        ('[[node]]\nname = "a"\ndsn = "lmdb:x"\nlabels = "eu"', "labels must be a list of words"),
+        ('[placement]\nspread = 1\n[[node]]\nname = "a"\ndsn = "lmdb:x"', "spread must be true or false"),
+        (
+            '[[node]]\nname = "a"\ndsn = "lmdb:x"\n[[placement.rule]]\ncontainers = "orders"',
+            "write DATABASE/CONTAINER",
+        ),
+        ('node = 3\n[fleet]\nname = "x"', "must be a list of tables"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(StartRefused, match=said) as refused:
+        read(tmp_path, text)
+    assert "\n" not in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StartRefused, match=r"nowhere.toml cannot be read"):
+        read_fleet(tmp_path / "nowhere.toml")
