@@ -80,6 +80,15 @@ class Fleet:
         if self._missing:
             self._keeper = asyncio.create_task(self._keep_trying())
 
+    async def check(self, node: NodeConfig, engine: Engine) -> NodeIdentity | None:
+        """Who the node is; StartRefused if it cannot be of this fleet, which an empty one can."""
+        identity = await read_identity(engine)
+        if identity is None and set(await engine.partitions()) - {IDENTITY_PARTITION}:
+            raise StartRefused(f"the node {node.name!r} ({node.shown}) holds data of no fleet; give an empty store")
+        if identity is not None and identity.fleet != self.id:
+            raise StartRefused(f"the node {node.name!r} ({node.shown}) belongs to another fleet")
+        return identity
+
     async def attach(self, node: NodeConfig, engine: Engine) -> NodeRecord:
         """A node of this fleet, or an empty one that becomes so."""
         record = await self._record_of(node, engine)
@@ -90,15 +99,11 @@ class Fleet:
 
     async def _record_of(self, node: NodeConfig, engine: Engine) -> NodeRecord:
         nodes = self._catalog.nodes
-        identity = await read_identity(engine)
+        identity = await self.check(node, engine)
         if identity is None:
-            if set(await engine.partitions()) - {IDENTITY_PARTITION}:
-                raise StartRefused(f"the node {node.name!r} ({node.shown}) holds data of no fleet; give an empty store")
             number = EMBEDDED_NODE if node.name == EMBEDDED_NAME else None
             record = await nodes.join(node.name, node.labels, number=number)
             identity = await claim(engine, NodeIdentity(self.id, record.number, node.name))
-        if identity.fleet != self.id:
-            raise StartRefused(f"the node {node.name!r} ({node.shown}) belongs to another fleet")
         namesake = nodes.named(node.name)
         if namesake is not None and namesake.number != identity.number:
             raise StartRefused(
@@ -171,13 +176,14 @@ async def open_fleet(config: FleetConfig, *, on_its_own: bool, new_id: Callable[
         identity = await read_identity(engine)
         if identity is None and on_its_own:
             return Fleet(config, NodeEngines({EMBEDDED_NODE: engine}, catalog_node=EMBEDDED_NODE), opened, "")
+        if note is not None:
+            config = config.joined_with(note.destination)
+        await _open_others(config, opened)
+        await _check_one_catalog(config, opened, identity)
         if identity is None:
             # A store that was served from a data directory so far has its number; a new one gets the first.
             number = EMBEDDED_NODE if await _has_catalog(engine) else _FIRST_NODE
             identity = await claim(engine, NodeIdentity(new_id(), number, first.name))
-        if note is not None:
-            config = config.joined_with(note.destination)
-        await _open_others(config, opened)
         fleet = Fleet(
             config, NodeEngines({identity.number: engine}, catalog_node=identity.number), opened, identity.fleet
         )
@@ -185,7 +191,6 @@ async def open_fleet(config: FleetConfig, *, on_its_own: bool, new_id: Callable[
         if on_its_own and note is None:
             fleet.id = ""
         await _finish_hand_over(fleet, first)
-        await _check_one_catalog(config, opened)
     except BaseException:
         await asyncio.gather(*(one.close() for one in opened.values()), return_exceptions=True)
         raise
@@ -207,8 +212,10 @@ async def _open_others(config: FleetConfig, opened: dict[str, Engine]) -> None:
 async def _finish_hand_over(fleet: Fleet, first: NodeConfig) -> None:
     """A migration that was stopped after its seal: nothing but the hand-over of the catalog is left to do."""
     note, source = fleet.migration, fleet.catalog_engine
-    if note is None or not await _has_catalog(source) or await is_open(source, CATALOG_PARTITION):
+    if not await _has_catalog(source) or await is_open(source, CATALOG_PARTITION):
         return
+    if note is None:
+        raise StartRefused(f"the catalog of {first.shown} is sealed; it was handed over to another node")
     target = fleet._opened.get(note.destination.catalog)
     if target is None:
         raise StartRefused(f"the data is on its way to {note.where}, which cannot be reached")
@@ -217,10 +224,18 @@ async def _finish_hand_over(fleet: Fleet, first: NodeConfig) -> None:
     await refuse_moved(source, first)
 
 
-async def _check_one_catalog(config: FleetConfig, opened: dict[str, Engine]) -> None:
-    for name, engine in opened.items():
-        if name != config.catalog and await is_open(engine, CATALOG_PARTITION):
-            raise StartRefused(f"the catalog is on the node {name!r} and not on {config.catalog!r}; say so in [fleet]")
+async def _check_one_catalog(config: FleetConfig, opened: dict[str, Engine], first: NodeIdentity | None) -> None:
+    """Before anything is written: a node of another fleet, or a catalog elsewhere, is a mistake in the description."""
+    others = {name: await read_identity(engine) for name, engine in opened.items() if name != config.catalog}
+    for node in config.nodes:
+        identity = others.get(node.name)
+        if identity is not None and first is not None and identity.fleet != first.fleet:
+            raise StartRefused(f"the node {node.name!r} ({node.shown}) belongs to another fleet")
+    is_of_fleet = any(others.values()) or (first is not None and first.number not in (EMBEDDED_NODE, _FIRST_NODE))
+    if is_of_fleet and not await _has_catalog(opened[config.catalog]):
+        raise StartRefused(
+            f"the catalog of the fleet is not on {config.catalog!r}; name the node that has it in [fleet]"
+        )
 
 
 async def _has_catalog(engine: Engine) -> bool:

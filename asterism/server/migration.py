@@ -98,20 +98,25 @@ class Migration:
             fleet.id = identity.fleet
             for own in fleet.config.nodes:
                 await fleet.attach(own, source)
-        opened: list[tuple[NodeRecord, Engine]] = []
-        for node in note.destination.nodes:
-            engine = await open_engine(node.dsn)
-            try:
-                opened.append((await fleet.attach(node, engine), engine))
-            except BaseException:
-                await engine.close()
-                raise
+        opened = await self._open(note)
         # From here on a crash is gone on from.
         await write_migration_note(source, note)
         fleet.config = fleet.config.joined_with(note.destination)
-        for record, _ in opened:
-            await self._moving.take_back(record)
+        for node, engine in zip(note.destination.nodes, opened, strict=True):
+            await self._moving.take_back(await fleet.attach(node, engine))
         await self._drain_sources(note)
+
+    async def _open(self, note: MigrationNote) -> list[Engine]:
+        """All nodes of the destination, or none of them."""
+        opened: list[Engine] = []
+        try:
+            for node in note.destination.nodes:
+                opened.append(await open_engine(node.dsn))
+                await self._fleet.check(node, opened[-1])
+        except BaseException:
+            await asyncio.gather(*(one.close() for one in opened), return_exceptions=True)
+            raise
+        return opened
 
     async def _drain_sources(self, note: MigrationNote) -> None:
         for record in self._sources(note):
