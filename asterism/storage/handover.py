@@ -37,7 +37,7 @@ async def is_open(engine: Engine, partition: PartitionNumber) -> bool:
 
 
 async def _copy(source: Engine, target: Engine, number: PartitionNumber, fence: Fence, lsn: Lsn) -> None:
-    sealed, opened = Fence(fence.epoch, sealed=True), Fence(fence.epoch)
+    sealed = Fence(fence.epoch, sealed=True)
     try:
         await target.set_fence(number, sealed)
     except PartitionUnknown:
@@ -51,4 +51,8 @@ async def _copy(source: Engine, target: Engine, number: PartitionNumber, fence: 
         more = page.more
         if more:
             span = Span(page.entries[-1][0] + b"\x00", None)
-    await target.set_fence(number, opened, lsn=lsn)
+    await _open(target, number, Fence(fence.epoch), lsn)
+
+
+async def _open(target: Engine, number: PartitionNumber, fence: Fence, lsn: Lsn) -> None:
+    await target.set_fence(number, fence, lsn=lsn)
