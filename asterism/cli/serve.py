@@ -135,6 +135,17 @@ def serve(
             help="Default consistency level of the account.",
         ),
     ] = _DEFAULTS.consistency,
+    workers: Annotated[
+        int,
+        typer.Option(
+            envvar="ASTERISM_WORKERS",
+            min=1,
+            max=64,
+            metavar="N",
+            rich_help_panel=_HOW,
+            help="Processes that serve together, over one store; each uses one core.",
+        ),
+    ] = _DEFAULTS.workers,
     announce_seconds: Annotated[
         float,
         typer.Option(
@@ -171,6 +182,8 @@ def serve(
             limits=parse_limits(limit or ()),
             announce_seconds=announce_seconds,
             fleet=_fleet(fleet, store or []),
+            fleet_file=fleet,
+            workers=workers,
         )
         from asterism.server.run import run_server
 

@@ -107,6 +107,9 @@ class Reindexing:
         for keyspace in self._catalog.keyspaces.values():
             self.wake(keyspace)
 
+    async def start(self) -> None:
+        self.recover()
+
     def wake(self, keyspace: Keyspace) -> None:
         rid = keyspace.record.rid
         running = self._tasks.get(rid)

@@ -16,6 +16,7 @@ from asterism.errors import (
     OwnerNotFound,
     ReshapeRefused,
     ResourceNotFound,
+    StorageUnavailable,
     ThroughputRefused,
 )
 from asterism.keyspaces.admission import Admission, shared_slot_count
@@ -26,7 +27,7 @@ from asterism.keyspaces.statistics import stored_bytes
 from asterism.limits import Limits
 from asterism.partitioning.partition_key import PartitionKeyDefinition
 from asterism.partitioning.split_merge import partition_count_at_creation
-from asterism.storage.contract import Batch
+from asterism.storage.contract import Batch, StorageRefusal
 from asterism.throughput.budgets import (
     Autoscale,
     Manual,
@@ -62,6 +63,19 @@ class DocumentStore:
         return self.tools.limits
 
     # --- other processes --------------------------------------------------------------------------------------------
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes change the catalog too."""
+        return self.catalog.is_shared
+
+    async def catch_up(self) -> int:
+        """Takes over what others have changed in the catalog; how new it is then."""
+        try:
+            await self.catalog.follow()
+        except StorageRefusal as refusal:
+            raise StorageUnavailable(reason=str(refusal)) from refusal
+        return self.catalog.store.known_lsn
 
     def take_over(self, changes: CatalogChanges) -> None:
         """Brings what this process keeps into line with what others have changed in the catalog."""

@@ -38,6 +38,9 @@ class VersionRetention:
         if self._catalog.leads and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._run())
 
+    async def start(self) -> None:
+        self.wake()
+
     async def stop(self) -> None:
         if self._task is not None:
             self._task.cancel()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.keyspace import Keyspace
@@ -29,6 +29,8 @@ class Admission:
         self._enforce = enforce
         self._monotonic = monotonic
         self._shared: dict[bytes, list[TokenBucket]] = {}
+        # How many processes share the budgets, this one included.
+        self.processes = 1
 
     def refresh(self, keyspace: Keyspace) -> None:
         """Call after the keyspace's map or offer has changed."""
@@ -46,6 +48,22 @@ class Admission:
 
     def forget_database(self, database_rid: bytes) -> None:
         self._shared.pop(database_rid, None)
+
+    def budgets(self) -> dict[str, TokenBucket]:
+        """Every bucket of the process, under a name that is the same in all processes."""
+        own = {
+            f"{keyspace.record.rid.hex()}/{range_id}": bucket
+            for keyspace in self._catalog.keyspaces.values()
+            if keyspace.buckets and self._catalog.offer_for(keyspace.record.rid) is not None
+            for range_id, bucket in keyspace.buckets.items()
+        }
+        for rid, slots in self._shared.items():
+            own.update({f"{rid.hex()}/{place}": bucket for place, bucket in enumerate(slots)})
+        return own
+
+    def has_been_asked(self, before: Mapping[str, float]) -> bool:
+        """Whether any bucket was asked for something since it stood as `before` says."""
+        return any(bucket.asked_ru != before.get(name, 0.0) for name, bucket in self.budgets().items())
 
     def share_of(self, keyspace: Keyspace) -> float | None:
         """RU/s of each of the keyspace's partitions, enforced or not; None without any offer."""
@@ -78,6 +96,6 @@ class Admission:
     def _bucket(self, known: TokenBucket | None, share: float) -> TokenBucket:
         now = self._monotonic()
         if known is None:
-            return TokenBucket(share, burst=True, now=now)
+            return TokenBucket(share, burst=True, now=now, share=1.0 / self.processes)
         known.set_rate(share, now=now)
         return known

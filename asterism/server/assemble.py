@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -14,17 +15,21 @@ from asterism.apis.admin.door import AdminDoor
 from asterism.apis.nosql.door import NoSqlDoor
 from asterism.clock import SYSTEM_CLOCK
 from asterism.documents.container import Tools
+from asterism.documents.expiry_hints import ExpiryHints
 from asterism.documents.store import DocumentStore
 from asterism.documents.version_retention import VersionRetention
 from asterism.errors import AsterismError
 from asterism.keyspaces.admission import Admission
+from asterism.keyspaces.budget_sharing import BudgetSharing
 from asterism.keyspaces.catalog import Catalog
+from asterism.keyspaces.coordination import Coordination, Services
 from asterism.keyspaces.moving import Moving
 from asterism.keyspaces.owner import Owner
 from asterism.keyspaces.placing import Placing
 from asterism.keyspaces.reshape_job import Step
 from asterism.keyspaces.reshaping import Reshaping
 from asterism.scripts.runtime import ScriptRuntime
+from asterism.server.background import BackgroundWork
 from asterism.server.config import ServerConfig, StartRefused, account_keys
 from asterism.server.data_directory import DataDirectory
 from asterism.server.fleet import Fleet, embedded, open_fleet
@@ -49,27 +54,39 @@ class Assembly:
 
 @asynccontextmanager
 async def assembled(
-    config: ServerConfig, directory: DataDirectory, *, on_step: Callable[[Step], None] | None = None
+    config: ServerConfig,
+    directory: DataDirectory,
+    *,
+    on_step: Callable[[Step], None] | None = None,
+    is_first: bool = True,
 ) -> AsyncIterator[Assembly]:
     """Everything between the listeners and the disk, open for the length of the `async with`.
 
-    `on_step` hears of every step of a split or merge; fault tests stop the process there.
+    `on_step` hears of every step of a split or merge; fault tests stop the process there. `is_first`: no other process
+    uses the data directory's store yet; of a fleet nobody can say.
     """
     keys = account_keys(config)
     own = config.fleet or embedded(directory.store)
     with _opening(config, directory):
-        fleet = await open_fleet(own, on_its_own=config.fleet is None, new_id=new_fleet_id, shared=False)
+        fleet = await open_fleet(
+            own,
+            on_its_own=config.fleet is None,
+            new_id=new_fleet_id,
+            shared=config.fleet is not None or config.workers > 1,
+            file=config.fleet_file,
+        )
     engine = fleet.engines
+    is_shared = config.fleet is not None or config.workers > 1 or fleet.migration is not None
     try:
         clock = SYSTEM_CLOCK
-        catalog = Catalog(engine, random_bytes=os.urandom, monotonic=clock.monotonic_seconds)
+        catalog = Catalog(engine, random_bytes=os.urandom, monotonic=clock.monotonic_seconds, is_shared=is_shared)
         with _opening(config, directory):
             await catalog.open()
             await fleet.join(catalog)
         admission = Admission(catalog, config.limits, enforce=config.throttle, monotonic=clock.monotonic_seconds)
         for keyspace in catalog.keyspaces.values():
             admission.refresh(keyspace)
-        owner = Owner(engine)
+        owner = Owner(engine, catalog.follow if is_shared else None)
         placing = Placing(catalog, owner, admission, config.limits, clock, default_rules=fleet.rules_for)
         reshaping = Reshaping(
             engine,
@@ -92,7 +109,6 @@ async def assembled(
         )
         store = DocumentStore(catalog, admission, tools)
         moving = Moving(catalog, reshaping)
-        migration = Migration(fleet, catalog, moving, new_id=new_fleet_id)
         retention = VersionRetention(catalog, owner, clock)
         store.on_versions_kept = retention.wake
         scripts = ScriptRuntime()
@@ -106,6 +122,31 @@ async def assembled(
             scripts=scripts,
             new_activity_id=activity_ids(),
         )
+        catalog.listeners.append(store.take_over)
+        background = Services(
+            [
+                (reshaping.recover, reshaping.stop),
+                (moving.start, moving.stop),
+                (store.reindexing.start, store.reindexing.stop),
+                (store.housekeeping.recover, store.housekeeping.stop),
+                (store.rekeying.recover, store.rekeying.stop),
+                (retention.start, retention.stop),
+            ]
+        )
+        coordination = Coordination(
+            engine,
+            catalog,
+            monotonic=clock.monotonic_seconds,
+            background=background,
+            presence=[
+                BudgetSharing(admission, monotonic=clock.monotonic_seconds),
+                ExpiryHints(tools.expiry, leads=lambda: catalog.leads, wall_seconds=clock.wall_seconds),
+            ],
+            name=f"{socket.gethostname()}/{os.getpid()}",
+            is_first=is_first and config.fleet is None,
+        )
+        work = BackgroundWork(catalog, owner, background, coordination)
+        migration = Migration(fleet, catalog, moving, work, new_id=new_fleet_id)
         admin = AdminDoor(
             Console(
                 store,
@@ -121,23 +162,13 @@ async def assembled(
         )
         try:
             with _opening(config, directory):
-                await reshaping.recover()
-                moving.recover()
+                await work.start()
                 await migration.recover()
-                await store.housekeeping.recover()
-                await store.rekeying.recover()
-            store.reindexing.recover()
-            retention.wake()
             yield Assembly(fleet, migration, store, admission, nosql, admin)
         finally:
             scripts.close()
-            await retention.stop()
-            await store.rekeying.stop()
-            await store.housekeeping.stop()
-            await store.reindexing.stop()
             await migration.stop()
-            await moving.stop()
-            await reshaping.stop()
+            await work.stop()
     finally:
         await fleet.close()
 

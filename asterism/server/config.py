@@ -43,6 +43,10 @@ class ServerConfig:
     announce_seconds: float = 2.0
     # None: the store in the data directory.
     fleet: FleetConfig | None = None
+    # Where that was read, to be read again when a node turns up that it did not name.
+    fleet_file: Path | None = None
+    # Processes that serve the same ports over the same store.
+    workers: int = 1
 
     @property
     def scheme(self) -> str:

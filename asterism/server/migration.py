@@ -19,6 +19,7 @@ from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.moving import Moving
 from asterism.keyspaces.nodes import EMBEDDED_NAME, EMBEDDED_NODE, NodeRecord
 from asterism.partitioning.placement import NodeState
+from asterism.server.background import BackgroundWork
 from asterism.server.config import StartRefused
 from asterism.server.data_directory import DataDirectory, claimed
 from asterism.server.engines import open_engine
@@ -45,10 +46,13 @@ class MigrationProgress:
 class Migration:
     """At most one at a time, of everything this server has."""
 
-    def __init__(self, fleet: Fleet, catalog: Catalog, moving: Moving, *, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self, fleet: Fleet, catalog: Catalog, moving: Moving, work: BackgroundWork, *, new_id: Callable[[], str]
+    ) -> None:
         self._fleet = fleet
         self._catalog = catalog
         self._moving = moving
+        self._work = work
         self._new_id = new_id
         self._note: MigrationNote | None = None
         self._done_where = ""
@@ -75,6 +79,8 @@ class Migration:
             raise ReshapeRefused(
                 reason="The destination has nodes that serve already; rebalance and drain are for that."
             )
+        if self._work.others:
+            raise ReshapeRefused(reason=f"{self._work.others} other processes serve the same data; stop them first.")
         self._note = note
         try:
             await self._prepare(note)
@@ -99,6 +105,7 @@ class Migration:
             for own in fleet.config.nodes:
                 await fleet.attach(own, source)
         opened = await self._open(note)
+        await self._work.become_shared()
         # From here on a crash is gone on from.
         await write_migration_note(source, note)
         fleet.config = fleet.config.joined_with(note.destination)
@@ -112,7 +119,9 @@ class Migration:
         try:
             for node in note.destination.nodes:
                 opened.append(await open_engine(node.dsn))
-                await self._fleet.check(node, opened[-1])
+                if await self._fleet.check(node, opened[-1]) is None and note.directory is not None:
+                    # So that nobody takes an empty directory of another machine for it.
+                    await claim(opened[-1], NodeIdentity(self._fleet.id, EMBEDDED_NODE, EMBEDDED_NAME))
         except BaseException:
             await asyncio.gather(*(one.close() for one in opened), return_exceptions=True)
             raise

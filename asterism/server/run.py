@@ -18,18 +18,23 @@ from asterism.server.config import ServerConfig
 from asterism.server.data_directory import DataDirectory, claimed
 from asterism.server.greeting import greeting
 from asterism.server.listeners import Listener, choose_address, make_application, raise_open_files_limit
+from asterism.server.workers import WorkerPool
 
 LOG = logging.getLogger("asterism.server")
 
 # How long requests under way may take after the signal to stop.
 DRAIN_SECONDS_MAX = 10.0
+STOPPING = "Stopping: answering the requests under way."
 
 
 def run_server(config: ServerConfig, *, say: Callable[[str], None]) -> None:
     """Serves until SIGTERM or SIGINT; raises StartRefused when it cannot begin."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     raise_open_files_limit()
-    uvloop.run(serve(config, say=say))
+    if config.workers > 1:
+        _run_workers(config, say=say)
+    else:
+        uvloop.run(serve(config, say=say))
 
 
 async def serve(
@@ -38,17 +43,87 @@ async def serve(
     address, port = choose_address(config.host, config.port)
     stopping = _stop_signal()
     with claimed(config.data) as directory:
-        async with assembled(config, directory, on_step=on_step) as assembly:
-            if not await _seed(config, assembly, directory, stopping, say=say):
-                return
-            _spare_the_collector()
-            listener = _listener(config, directory, address, port, assembly)
-            await listener.start()
-            say(greeting(config, port))
-            await listener.until(stopping)
-            say("Stopping: answering the requests under way.")
-            if not await listener.stop(drain_seconds_max=DRAIN_SECONDS_MAX):
-                LOG.warning("some requests were not answered within %s seconds", DRAIN_SECONDS_MAX)
+        await _serve(
+            config,
+            directory,
+            (address, port),
+            stopping,
+            say=say,
+            on_ready=lambda: say(greeting(config, port)),
+            on_stopping=lambda: say(STOPPING),
+            on_step=on_step,
+        )
+
+
+async def _serve(
+    config: ServerConfig,
+    directory: DataDirectory,
+    address: tuple[str, int],
+    stopping: asyncio.Event,
+    *,
+    say: Callable[[str], None],
+    on_ready: Callable[[], None],
+    on_stopping: Callable[[], None],
+    on_step: Callable[[Step], None] | None = None,
+    is_first: bool = True,
+) -> None:
+    async with assembled(config, directory, on_step=on_step, is_first=is_first) as assembly:
+        if is_first and not await _seed(config, assembly, directory, stopping, say=say):
+            return
+        _spare_the_collector()
+        listener = _listener(config, directory, *address, assembly)
+        await listener.start()
+        on_ready()
+        await listener.until(stopping)
+        on_stopping()
+        if not await listener.stop(drain_seconds_max=DRAIN_SECONDS_MAX):
+            LOG.warning("some requests were not answered within %s seconds", DRAIN_SECONDS_MAX)
+
+
+def _run_workers(config: ServerConfig, *, say: Callable[[str], None]) -> None:
+    """The parent's lock on the data directory is the workers' too: it is free when the last of them has ended."""
+    address = choose_address(config.host, config.port)
+
+    def run_worker(_: int, is_first: bool, parent_pipe: int, on_ready: Callable[[], None]) -> int:
+        uvloop.run(
+            _serve_worker(config, directory, address, parent_pipe, is_first=is_first, say=say, on_ready=on_ready)
+        )
+        return 0
+
+    with claimed(config.data) as directory:
+        WorkerPool(config.workers, run_worker).run(
+            on_ready=lambda: say(greeting(config, address[1])), on_stopping=lambda: say(STOPPING)
+        )
+
+
+async def _serve_worker(
+    config: ServerConfig,
+    directory: DataDirectory,
+    address: tuple[str, int],
+    parent_pipe: int,
+    *,
+    is_first: bool,
+    say: Callable[[str], None],
+    on_ready: Callable[[], None],
+) -> None:
+    stopping = _stop_signal()
+    # Nothing is ever written into it: it can be read when the parent is gone.
+    asyncio.get_running_loop().add_reader(parent_pipe, _on_parent_gone, parent_pipe, stopping)
+    await _serve(
+        config,
+        directory,
+        address,
+        stopping,
+        say=say,
+        on_ready=on_ready,
+        on_stopping=lambda: None,
+        is_first=is_first,
+    )
+
+
+def _on_parent_gone(parent_pipe: int, stopping: asyncio.Event) -> None:
+    asyncio.get_running_loop().remove_reader(parent_pipe)
+    stopping.set()
 
 
 def _spare_the_collector() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from asterism.storage.contract import Engine, Fence, PartitionUnknown, Span
+from asterism.storage.contract import Engine, EngineFailed, Fence, PartitionUnknown, Span
 from asterism.storage.node_identity import IDENTITY_PARTITION
 from asterism.values.identifiers import Lsn, PartitionNumber
 
@@ -19,6 +19,8 @@ _PAGE_BYTES = 1 << 20
 
 async def hand_over(source: Engine, target: Engine) -> None:
     if await is_open(target, CATALOG_PARTITION):
+        if await is_open(source, CATALOG_PARTITION):
+            raise EngineFailed("both nodes have a catalog")
         return
     of_source = await source.partitions()
     own = sorted(number for number in of_source if number < IDENTITY_PARTITION)

@@ -46,25 +46,35 @@ class TokenBucket:
         "_reserve_ru",
         "_reserve_ru_max",
         "_ru_per_second",
+        "_share",
         "_updated_at",
+        "asked_ru",
+        "whole_ru_per_second",
     )
 
-    def __init__(self, ru_per_second: float, *, burst: bool, now: float) -> None:
-        """Starts with a full second and, with `burst`, a full reserve: like a partition that has long been idle."""
+    def __init__(self, ru_per_second: float, *, burst: bool, now: float, share: float = 1.0) -> None:
+        """Starts with a full second and, with `burst`, a full reserve: like a partition that has long been idle.
+
+        `share` is the part of the budget, the reserve included, that is this bucket's; the rest is other processes'.
+        """
         self._burst_enabled = burst
         self._updated_at = now
-        self._configure(ru_per_second)
+        # All that was ever asked for, granted or not.
+        self.asked_ru = 0.0
+        self._configure(ru_per_second, share)
         self._balance_ru = self._ru_per_second
         self._reserve_ru = self._reserve_ru_max
         self._burst_ready_ru = self._burst_ru_per_second
 
-    def _configure(self, ru_per_second: float) -> None:
-        if ru_per_second <= 0:
+    def _configure(self, ru_per_second: float, share: float) -> None:
+        if ru_per_second <= 0 or share <= 0:
             raise ValueError("a token bucket needs a positive rate")
         bursting = self._burst_enabled and ru_per_second < BURST_RU_PER_SECOND_MAX
-        self._ru_per_second = float(ru_per_second)
-        self._reserve_ru_max = BURST_RESERVE_SECONDS * ru_per_second if bursting else 0.0
-        self._burst_ru_per_second = BURST_RU_PER_SECOND_MAX - ru_per_second if bursting else 0.0
+        self.whole_ru_per_second = float(ru_per_second)
+        self._share = share
+        self._ru_per_second = ru_per_second * share
+        self._reserve_ru_max = BURST_RESERVE_SECONDS * self._ru_per_second if bursting else 0.0
+        self._burst_ru_per_second = (BURST_RU_PER_SECOND_MAX - ru_per_second) * share if bursting else 0.0
 
     @property
     def ru_per_second(self) -> float:
@@ -80,6 +90,7 @@ class TokenBucket:
         return self._reserve_ru
 
     def take(self, cost: float, *, now: float) -> Admission:
+        self.asked_ru += cost
         if now > self._updated_at:
             self._refill(now)
         balance = self._balance_ru
@@ -92,6 +103,7 @@ class TokenBucket:
 
     def spend(self, cost: float, *, now: float) -> None:
         """Takes a cost that became known afterwards, whatever the balance."""
+        self.asked_ru += cost
         if now > self._updated_at:
             self._refill(now)
         if self._balance_ru < cost and self._reserve_ru > 0.0:
@@ -100,9 +112,17 @@ class TokenBucket:
 
     def set_rate(self, ru_per_second: float, *, now: float) -> None:
         """Another rate from now on; what was saved stays, as far as the new rate could have saved it."""
+        self._change(ru_per_second, self._share, now)
+
+    def set_share(self, share: float, *, now: float) -> None:
+        """Another part of the budget from now on."""
+        if share != self._share:
+            self._change(self.whole_ru_per_second, share, now)
+
+    def _change(self, ru_per_second: float, share: float, now: float) -> None:
         if now > self._updated_at:
             self._refill(now)
-        self._configure(ru_per_second)
+        self._configure(ru_per_second, share)
         self._balance_ru = min(self._balance_ru, self._ru_per_second)
         self._reserve_ru = min(self._reserve_ru, self._reserve_ru_max)
         self._burst_ready_ru = min(self._burst_ready_ru, self._burst_ru_per_second)

@@ -6,6 +6,7 @@ import base64
 import http.client
 import json
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -25,6 +26,8 @@ from asterism.access.master_key import signature
 PROJECT = Path(__file__).resolve().parents[2]
 PROGRAM = [sys.executable, "-m", "asterism.cli.main"]
 WAIT_SECONDS_MAX = 20.0
+# Options for every server that the tests start, for example ASTERISM_TEST_ARGS="--workers 2".
+MORE_OPTIONS = shlex.split(os.environ.get("ASTERISM_TEST_ARGS", ""))
 
 
 def free_port() -> int:
@@ -85,7 +88,7 @@ def running_server(
 ) -> Iterator[RunningServer]:
     chosen = port or free_port()
     process = subprocess.Popen(
-        [*PROGRAM, "serve", "--data", str(data), "--port", str(chosen), *options],
+        [*PROGRAM, "serve", "--data", str(data), "--port", str(chosen), *options, *MORE_OPTIONS],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -11,9 +11,12 @@ from pathlib import Path
 
 from asterism.clock import SYSTEM_CLOCK, Clock
 from asterism.documents.container import Container, Tools
+from asterism.documents.expiry_hints import ExpiryHints
 from asterism.documents.store import DocumentStore
 from asterism.keyspaces.admission import Admission
+from asterism.keyspaces.budget_sharing import BudgetSharing
 from asterism.keyspaces.catalog import Catalog
+from asterism.keyspaces.coordination import Coordination, Services
 from asterism.keyspaces.layout import COUNTERS, ITEMS, LOGICAL_SIZES, TOTALS_KEY, after_prefix
 from asterism.keyspaces.moving import Moving
 from asterism.keyspaces.owner import Owner
@@ -39,6 +42,7 @@ class World:
     owner: Owner
     nodes: NodeEngines
     moving: Moving
+    admission: Admission
 
     async def container(
         self, path: str = "/pk", *, throughput: Throughput | None = None, **settings: object
@@ -99,30 +103,95 @@ async def open_world(
     nodes = NodeEngines(stores, catalog_node=NodeNumber(0))
     engine: Engine = CheckedEngine(nodes)
     try:
-        catalog = Catalog(engine, random_bytes=os.urandom, monotonic=clock.monotonic_seconds)
-        await catalog.open()
-        if len(node_labels) > 1:
-            for number, words in enumerate(node_labels):
-                await catalog.nodes.join(f"n{number}", frozenset(words.split()), number=NodeNumber(number))
-        admission = Admission(catalog, limits, enforce=enforce, monotonic=clock.monotonic_seconds)
-        for keyspace in catalog.keyspaces.values():
-            admission.refresh(keyspace)
-        owner = Owner(engine)
-        reshaping = Reshaping(engine, catalog, owner, admission, limits, clock, on_step=on_step)
-        numbers = count(catalog.boot_number << 36)
-        tools = Tools(owner, reshaping, limits, clock, os.urandom, lambda: next(numbers))
-        store = DocumentStore(catalog, admission, tools)
-        moving = Moving(catalog, reshaping)
-        await reshaping.recover()
-        moving.recover()
-        await store.housekeeping.recover()
-        await store.rekeying.recover()
-        store.reindexing.recover()
-        yield World(engine, catalog, store, reshaping, owner, nodes, moving)
-        await moving.stop()
-        await store.reindexing.stop()
-        await store.rekeying.stop()
-        await store.housekeeping.stop()
-        await reshaping.stop()
+        world = await _wire(
+            nodes,
+            engine,
+            limits=limits,
+            enforce=enforce,
+            on_step=on_step,
+            clock=clock,
+            is_shared=False,
+            node_labels=node_labels,
+        )
+        background = _background(world)
+        await background.start()
+        yield world
+        await background.stop()
     finally:
         await engine.close()
+
+
+@asynccontextmanager
+async def open_gateway(
+    store: Engine,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    enforce: bool = False,
+    on_step: Callable[[Step], None] | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+    is_first: bool = False,
+) -> AsyncIterator[World]:
+    """One process of several, over an engine that they share: as good as one of its own, but for the memory."""
+    nodes = engine = NodeEngines({NodeNumber(0): store}, catalog_node=NodeNumber(0))
+    world = await _wire(
+        nodes, engine, limits=limits, enforce=enforce, on_step=on_step, clock=clock, is_shared=True, node_labels=("",)
+    )
+    coordination = Coordination(
+        engine,
+        world.catalog,
+        monotonic=clock.monotonic_seconds,
+        background=_background(world),
+        presence=[
+            BudgetSharing(world.admission, monotonic=clock.monotonic_seconds),
+            ExpiryHints(world.store.tools.expiry, leads=lambda: world.catalog.leads, wall_seconds=clock.wall_seconds),
+        ],
+        name="gateway",
+        is_first=is_first,
+    )
+    await coordination.start()
+    try:
+        yield world
+    finally:
+        await coordination.stop()
+
+
+async def _wire(
+    nodes: NodeEngines,
+    engine: Engine,
+    *,
+    limits: Limits,
+    enforce: bool,
+    on_step: Callable[[Step], None] | None,
+    clock: Clock,
+    is_shared: bool,
+    node_labels: Sequence[str],
+) -> World:
+    catalog = Catalog(engine, random_bytes=os.urandom, monotonic=clock.monotonic_seconds, is_shared=is_shared)
+    await catalog.open()
+    if len(node_labels) > 1:
+        for number, words in enumerate(node_labels):
+            await catalog.nodes.join(f"n{number}", frozenset(words.split()), number=NodeNumber(number))
+    admission = Admission(catalog, limits, enforce=enforce, monotonic=clock.monotonic_seconds)
+    for keyspace in catalog.keyspaces.values():
+        admission.refresh(keyspace)
+    owner = Owner(engine, catalog.follow if is_shared else None)
+    reshaping = Reshaping(engine, catalog, owner, admission, limits, clock, on_step=on_step)
+    numbers = count(catalog.boot_number << 36)
+    tools = Tools(owner, reshaping, limits, clock, os.urandom, lambda: next(numbers))
+    store = DocumentStore(catalog, admission, tools)
+    catalog.listeners.append(store.take_over)
+    moving = Moving(catalog, reshaping)
+    return World(engine, catalog, store, reshaping, owner, nodes, moving, admission)
+
+
+def _background(world: World) -> Services:
+    store = world.store
+    return Services(
+        [
+            (world.reshaping.recover, world.reshaping.stop),
+            (world.moving.start, world.moving.stop),
+            (store.housekeeping.recover, store.housekeeping.stop),
+            (store.rekeying.recover, store.rekeying.stop),
+            (store.reindexing.start, store.reindexing.stop),
+        ]
+    )

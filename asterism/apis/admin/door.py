@@ -32,6 +32,8 @@ class AdminDoor:
         try:
             if route.signed:
                 self._check_signature(request, path, route)
+            if self._console.store.is_shared:
+                await self._console.store.catch_up()
             return await route.handle(self._console, request)
         except AsterismError as error:
             return response_for(error)

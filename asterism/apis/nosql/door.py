@@ -6,17 +6,19 @@ import logging
 from collections.abc import Callable
 
 from asterism.access.keys import AccountKeys
+from asterism.access.resource_token import ResourceGrant
 from asterism.apis.http import Request, Response
 from asterism.apis.nosql import headers
 from asterism.apis.nosql.auth import authorize
 from asterism.apis.nosql.context import Context, check_common_headers
 from asterism.apis.nosql.errors import Refusal, error_response, failure_response, refusal_response
-from asterism.apis.nosql.routes import BY_KEY, refusal_for
+from asterism.apis.nosql.routes import BY_KEY, Route, refusal_for
 from asterism.apis.nosql.session import ConsistencyRules
 from asterism.apis.nosql.token_scope import check_token_scope
+from asterism.apis.nosql.triggers import names_triggers
 from asterism.clock import Clock
 from asterism.documents.store import DocumentStore
-from asterism.errors import AsterismError
+from asterism.errors import AsterismError, ContainerRecreated, OwnerNotFound, ResourceNotFound
 from asterism.limits import Limits
 from asterism.query.work import QueryAbandoned
 from asterism.scripts.runtime import ScriptRuntime
@@ -25,6 +27,8 @@ _log = logging.getLogger("asterism.nosql")
 
 # A GUID has 36; whatever else a client calls its activity, a response does not carry back without end.
 _ACTIVITY_ID_CHARACTERS_MAX = 64
+
+_MAY_BE_OUTDATED = (ResourceNotFound, OwnerNotFound, ContainerRecreated)
 
 
 class NoSqlDoor:
@@ -55,6 +59,7 @@ class NoSqlDoor:
             scripts=scripts,
         )
         self._keys = keys
+        self._is_shared = store.is_shared
         self._wall_seconds = clock.wall_seconds
         self._new_activity_id = new_activity_id
 
@@ -93,7 +98,38 @@ class NoSqlDoor:
             resource_type=route.resource_type,
             now_wall_seconds=self._wall_seconds(),
         )
+        if self._is_shared:
+            return await self._handle_shared(route, request, parts, grant)
         if grant is not None:
             check_token_scope(self._context, request, parts, grant)
         check_common_headers(request.headers)
         return await route.handler(self._context, request, parts)
+
+    async def _handle_shared(
+        self, route: Route, request: Request, parts: list[str], grant: ResourceGrant | None
+    ) -> Response:
+        """Where other processes change the catalog too: a request about it sees what they have done, and one about
+        items looks there before it says that something is missing. Items themselves need no look: fences tell."""
+        store = self._context.store
+        seen_lsn: int = store.catalog.store.known_lsn
+        if route.resource_type != "docs" or _runs_scripts(request):
+            seen_lsn = await store.catch_up()
+
+        async def handle() -> Response:
+            if grant is not None:
+                check_token_scope(self._context, request, parts, grant)
+            check_common_headers(request.headers)
+            return await route.handler(self._context, request, parts)
+
+        try:
+            return await handle()
+        except _MAY_BE_OUTDATED:
+            # Nothing was done: what was asked for was not found.
+            if await store.catch_up() == seen_lsn:
+                raise
+            return await handle()
+
+
+def _runs_scripts(request: Request) -> bool:
+    """Whether an item's request depends on scripts that another process may have changed a moment ago."""
+    return names_triggers(request) or (request.method == "POST" and b"udf." in request.body)

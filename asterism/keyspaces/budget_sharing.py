@@ -1,0 +1,52 @@
+"""Budgets that hold over all processes together: what this one is asked for is reported, and its buckets fill as fast
+as its share of each budget allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from asterism.keyspaces.admission import Admission
+from asterism.throughput.shares import fair_shares, smoothed
+
+# Less than this is as good as nothing asked.
+_DEMAND_RU_MIN = 0.5
+
+
+class BudgetSharing:
+    """This process's part of the agreement. A `Presence` of `Coordination`."""
+
+    def __init__(self, admission: Admission, *, monotonic: Callable[[], float]) -> None:
+        self._admission = admission
+        self._monotonic = monotonic
+        self._asked: dict[str, float] = {}
+        self._demands: dict[str, float] = {}
+        self._measured_at = monotonic()
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._demands) or self._admission.has_been_asked(self._asked)
+
+    def report(self) -> Mapping[str, Any]:
+        now = self._monotonic()
+        seconds = max(now - self._measured_at, 0.001)
+        self._measured_at = now
+        asked = {name: bucket.asked_ru for name, bucket in self._admission.budgets().items()}
+        demands: dict[str, float] = {}
+        for name, total in asked.items():
+            before = self._demands.get(name, 0.0)
+            spent = total - self._asked.get(name, total)
+            if spent or before:
+                demand = smoothed(before, spent / seconds, seconds=seconds)
+                if demand >= _DEMAND_RU_MIN:
+                    demands[name] = demand
+        self._asked, self._demands = asked, demands
+        return {"demand": {name: round(demand, 1) for name, demand in demands.items()}}
+
+    def hear(self, reports: list[Mapping[str, Any]]) -> None:
+        told: list[Mapping[str, float]] = [report.get("demand", {}) for report in reports]
+        for name, bucket in self._admission.budgets().items():
+            demands = [self._demands.get(name, 0.0), *(one.get(name, 0.0) for one in told)]
+            budget = bucket.whole_ru_per_second
+            bucket.set_share(fair_shares(budget, demands)[0] / budget, now=self._measured_at)
+        self._admission.processes = 1 + len(reports)

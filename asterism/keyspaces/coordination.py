@@ -1,0 +1,289 @@
+"""Several processes over one store: who is there, and which one of them does the background work.
+
+Every process has a record in the coordination partition with a counter that it raises again and again. Which process
+leads is a record of the catalog, with a term that rises by one when another takes over; every catalog change of
+background work expects that record to be unchanged. The others watch the leader's counter with clocks of their own, and
+when it has stood still for a few seconds, one of them takes the leadership. Nothing depends on clocks being right: a
+leader that was only slow finds its changes refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, cast
+
+from asterism.errors import AsterismError
+from asterism.keyspaces.catalog import CATALOG_PARTITION, Catalog, CatalogChanges
+from asterism.keyspaces.catalog_store import CATALOG_EPOCH, NUMBER
+from asterism.keyspaces.layout import after_prefix
+from asterism.storage.contract import Batch, Engine, Span, StorageRefusal
+from asterism.values.identifiers import PartitionNumber
+from asterism.values.json_text import dumps, loads
+
+_log = logging.getLogger(__name__)
+
+# How often a process tells of itself while it serves requests, and while it does not.
+BUSY_SECONDS = 0.1
+IDLE_SECONDS = 0.5
+# A leader whose counter has stood still for this long is thought to be gone.
+TAKEOVER_SECONDS = 3.0
+# And so is any process, as far as budgets are concerned; its record is removed later.
+ABSENT_SECONDS = 2.0
+_FORGET_SECONDS = 60.0
+_TRIM_SECONDS = 60.0
+
+_PRESENCE = b"p"
+_MARK = struct.Struct(">QQ")
+NOBODY = 0
+
+
+class Presence(Protocol):
+    """What a process tells the others of itself, and hears from them."""
+
+    @property
+    def is_busy(self) -> bool: ...
+
+    def report(self) -> Mapping[str, Any]: ...
+
+    def hear(self, reports: list[Mapping[str, Any]]) -> None: ...
+
+
+class Background(Protocol):
+    """The work that one process at a time does."""
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+@dataclass(slots=True)
+class _Other:
+    """Another process as this one sees it."""
+
+    counter: int
+    changed_at: float
+    report: Mapping[str, Any] = field(default_factory=dict)
+
+
+def leader_of(mark: bytes | None) -> tuple[int, int]:
+    """The term of a leadership record and the process that leads; NOBODY if none does."""
+    return (0, NOBODY) if mark is None else cast("tuple[int, int]", _MARK.unpack(mark))
+
+
+class Coordination:
+    """This process among the others. The process's number is the catalog's boot number, which nobody else is given."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        catalog: Catalog,
+        *,
+        monotonic: Callable[[], float],
+        background: Background,
+        presence: list[Presence],
+        name: str,
+        is_first: bool = False,
+    ) -> None:
+        """`is_first`: whoever led before is known to be gone."""
+        self._engine = engine
+        self._catalog = catalog
+        self._monotonic = monotonic
+        self._background = background
+        self._presence = presence
+        self._name = name
+        self._is_first = is_first
+        self._partition: PartitionNumber | None = None
+        self._counter = 0
+        self._others: dict[int, _Other] = {}
+        self._leader_seen: tuple[bytes | None, float] = (None, 0.0)
+        self._ticking: asyncio.Task[None] | None = None
+        self._changing: asyncio.Task[None] | None = None
+        self._follower: asyncio.Task[None] | None = None
+        self._is_behind = asyncio.Event()
+        self._unwatch: Callable[[], None] | None = None
+        self._trimmed_at = 0.0
+
+    @property
+    def number(self) -> int:
+        return self._catalog.boot_number
+
+    @property
+    def others(self) -> int:
+        """How many other processes are there."""
+        return len(self._present())
+
+    # --- starting and stopping --------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        self._partition = await self._catalog.store.coordination_partition()
+        self._catalog.store.on_deposed = self._on_deposed
+        self._unwatch = self._engine.watch(CATALOG_PARTITION, self._is_behind.set)
+        self._follower = asyncio.create_task(self._follow())
+        self._leader_seen = (self._catalog.leader, self._monotonic())
+        self._catalog.listeners.append(self._on_change)
+        await self._tick()
+        self._ticking = asyncio.create_task(self._tick_for_ever())
+
+    async def stop(self) -> None:
+        """Leaves: another process need not wait to take over."""
+        if self._unwatch is not None:
+            self._unwatch()
+        for task in (self._ticking, self._follower):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        if self._changing is not None:
+            await asyncio.gather(self._changing, return_exceptions=True)
+        was_leading = self._catalog.leads
+        await self._background.stop()
+        try:
+            if was_leading:
+                self._catalog.store.leader_mark = None
+                term, _ = leader_of(self._catalog.leader)
+                await self._catalog.take_leadership(_MARK.pack(term + 1, NOBODY))
+            await self._apply(Batch(deletes=[_PRESENCE + NUMBER.pack(self.number)]))
+        except (StorageRefusal, AsterismError) as problem:
+            _log.warning("the other processes were not told that this one ends: %s", problem)
+
+    async def _follow(self) -> None:
+        """Takes over what others change in the catalog, soon after they do."""
+        while True:
+            await self._is_behind.wait()
+            self._is_behind.clear()
+            try:
+                await self._catalog.follow()
+            except (StorageRefusal, AsterismError) as problem:
+                _log.warning("the catalog cannot be followed for now: %s", problem)
+                await asyncio.sleep(IDLE_SECONDS)
+                self._is_behind.set()
+
+    # --- telling and hearing ----------------------------------------------------------------------------------------
+
+    async def _tick_for_ever(self) -> None:
+        while True:
+            busy = any(one.is_busy for one in self._presence)
+            await asyncio.sleep(BUSY_SECONDS if busy else IDLE_SECONDS)
+            try:
+                await self._tick()
+            except (StorageRefusal, AsterismError) as problem:
+                _log.warning("the other processes cannot be reached for now: %s", problem)
+
+    async def _tick(self) -> None:
+        self._counter += 1
+        told: dict[str, Any] = {"name": self._name, "counter": self._counter}
+        for one in self._presence:
+            told.update(one.report())
+        await self._apply(Batch(puts=[(_PRESENCE + NUMBER.pack(self.number), dumps(told))]))
+        await self._look_around()
+        reports = [other.report for other in self._present()]
+        for one in self._presence:
+            one.hear(reports)
+        await self._see_to_leadership()
+
+    async def _apply(self, batch: Batch) -> None:
+        assert self._partition is not None
+        await self._engine.apply(self._partition, CATALOG_EPOCH, batch)
+
+    async def _look_around(self) -> None:
+        assert self._partition is not None
+        span = Span(_PRESENCE, after_prefix(_PRESENCE))
+        page = await self._engine.scan(self._partition, CATALOG_EPOCH, span)
+        now = self._monotonic()
+        seen: dict[int, _Other] = {}
+        for key, stored in page.entries:
+            number = int(NUMBER.unpack(key[len(_PRESENCE) :])[0])
+            if number == self.number:
+                continue
+            told = cast("dict[str, Any]", loads(stored))
+            known = self._others.get(number)
+            is_same = known is not None and known.counter == told["counter"]
+            seen[number] = known if known is not None and is_same else _Other(told["counter"], now, told)
+        self._others = seen
+
+    def _present(self) -> list[_Other]:
+        now = self._monotonic()
+        return [other for other in self._others.values() if now - other.changed_at < ABSENT_SECONDS]
+
+    # --- leading ----------------------------------------------------------------------------------------------------
+
+    async def _see_to_leadership(self) -> None:
+        if self._catalog.leads:
+            if self._catalog.leader != self._catalog.store.leader_mark:
+                self._on_deposed()
+            else:
+                await self._tidy_up()
+        elif self._changing is None and self._leader_is_gone():
+            await self._try_to_lead()
+
+    def _leader_is_gone(self) -> bool:
+        _, leader = leader_of(self._catalog.leader)
+        if leader == NOBODY or self._is_first:
+            return True
+        now = self._monotonic()
+        if self._leader_seen[0] != self._catalog.leader:
+            self._leader_seen = (self._catalog.leader, now)
+        other = self._others.get(leader)
+        # One that has no record may be just about to write its first.
+        alive_at = self._leader_seen[1] if other is None else max(other.changed_at, self._leader_seen[1])
+        return now - alive_at > TAKEOVER_SECONDS
+
+    async def _try_to_lead(self) -> None:
+        term, _ = leader_of(self._catalog.leader)
+        mark = _MARK.pack(term + 1, self.number)
+        if not await self._catalog.take_leadership(mark):
+            return
+        self._is_first = False
+        await self._catalog.follow()
+        self._catalog.store.leader_mark = mark
+        try:
+            await self._background.start()
+        except (StorageRefusal, AsterismError) as problem:
+            _log.warning("the background work cannot be taken over for now: %s", problem)
+            self._on_deposed()
+
+    def _on_change(self, changes: CatalogChanges) -> None:
+        if changes.leader and self._catalog.leads and self._catalog.leader != self._catalog.store.leader_mark:
+            self._on_deposed()
+
+    def _on_deposed(self) -> None:
+        """Another process leads by now; called from within the work that was refused."""
+        self._catalog.store.leader_mark = None
+        if self._changing is None:
+            self._changing = asyncio.create_task(self._step_down())
+
+    async def _step_down(self) -> None:
+        _log.warning("the background work is left to another process")
+        try:
+            await self._background.stop()
+        finally:
+            self._changing = None
+
+    async def _tidy_up(self) -> None:
+        """Records of processes that are long gone, and the catalog's log."""
+        now = self._monotonic()
+        gone = [number for number, other in self._others.items() if now - other.changed_at > _FORGET_SECONDS]
+        if gone:
+            await self._apply(Batch(deletes=[_PRESENCE + NUMBER.pack(number) for number in gone]))
+        if now - self._trimmed_at > _TRIM_SECONDS:
+            self._trimmed_at = now
+            await self._catalog.store.trim_log()
+
+
+class Services:
+    """Background work of several kinds as one; what was started last stops first."""
+
+    def __init__(self, parts: list[tuple[Callable[[], Awaitable[None]], Callable[[], Awaitable[None]]]]) -> None:
+        """Each part is how it starts and how it stops; stopping one that was not started does no harm."""
+        self._parts = parts
+
+    async def start(self) -> None:
+        for start, _ in self._parts:
+            await start()
+
+    async def stop(self) -> None:
+        for _, stop in reversed(self._parts):
+            await stop()

@@ -1,0 +1,215 @@
+"""`--workers N`: a parent that starts N processes on the same port over the same store, and keeps them there.
+
+The parent opens nothing but the data directory's lock, which the workers inherit; it has no threads and no event loop,
+so that it can fork whenever a worker is to be replaced. A worker that loses its parent ends too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from asterism.server.config import StartRefused
+
+# A worker that ends by itself is replaced after this long, and later each time until one has stayed for a while.
+RESTART_SECONDS_MIN = 0.1
+RESTART_SECONDS_MAX = 10.0
+STEADY_SECONDS = 30.0
+# What a worker has, after the signal, to answer its requests; the parent then ends it.
+STOP_SECONDS_MAX = 20.0
+_POLL_SECONDS = 0.5
+_READY = b"ready\n"
+
+# Runs a worker until it ends: its place, whether no other runs yet, the pipe that ends with the parent, and what to
+# call when it listens. Returns the exit status.
+RunWorker = Callable[[int, bool, int, Callable[[], None]], int]
+
+
+@dataclass(slots=True)
+class _Worker:
+    place: int
+    process: int
+    # What the worker says when it listens, or why it cannot.
+    told: int
+    started_at: float
+    text: bytes = b""
+    is_ready: bool = False
+
+
+class WorkerPool:
+    """The parent. Everything happens in `run`."""
+
+    def __init__(self, count: int, run_worker: RunWorker) -> None:
+        self._count = count
+        self._run_worker = run_worker
+        self._workers: dict[int, _Worker] = {}
+        # Places to be filled, with the time at which, and how long the last wait was.
+        self._due: dict[int, float] = {}
+        self._waits: dict[int, float] = {}
+        self._signals = 0
+        # Workers hold the reading end: it says that the parent is there.
+        self._alive_reader, self._alive_writer = os.pipe()
+        self._wake_reader, self._wake_writer = os.pipe()
+        os.set_blocking(self._wake_writer, False)
+
+    def run(self, *, on_ready: Callable[[], None], on_stopping: Callable[[], None]) -> None:
+        """Until SIGTERM or SIGINT; StartRefused when a worker cannot start in the first place."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
+            signal.signal(number, self._on_signal)
+        try:
+            # The first alone: it makes what is missing, the certificate for one.
+            for first, places in ((True, [0]), (False, list(range(1, self._count)))):
+                for place in places:
+                    self._start(place, is_first=first)
+                if not self._until_ready():
+                    return
+            on_ready()
+            self._watch_over()
+            on_stopping()
+        finally:
+            self._stop_all()
+
+    # --- starting ---------------------------------------------------------------------------------------------------
+
+    def _start(self, place: int, *, is_first: bool = False) -> None:
+        reader, writer = os.pipe()
+        process = os.fork()
+        if process == 0:
+            self._become_worker(place, is_first, reader, writer)
+        os.close(writer)
+        self._workers[process] = _Worker(place, process, reader, time.monotonic())
+
+    def _become_worker(self, place: int, is_first: bool, reader: int, writer: int) -> None:
+        """Never returns: what the parent would do on its way out is not this process's."""
+        status = 1
+        try:
+            # Ctrl+C on the terminal is for the parent, which passes it on.
+            os.setpgid(0, 0)
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
+                signal.signal(number, signal.SIG_DFL)
+            for descriptor in (reader, self._alive_writer, self._wake_reader, self._wake_writer):
+                os.close(descriptor)
+            for other in self._workers.values():
+                os.close(other.told)
+            status = self._run_worker(place, is_first, self._alive_reader, lambda: _tell(writer, _READY))
+        except StartRefused as refusal:
+            _tell(writer, f"{refusal}\n".encode())
+        except BaseException as error:
+            _tell(writer, f"worker {place + 1} failed: {error!r}\n".encode())
+        finally:
+            with contextlib.suppress(OSError, ValueError):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(status)
+
+    def _until_ready(self) -> bool:
+        """False when the signal to stop came first."""
+        while not all(worker.is_ready for worker in self._workers.values()):
+            self._wait(_POLL_SECONDS)
+            if self._signals:
+                return False
+            for worker in self._ended():
+                reason = worker.text.decode("utf-8", "replace").strip()
+                raise StartRefused(reason or f"worker {worker.place + 1} ended before it was ready")
+        return True
+
+    # --- while it serves ----------------------------------------------------------------------------------------------
+
+    def _watch_over(self) -> None:
+        while not self._signals:
+            now = time.monotonic()
+            for place in [place for place, at in self._due.items() if at <= now]:
+                del self._due[place]
+                self._start(place)
+            next_at = min(self._due.values(), default=now + 3600.0)
+            self._wait(max(next_at - now, 0.0))
+            for worker in self._ended():
+                self._replace(worker)
+
+    def _replace(self, worker: _Worker) -> None:
+        now = time.monotonic()
+        wait = min(2 * self._waits.get(worker.place, RESTART_SECONDS_MIN / 2), RESTART_SECONDS_MAX)
+        if now - worker.started_at > STEADY_SECONDS:
+            wait = RESTART_SECONDS_MIN
+        self._waits[worker.place] = wait
+        self._due[worker.place] = now + wait
+        reason = worker.text.decode("utf-8", "replace").replace(_READY.decode(), "").strip()
+        told = f": {reason}" if reason else ""
+        _say(f"Worker {worker.place + 1} (process {worker.process}) has ended{told}; another starts in {wait:.1f} s.")
+
+    # --- stopping -----------------------------------------------------------------------------------------------------
+
+    def _stop_all(self) -> None:
+        self._signal_all(signal.SIGTERM)
+        give_up_at = time.monotonic() + STOP_SECONDS_MAX
+        while self._workers and time.monotonic() < give_up_at and self._signals < 2:
+            self._wait(_POLL_SECONDS)
+            self._ended()
+        self._signal_all(signal.SIGKILL)
+        for process in list(self._workers):
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(process, 0)
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        for process in self._workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, number)
+
+    # --- hearing ------------------------------------------------------------------------------------------------------
+
+    def _on_signal(self, number: int, _: object) -> None:
+        if number != signal.SIGCHLD:
+            self._signals += 1
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._wake_writer, b"!")
+
+    def _wait(self, seconds: float) -> None:
+        """Until a worker says something, a signal comes, or the time is over."""
+        speaking = {worker.told: worker for worker in self._workers.values() if worker.told >= 0}
+        ready, _, _ = select.select([self._wake_reader, *speaking], [], [], seconds)
+        if self._wake_reader in ready:
+            os.read(self._wake_reader, 4096)
+        for descriptor in ready:
+            worker = speaking.get(descriptor)
+            if worker is not None:
+                self._listen_to(worker)
+
+    def _listen_to(self, worker: _Worker) -> None:
+        told = os.read(worker.told, 4096)
+        if told:
+            worker.text += told
+            worker.is_ready = worker.is_ready or worker.text.startswith(_READY)
+        else:
+            os.close(worker.told)
+            worker.told = -1
+
+    def _ended(self) -> list[_Worker]:
+        """The workers that have ended since the last look."""
+        ended = []
+        for process, worker in list(self._workers.items()):
+            try:
+                found, _ = os.waitpid(process, os.WNOHANG)
+            except ChildProcessError:
+                found = process
+            if found:
+                while worker.told >= 0:
+                    self._listen_to(worker)
+                del self._workers[process]
+                ended.append(worker)
+        return ended
+
+
+def _tell(descriptor: int, text: bytes) -> None:
+    with contextlib.suppress(OSError):
+        os.write(descriptor, text)
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)
