@@ -152,7 +152,7 @@ class PostgresServer:
 
     def create_database(self, name: str = "asterism") -> str:
         """A database that belongs to the unprivileged role; returns its connection string."""
-        self.sql(f'CREATE DATABASE "{name}" OWNER {USER} STRATEGY file_copy')
+        self.sql(f'CREATE DATABASE "{name}" OWNER {USER}')
         return self.dsn(name)
 
     def stop(self) -> None:
