@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-
-import asyncpg
 
 from asterism.storage.contract import Engine
 from asterism.storage.lmdb import LmdbEngine
@@ -18,20 +15,13 @@ async def _open_lmdb(directory: Path) -> Engine:
     return LmdbEngine.open(directory / "lmdb", durable=False)
 
 
-@functools.cache
-def _database() -> str:
-    return shared_server().create_database("contract")
-
-
 async def _open_postgres(directory: Path) -> Engine:
     """Making a database takes longer than a test, so there is one, which is emptied for each new directory."""
     marker = directory / "postgres"
     if not marker.exists():
         marker.touch()
-        connection = await asyncpg.connect(_database())
-        await connection.execute("DROP SCHEMA IF EXISTS asterism CASCADE")
-        await connection.close()
-    return await PostgresEngine.open(_database(), snapshots=256)
+        shared_server().empty_database("contract")
+    return await PostgresEngine.open(shared_server().dsn("contract"), snapshots=256)
 
 
 # Each opens a store in a directory of its own; opening it again after closing it finds what was written.

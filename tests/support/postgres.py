@@ -108,6 +108,7 @@ class PostgresServer:
     port: int = field(default_factory=free_port)
     settings: dict[str, str] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
+    _made: set[str] = field(default_factory=set)
 
     @property
     def data(self) -> Path:
@@ -154,6 +155,14 @@ class PostgresServer:
         """A database that belongs to the unprivileged role; returns its connection string."""
         self.sql(f'CREATE DATABASE "{name}" OWNER {USER}')
         return self.dsn(name)
+
+    def empty_database(self, name: str) -> str:
+        """The same, and quicker: a database that was made before is emptied."""
+        if name in self._made:
+            self.sql("SET lock_timeout = '10s'; DROP SCHEMA IF EXISTS asterism CASCADE", name)
+            return self.dsn(name)
+        self._made.add(name)
+        return self.create_database(name)
 
     def stop(self) -> None:
         if self.process is not None and self.process.poll() is None:

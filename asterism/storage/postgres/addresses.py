@@ -6,7 +6,8 @@ packets must not keep us from the next one.
 
 from __future__ import annotations
 
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from collections.abc import Mapping
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from asterism.storage.contract import EngineFailed
 
@@ -25,18 +26,18 @@ def split_hosts(connection_string: str) -> tuple[str, ...]:
     ports = parameters.get("port", "").split(",") if parameters.get("port") else []
     rest = {name: value for name, value in parameters.items() if name not in OWN_PARAMETERS}
     user, at, named = parts.netloc.rpartition("@")
-    if not hosts:
-        netlocs = [user + at + host for host in named.split(",")]
-        return tuple(
-            urlunsplit((parts.scheme, netloc, parts.path, urlencode(rest | _one_port(ports, place)), ""))
-            for place, netloc in enumerate(netlocs)
-        )
+    places: list[tuple[str, dict[str, str]]] = [(user + at + host, {}) for host in named.split(",")]
+    if hosts:
+        places: list[tuple[str, dict[str, str]]] = [(user + at, {"host": host}) for host in hosts]
     return tuple(
-        urlunsplit(
-            (parts.scheme, user + at, parts.path, urlencode(rest | {"host": host} | _one_port(ports, place)), "")
-        )
-        for place, host in enumerate(hosts)
+        _join(parts.scheme, netloc, parts.path, rest | own | _one_port(ports, place))
+        for place, (netloc, own) in enumerate(places)
     )
+
+
+def _join(scheme: str, netloc: str, path: str, parameters: Mapping[str, str]) -> str:
+    # The standard library leaves out the slashes of an address without a host.
+    return f"{scheme}://{netloc}{path}" + (f"?{urlencode(parameters)}" if parameters else "")
 
 
 def _one_port(ports: list[str], place: int) -> dict[str, str]:
@@ -51,5 +52,5 @@ def without_password(connection_string: str) -> str:
     parts = urlsplit(connection_string)
     user, at, hosts = parts.netloc.rpartition("@")
     netloc = user.partition(":")[0] + at + hosts
-    parameters = [(name, value) for name, value in parse_qsl(parts.query) if name != "password"]
-    return urlunsplit((parts.scheme, netloc, parts.path, urlencode(parameters), ""))
+    parameters = {name: value for name, value in parse_qsl(parts.query) if name != "password"}
+    return _join(parts.scheme, netloc, parts.path, parameters)

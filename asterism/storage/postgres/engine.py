@@ -51,12 +51,13 @@ from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
 DROP_ENTRIES_AT_ONCE = 10_000
 JOURNAL_RECORDS_PER_STATEMENT = 5_000
 
+# How a standby follows is shown to the role only if it was granted pg_monitor.
 READ_STATUS = """
 SELECT current_setting('server_version'), NOT pg_is_in_recovery(),
     (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
         WHERE c.relnamespace = 'asterism'::regnamespace AND c.relkind = 'r'),
     ARRAY(SELECT application_name FROM pg_stat_replication ORDER BY pid),
-    ARRAY(SELECT sync_state FROM pg_stat_replication ORDER BY pid),
+    ARRAY(SELECT coalesce(sync_state, 'hidden') FROM pg_stat_replication ORDER BY pid),
     ARRAY(SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::bigint FROM pg_stat_replication ORDER BY pid)
 """
 

@@ -2,7 +2,7 @@
 
 Batches of a group must not get in each other's way: what one expects or writes, none before it has written. Adds to one
 key are the exception, because their sum is the same in any order; a ceiling on such a key is then checked as if all
-growth before it had happened, and a batch that fails such a check is asked about again at the head of a group.
+growth before it had happened, and a batch that fails such a check is asked about again in a later group.
 """
 
 from __future__ import annotations
@@ -164,24 +164,27 @@ class Group:
             [encode_journal(batch) for batch in batches] if journaling else None,
         )
 
-    def part_with(self, failed: list[int]) -> list[WaitingBatch]:
-        """Refuses the members whose conditions do not hold, given the places of those conditions (from 1); returns the
-        others, those to be asked about again first."""
+    def part_with(self, failed: list[int]) -> tuple[Group, list[WaitingBatch]]:
+        """Refuses the members whose conditions do not hold, given the places of those conditions (from 1). Returns a
+        group of those for which all was well, and those to be asked about again when these have been applied.
+
+        The first member's conditions are certain, so that each time a member is refused or the group becomes smaller.
+        """
         first_failed: dict[int, Condition] = {}
         for place in sorted(failed):
             condition = self.conditions[place - 1]
             first_failed.setdefault(condition.member, condition)
         again: list[WaitingBatch] = []
-        others: list[WaitingBatch] = []
+        others = Group(self.epoch)
         for member, waiting in enumerate(self.members):
             failing = first_failed.get(member)
             if failing is None:
-                others.append(waiting)
+                others.add(waiting)
             elif failing.is_certain:
                 refuse(waiting, failing.refusal())
             else:
                 again.append(waiting)
-        return again + others
+        return others, again
 
 
 def _keys_written(batch: Batch) -> list[bytes]:

@@ -126,15 +126,19 @@ class PartitionWriter:
 
     async def _send_group(self, group: Group) -> None:
         """Sends a group until each of its members is applied, refused, or back at the head of the queue."""
-        members = group.members
-        if not members:
-            return
+        while group.members:
+            group = await self._send_once(group)
+
+    async def _send_once(self, group: Group) -> Group:
+        """Sends a group; if the database refuses some of its members, it has done nothing, and the group of the others
+        is returned."""
+        members, nobody = group.members, Group(group.epoch)
         try:
             arguments = group.arguments(journaling=self._journaling)
             answer = await self._carry_out(self._statements.apply, (), arguments)
         except (StorageRefusal, asyncpg.PostgresError, asyncpg.InterfaceError, struct.error, OverflowError) as error:
             self._part_after_failure(members, error)
-            return
+            return nobody
         status = DONE if isinstance(answer, int) else answer[0]
         if status == DONE:
             self._acknowledge(members, answer if isinstance(answer, int) else answer[1])
@@ -142,16 +146,19 @@ class PartitionWriter:
                 self._journaling = bool(answer[2])
         elif status == REFUSED:
             self._journaling = bool(answer[2])
-            self._waiting.extendleft(reversed(group.part_with(answer[3:])))
+            others, again = group.part_with(answer[3:])
+            self._waiting.extendleft(reversed(again))
+            return others
         elif status == NEEDS_JOURNAL:
             self._journaling = True
-            self._waiting.extendleft(reversed(members))
+            return group
         elif status == FENCED:
             fail_all(members, EpochFenced(self._partition))
         elif status == UNKNOWN_PARTITION:
             fail_all(members, PartitionUnknown(self._partition))
         else:
             fail_all(members, EngineFailed(f"the database refused the group with status {status}"))
+        return nobody
 
     @staticmethod
     def _acknowledge(members: list[WaitingBatch], lsn_before: int) -> None:
