@@ -15,6 +15,7 @@ from asterism.server.config import ServerConfig, StartRefused
 from asterism.server.data_directory import DataDirectory
 from asterism.server.fleet_config import FleetConfig, NodeConfig
 from asterism.throughput.budgets import Manual
+from tests.support.postgres import shared_server
 
 PROPERTIES = {"id": "orders", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}
 
@@ -149,9 +150,18 @@ async def migrated(assembly: Assembly) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_everything_goes_to_a_fleet_and_back_and_each_place_says_where_it_went(tmp_path: Path) -> None:
+def postgres_fleet() -> FleetConfig:
+    """Two databases of one server are as good as two servers."""
+    server = shared_server()
+    for name in ("fleet_a", "fleet_b"):
+        server.empty_database(name)
+    return FleetConfig((NodeConfig("a", server.dsn("fleet_a")), NodeConfig("b", server.dsn("fleet_b"))), "a")
+
+
+@pytest.mark.parametrize("kind", ["lmdb", "postgres"])
+async def test_everything_goes_to_a_fleet_and_back_and_each_place_says_where_it_went(tmp_path: Path, kind: str) -> None:
     data = DataDirectory(tmp_path / "data")
-    config = fleet_of(tmp_path, "a", "b")
+    config = fleet_of(tmp_path, "a", "b") if kind == "lmdb" else postgres_fleet()
     async with assembled(ServerConfig(), data) as assembly:
         await fill(assembly)
         await assembly.migration.to_fleet(config, where="fleet.toml")
