@@ -29,11 +29,11 @@ lint: $(STAMPS)/test
 	$(BIN)/mypy --strict
 
 # The second run is for tests that need the machine to themselves; pytest answers 5 when there is none.
-unit: $(STAMPS)/test
+unit: $(STAMPS)/test $(STAMPS)/postgresql
 	$(BIN)/pytest -q -n $(TEST_WORKERS) -m "not serial" $(ARGS)
 	$(BIN)/pytest -q -m serial $(ARGS) || test $$? -eq 5
 
-bench: $(STAMPS)/run ## Measure against bare building blocks and a peer (ARGS="--only point_read,create")
+bench: $(STAMPS)/run $(STAMPS)/postgresql ## Measure against bare building blocks and a peer (ARGS="--only point_read,create")
 	$(BIN)/python -m benchmarks $(ARGS)
 
 conformance: $(STAMPS)/conformance ## Run the official client's own tests, write docs/conformance.md (MARKERS=..., ARGS=...)
@@ -51,6 +51,14 @@ clean: ## Remove everything that the other verbs made
 
 $(STAMPS)/run: pyproject.toml | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --editable .
+	@mkdir -p $(STAMPS) && touch $@
+
+# The tests start PostgreSQL servers of their own; whether the package starts one as well does not matter to them.
+$(STAMPS)/postgresql: | $(BIN)/python
+	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 \
+		|| { [ "$$(id -u)" = 0 ] && apt-get update -qq \
+			&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql >/dev/null; } \
+		|| { echo "The tests need PostgreSQL 15 or later; run: sudo apt-get install postgresql" >&2; exit 1; }
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/%: pyproject.toml | $(BIN)/python

@@ -10,13 +10,19 @@ import sys
 
 import typer
 
+from asterism.cli.drain import drain
 from asterism.cli.export import EXPORT_EXAMPLES, export
 from asterism.cli.failure import CommandFailed
 from asterism.cli.import_command import IMPORT_EXAMPLES, import_
 from asterism.cli.jobs import jobs
 from asterism.cli.merge import merge
+from asterism.cli.migrate import MIGRATE_EXAMPLES, migrate
+from asterism.cli.move import MOVE_EXAMPLES, move
+from asterism.cli.nodes import nodes
 from asterism.cli.partitions import partitions
+from asterism.cli.placement import PLACEMENT_EXAMPLES, placement
 from asterism.cli.query import QUERY_EXAMPLES, query
+from asterism.cli.rebalance import rebalance
 from asterism.cli.rekey import REKEY_EXAMPLES, rekey
 from asterism.cli.serve import SERVE_EXAMPLES, serve
 from asterism.cli.split import split
@@ -42,6 +48,12 @@ app.command(rich_help_panel="Partitions of a running server")(partitions)
 app.command(rich_help_panel="Partitions of a running server", no_args_is_help=True)(split)
 app.command(rich_help_panel="Partitions of a running server", no_args_is_help=True)(merge)
 app.command(rich_help_panel="Partitions of a running server")(jobs)
+app.command(rich_help_panel="A fleet of nodes")(nodes)
+app.command(rich_help_panel="A fleet of nodes", epilog=PLACEMENT_EXAMPLES, no_args_is_help=True)(placement)
+app.command(rich_help_panel="A fleet of nodes", epilog=MOVE_EXAMPLES, no_args_is_help=True)(move)
+app.command(rich_help_panel="A fleet of nodes")(rebalance)
+app.command(rich_help_panel="A fleet of nodes", no_args_is_help=True)(drain)
+app.command(rich_help_panel="A fleet of nodes", epilog=MIGRATE_EXAMPLES, no_args_is_help=True)(migrate)
 
 
 def main() -> None:

@@ -43,7 +43,7 @@ def partitions(
 
     print_table(
         f"{database}/{container}: partition key {', '.join(told['partition_key']['paths'])}",
-        ["id", "range", "bytes", "items", "RU/s share", "state", "parents"],
+        ["id", "range", "bytes", "items", "RU/s share", "state", "node", "parents"],
         [
             [
                 one["id"],
@@ -52,6 +52,7 @@ def partitions(
                 f"{one['items']:,}",
                 "-" if one["ru_share"] is None else f"{one['ru_share']:,.0f}",
                 one["state"],
+                one["node"],
                 ", ".join(one["parents"]) or "-",
             ]
             for one in told["partitions"]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from asterism.cli.failure import CommandFailed
 from asterism.server.config import ServerConfig, StartRefused, limit_names, parse_consistency, parse_limits
+
+if TYPE_CHECKING:
+    from asterism.server.fleet_config import FleetConfig
 
 _DEFAULTS = ServerConfig()
 _WHERE = "Where it listens and keeps its data"
@@ -29,6 +32,9 @@ With a key of your own, open to the network:\n
 
 Filled from a file at the first start, and never answering 429:\n
   asterism serve --seed shop.json --no-throttle
+
+On a fleet of nodes, described in a file:\n
+  asterism serve --fleet fleet.toml
 
 To see partitions split within seconds:\n
   asterism serve --limit physical-partition-bytes=1MB
@@ -83,6 +89,24 @@ def serve(
     account: Annotated[
         str, typer.Option(envvar="ASTERISM_ACCOUNT", metavar="NAME", rich_help_panel=_WHO, help="Account name.")
     ] = _DEFAULTS.account,
+    fleet: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="ASTERISM_FLEET",
+            metavar="FILE",
+            rich_help_panel=_WHERE,
+            help="Keep the data on the nodes that this TOML file describes, and not in the data directory.",
+        ),
+    ] = None,
+    store: Annotated[
+        list[str] | None,
+        typer.Option(
+            envvar="ASTERISM_STORE",
+            metavar="URL",
+            rich_help_panel=_WHERE,
+            help="The same without a file: postgresql://… or lmdb:DIR; may be repeated, the first has the catalog.",
+        ),
+    ] = None,
     seed: Annotated[
         Path | None,
         typer.Option(
@@ -157,6 +181,8 @@ def serve(
             consistency=parse_consistency(consistency),
             limits=parse_limits(limit or ()),
             announce_seconds=announce_seconds,
+            fleet=_fleet(fleet, store or []),
+            fleet_file=fleet,
             workers=workers,
         )
         from asterism.server.run import run_server
@@ -164,6 +190,18 @@ def serve(
         run_server(config, say=_say)
     except StartRefused as refusal:
         raise CommandFailed(str(refusal)) from None
+
+
+def _fleet(path: Path | None, stores: list[str]) -> FleetConfig | None:
+    if path is None and not stores:
+        return None
+    from asterism.server.fleet_config import fleet_of_stores, read_fleet
+
+    if path is None:
+        return fleet_of_stores(stores)
+    if stores:
+        raise StartRefused("give either --fleet or --store")
+    return read_fleet(path)
 
 
 def _say(text: str) -> None:

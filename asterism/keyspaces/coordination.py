@@ -111,6 +111,11 @@ class Coordination:
     def number(self) -> int:
         return self._catalog.boot_number
 
+    @property
+    def others(self) -> int:
+        """How many other processes are there."""
+        return len(self._present())
+
     # --- starting and stopping --------------------------------------------------------------------------------------
 
     async def start(self) -> None:

@@ -38,6 +38,7 @@ class Moving:
         self._reshaping = reshaping
         self._task: asyncio.Task[None] | None = None
         self._runs = False
+        self._is_woken = False
         self.stuck: tuple[Placed, ...] = ()
 
     @property
@@ -61,6 +62,7 @@ class Moving:
             self._task = None
 
     def wake(self) -> None:
+        self._is_woken = True
         nodes = self._catalog.nodes
         is_idle = self._task is None or self._task.done()
         if self._runs and is_idle and (nodes.wanted or nodes.draining()):
@@ -110,21 +112,21 @@ class Moving:
         running: dict[RangeName, asyncio.Task[None]] = {}
         try:
             while True:
+                self._is_woken = False
                 try:
                     due = [move for move in await self._due() if move.name not in running]
-                    is_draining = await self._end_drains()
+                    nap_seconds = await self._end_drains()
                 except (StorageRefusal, AsterismError) as refusal:
                     _log.warning("moves are held up: %s", refusal)
                     await asyncio.sleep(_RETRY_SECONDS)
                     continue
                 for move in due[: _MOVES_AT_ONCE - len(running)]:
                     running[move.name] = asyncio.create_task(self._carry_out(move))
-                if not running and not is_draining:
+                if not running and nap_seconds is None and not self._is_woken:
                     return
-                await asyncio.wait(
-                    running.values() or [asyncio.ensure_future(asyncio.sleep(_EMPTY_SECONDS))],
-                    return_when=asyncio.FIRST_COMPLETED,
-                )
+                nap = asyncio.ensure_future(asyncio.sleep(nap_seconds or _EMPTY_SECONDS))
+                await asyncio.wait(running.values() or [nap], return_when=asyncio.FIRST_COMPLETED)
+                nap.cancel()
                 running = {name: task for name, task in running.items() if not task.done()}
         finally:
             for task in running.values():
@@ -169,18 +171,19 @@ class Moving:
             _log.warning("a partition could not be moved: %s", refusal)
             await asyncio.sleep(_RETRY_SECONDS)
 
-    async def _end_drains(self) -> bool:
-        """Empty nodes are done with; True while one is not empty but nothing stands in its way."""
+    async def _end_drains(self) -> float | None:
+        """Empty nodes are done with. While one is not: when to look again, sooner if nothing stands in its way."""
         nodes = self._catalog.nodes
         for node in nodes.draining():
             if not self._is_in_use(node.number):
                 await nodes.set_state(node, NodeState.REMOVED)
+        draining = nodes.draining()
+        if not draining:
+            return None
         stuck = {one.name for one in self.stuck}
-        return any(
-            RangeName(space.record.rid, one.id) not in stuck
-            for node in nodes.draining()
-            for space, one in self.partitions_on(node.number)
-        ) or any(self._has_remains(node.number) for node in nodes.draining())
+        there = [pair for node in draining for pair in self.partitions_on(node.number)]
+        left = {RangeName(space.record.rid, one.id) for space, one in there}
+        return _RETRY_SECONDS if left and left <= stuck else _EMPTY_SECONDS
 
     def _is_in_use(self, node: NodeNumber) -> bool:
         return bool(self.partitions_on(node)) or self._has_remains(node)

@@ -51,6 +51,10 @@ class Owner:
         self._engine = engine
         self._follow = follow
 
+    def follow_others(self, follow: Callable[[], Awaitable[bool]]) -> None:
+        """There are other processes from now on."""
+        self._follow = follow
+
     async def read(
         self, keyspace: Keyspace, point: bytes, keys: Sequence[bytes]
     ) -> tuple[PartitionRange, Lsn, list[bytes | None]]:

@@ -1,4 +1,4 @@
-"""What is wired to what, on one page. The only module that names a storage engine."""
+"""What is wired to what, on one page."""
 
 from __future__ import annotations
 
@@ -22,15 +22,20 @@ from asterism.errors import AsterismError
 from asterism.keyspaces.admission import Admission
 from asterism.keyspaces.budget_sharing import BudgetSharing
 from asterism.keyspaces.catalog import Catalog
-from asterism.keyspaces.coordination import Background, Coordination, Services
+from asterism.keyspaces.coordination import Coordination, Services
+from asterism.keyspaces.moving import Moving
 from asterism.keyspaces.owner import Owner
+from asterism.keyspaces.placing import Placing
 from asterism.keyspaces.reshape_job import Step
 from asterism.keyspaces.reshaping import Reshaping
 from asterism.scripts.runtime import ScriptRuntime
+from asterism.server.background import BackgroundWork
 from asterism.server.config import ServerConfig, StartRefused, account_keys
 from asterism.server.data_directory import DataDirectory
+from asterism.server.fleet import Fleet, embedded, open_fleet
+from asterism.server.migration import Migration
+from asterism.server.migration_desk import MigrationDesk
 from asterism.storage.contract import StorageRefusal
-from asterism.storage.lmdb import LmdbEngine
 
 # An item's number has 60 bits: 24 for the start of the server that gave it, 36 for its place among those given since.
 _ITEM_NUMBER_BITS_PER_BOOT = 36
@@ -39,6 +44,8 @@ _BOOT_NUMBER_MAX = 2**24 - 1
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
+    fleet: Fleet
+    migration: Migration
     store: DocumentStore
     admission: Admission
     nosql: NoSqlDoor
@@ -56,21 +63,31 @@ async def assembled(
     """Everything between the listeners and the disk, open for the length of the `async with`.
 
     `on_step` hears of every step of a split or merge; fault tests stop the process there. `is_first`: no other process
-    uses the store yet.
+    uses the data directory's store yet; of a fleet nobody can say.
     """
     keys = account_keys(config)
-    is_shared = config.workers > 1
-    with _opening(directory):
-        engine = LmdbEngine.open(directory.store, shared=is_shared)
+    own = config.fleet or embedded(directory.store)
+    with _opening(config, directory):
+        fleet = await open_fleet(
+            own,
+            on_its_own=config.fleet is None,
+            new_id=new_fleet_id,
+            shared=config.fleet is not None or config.workers > 1,
+            file=config.fleet_file,
+        )
+    engine = fleet.engines
+    is_shared = config.fleet is not None or config.workers > 1 or fleet.migration is not None
     try:
         clock = SYSTEM_CLOCK
         catalog = Catalog(engine, random_bytes=os.urandom, monotonic=clock.monotonic_seconds, is_shared=is_shared)
-        with _opening(directory):
+        with _opening(config, directory):
             await catalog.open()
+            await fleet.join(catalog)
         admission = Admission(catalog, config.limits, enforce=config.throttle, monotonic=clock.monotonic_seconds)
         for keyspace in catalog.keyspaces.values():
             admission.refresh(keyspace)
         owner = Owner(engine, catalog.follow if is_shared else None)
+        placing = Placing(catalog, owner, admission, config.limits, clock, default_rules=fleet.rules_for)
         reshaping = Reshaping(
             engine,
             catalog,
@@ -78,6 +95,7 @@ async def assembled(
             admission,
             config.limits,
             clock,
+            placing=placing,
             announce_seconds=config.announce_seconds,
             on_step=on_step,
         )
@@ -90,6 +108,7 @@ async def assembled(
             next_item_number=item_numbers(catalog.boot_number),
         )
         store = DocumentStore(catalog, admission, tools)
+        moving = Moving(catalog, reshaping)
         retention = VersionRetention(catalog, owner, clock)
         store.on_versions_kept = retention.wake
         scripts = ScriptRuntime()
@@ -103,54 +122,65 @@ async def assembled(
             scripts=scripts,
             new_activity_id=activity_ids(),
         )
-        admin = AdminDoor(
-            Console(store, admission, account=config.account, version=__version__, store_bytes=store_bytes(engine)),
-            keys=keys,
-            clock=clock,
-        )
         catalog.listeners.append(store.take_over)
         background = Services(
             [
                 (reshaping.recover, reshaping.stop),
+                (moving.start, moving.stop),
                 (store.reindexing.start, store.reindexing.stop),
                 (store.housekeeping.recover, store.housekeeping.stop),
                 (store.rekeying.recover, store.rekeying.stop),
                 (retention.start, retention.stop),
             ]
         )
-        # One process alone has nobody to agree with.
-        work: Background = background
-        if is_shared:
-            work = Coordination(
-                engine,
-                catalog,
-                monotonic=clock.monotonic_seconds,
-                background=background,
-                presence=[
-                    BudgetSharing(admission, monotonic=clock.monotonic_seconds),
-                    ExpiryHints(tools.expiry, leads=lambda: catalog.leads, wall_seconds=clock.wall_seconds),
-                ],
-                name=f"{socket.gethostname()}/{os.getpid()}",
-                is_first=is_first,
-            )
+        coordination = Coordination(
+            engine,
+            catalog,
+            monotonic=clock.monotonic_seconds,
+            background=background,
+            presence=[
+                BudgetSharing(admission, monotonic=clock.monotonic_seconds),
+                ExpiryHints(tools.expiry, leads=lambda: catalog.leads, wall_seconds=clock.wall_seconds),
+            ],
+            name=f"{socket.gethostname()}/{os.getpid()}",
+            is_first=is_first and config.fleet is None,
+        )
+        work = BackgroundWork(catalog, owner, background, coordination)
+        migration = Migration(fleet, catalog, moving, work, new_id=new_fleet_id)
+        admin = AdminDoor(
+            Console(
+                store,
+                admission,
+                account=config.account,
+                version=__version__,
+                engines=engine,
+                moving=moving,
+                migration=MigrationDesk(migration, fleet, directory.path),
+            ),
+            keys=keys,
+            clock=clock,
+        )
         try:
-            with _opening(directory):
+            with _opening(config, directory):
                 await work.start()
-            yield Assembly(store, admission, nosql, admin)
+                await migration.recover()
+            yield Assembly(fleet, migration, store, admission, nosql, admin)
         finally:
             scripts.close()
+            await migration.stop()
             await work.stop()
     finally:
-        await engine.close()
+        await fleet.close()
 
 
 @contextmanager
-def _opening(directory: DataDirectory) -> Iterator[None]:
+def _opening(config: ServerConfig, directory: DataDirectory) -> Iterator[None]:
     """What the store refuses before the server is ready is a reason not to start."""
     try:
         yield
     except (StorageRefusal, AsterismError) as refusal:
-        raise StartRefused(f"the store in {directory.store} cannot be used: {refusal}") from None
+        what = f"the store in {directory.store}" if config.fleet is None else f"the fleet {config.fleet.name}"
+        raise StartRefused(f"{what} cannot be used: {refusal}") from None
 
 
 def item_numbers(boot_number: int) -> Callable[[], int]:
@@ -160,8 +190,8 @@ def item_numbers(boot_number: int) -> Callable[[], int]:
     return itertools.count(boot_number << _ITEM_NUMBER_BITS_PER_BOOT).__next__
 
 
-def store_bytes(engine: LmdbEngine) -> Callable[[], int]:
-    return lambda: engine.stats().bytes_used
+def new_fleet_id() -> str:
+    return os.urandom(8).hex()
 
 
 def activity_ids() -> Callable[[], str]:

@@ -6,9 +6,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY, AccountKeys
 from asterism.limits import DEFAULT_LIMITS, GIB, KIB, MIB, Limits
+
+if TYPE_CHECKING:
+    from asterism.server.fleet_config import FleetConfig
 
 CONSISTENCY_LEVELS = ("Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual")
 
@@ -37,6 +41,10 @@ class ServerConfig:
     limits: Limits = DEFAULT_LIMITS
     # Clients that poll the ranges or the offer, commonly every second, then see a split coming.
     announce_seconds: float = 2.0
+    # None: the store in the data directory.
+    fleet: FleetConfig | None = None
+    # Where that was read, to be read again when a node turns up that it did not name.
+    fleet_file: Path | None = None
     # Processes that serve the same ports over the same store.
     workers: int = 1
 

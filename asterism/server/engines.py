@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from asterism.server.fleet_config import LMDB_PREFIX, without_password
+from asterism.server.fleet_config import LMDB_PREFIX, POSTGRES_SCHEMES, without_password
 from asterism.storage.contract import Engine, EngineFailed
 from asterism.storage.lmdb import LmdbEngine
 
@@ -13,4 +13,9 @@ async def open_engine(url: str, *, shared: bool = True) -> Engine:
     """Raises a StorageRefusal when the store cannot be used now. `shared`: other processes may write to it too."""
     if url.startswith(LMDB_PREFIX):
         return LmdbEngine.open(Path(url.removeprefix(LMDB_PREFIX)), shared=shared)
+    if url.partition(":")[0] in POSTGRES_SCHEMES:
+        # Only here: a server with its data in a directory is quicker to start without it.
+        from asterism.storage.postgres import PostgresEngine
+
+        return await PostgresEngine.open(url)
     raise EngineFailed(f"no engine knows {without_password(url)}")

@@ -17,7 +17,7 @@ from asterism.keyspaces.nodes import EMBEDDED_NAME, EMBEDDED_NODE, NodeRecord
 from asterism.partitioning.placement import NodeState, Rules
 from asterism.server.config import StartRefused
 from asterism.server.engines import open_engine
-from asterism.server.fleet_config import LMDB_PREFIX, FleetConfig, NodeConfig
+from asterism.server.fleet_config import LMDB_PREFIX, FleetConfig, NodeConfig, read_fleet
 from asterism.server.migration_note import MigrationNote, read_migration_note, refuse_moved, say_moved
 from asterism.storage.contract import Engine, PartitionUnknown, StorageRefusal
 from asterism.storage.handover import CATALOG_PARTITION, hand_over, is_open
@@ -40,6 +40,7 @@ class Fleet:
         self.engines = engines
         # "" for a store on its own.
         self.id = fleet_id
+        self.file: Path | None = None
         # Where everything is on its way to, if it was when the server stopped.
         self.migration: MigrationNote | None = None
         self._opened = opened
@@ -72,13 +73,23 @@ class Fleet:
             return
         for node in self.config.nodes:
             engine = self._opened.get(node.name)
-            if engine is not None:
-                await self.attach(node, engine)
-            else:
+            if engine is None:
                 self._expect(node)
+                continue
+            if self.migration is not None and self.migration.directory is not None and node.name == EMBEDDED_NAME:
+                await self._check_destination(node, engine)
+            await self.attach(node, engine)
         self._check_complete()
-        if self._missing:
-            self._keeper = asyncio.create_task(self._keep_trying())
+        self._keeper = asyncio.create_task(self._keep_trying())
+
+    async def check(self, node: NodeConfig, engine: Engine) -> NodeIdentity | None:
+        """Who the node is; StartRefused if it cannot be of this fleet, which an empty one can."""
+        identity = await read_identity(engine)
+        if identity is None and set(await engine.partitions()) - {IDENTITY_PARTITION}:
+            raise StartRefused(f"the node {node.name!r} ({node.shown}) holds data of no fleet; give an empty store")
+        if identity is not None and identity.fleet != self.id:
+            raise StartRefused(f"the node {node.name!r} ({node.shown}) belongs to another fleet")
+        return identity
 
     async def attach(self, node: NodeConfig, engine: Engine) -> NodeRecord:
         """A node of this fleet, or an empty one that becomes so."""
@@ -90,15 +101,11 @@ class Fleet:
 
     async def _record_of(self, node: NodeConfig, engine: Engine) -> NodeRecord:
         nodes = self._catalog.nodes
-        identity = await read_identity(engine)
+        identity = await self.check(node, engine)
         if identity is None:
-            if set(await engine.partitions()) - {IDENTITY_PARTITION}:
-                raise StartRefused(f"the node {node.name!r} ({node.shown}) holds data of no fleet; give an empty store")
             number = EMBEDDED_NODE if node.name == EMBEDDED_NAME else None
             record = await nodes.join(node.name, node.labels, number=number)
             identity = await claim(engine, NodeIdentity(self.id, record.number, node.name))
-        if identity.fleet != self.id:
-            raise StartRefused(f"the node {node.name!r} ({node.shown}) belongs to another fleet")
         namesake = nodes.named(node.name)
         if namesake is not None and namesake.number != identity.number:
             raise StartRefused(
@@ -113,6 +120,10 @@ class Fleet:
         if record is not None and record.number not in self.engines.nodes:
             self.engines.attach(record.number, None)
 
+    async def _check_destination(self, node: NodeConfig, engine: Engine) -> None:
+        if await self.check(node, engine) is None:
+            raise StartRefused(f"the data is on its way to {node.shown}, which is not here; start where it is")
+
     def _check_complete(self) -> None:
         told = {one.name for one in self.config.nodes}
         for record in self._catalog.nodes.records.values():
@@ -122,8 +133,9 @@ class Fleet:
     # --- nodes that come back ---------------------------------------------------------------------------------------
 
     async def _keep_trying(self) -> None:
-        while self._missing:
+        while True:
             await asyncio.sleep(_REOPEN_SECONDS)
+            self._look_for_new()
             for node in list(self._missing.values()):
                 try:
                     engine = await open_engine(node.dsn)
@@ -136,6 +148,21 @@ class Fleet:
                 except (StorageRefusal, StartRefused) as refusal:
                     _log.error("node %s is not attached: %s", node.name, refusal)
                     await engine.close()
+
+    def _look_for_new(self) -> None:
+        """Another process may have brought a node into the fleet; then the description tells where it is."""
+        online = self._catalog.nodes.online()
+        new = {one.name for one in online if one.number not in self.engines.nodes}
+        if not new or self.file is None or new <= self._missing.keys():
+            return
+        try:
+            described = read_fleet(self.file)
+        except StartRefused as refusal:
+            _log.error("there are new nodes, but %s", refusal)
+            return
+        for node in described.nodes:
+            if node.name in new:
+                self._missing[node.name] = node
 
     async def close(self) -> None:
         if self._keeper is not None:
@@ -156,7 +183,9 @@ def embedded(store: Path) -> FleetConfig:
     return FleetConfig(nodes=(NodeConfig(EMBEDDED_NAME, f"{LMDB_PREFIX}{store.absolute()}"),), catalog=EMBEDDED_NAME)
 
 
-async def open_fleet(config: FleetConfig, *, on_its_own: bool, new_id: Callable[[], str], shared: bool = True) -> Fleet:
+async def open_fleet(
+    config: FleetConfig, *, on_its_own: bool, new_id: Callable[[], str], shared: bool, file: Path | None = None
+) -> Fleet:
     """The nodes of a fleet; only the one with the catalog must be there. A store `on_its_own` is no fleet, unless it
     was on its way to one."""
     first = next(one for one in config.nodes if one.name == config.catalog)
@@ -171,21 +200,22 @@ async def open_fleet(config: FleetConfig, *, on_its_own: bool, new_id: Callable[
         identity = await read_identity(engine)
         if identity is None and on_its_own:
             return Fleet(config, NodeEngines({EMBEDDED_NODE: engine}, catalog_node=EMBEDDED_NODE), opened, "")
-        if identity is None:
-            # A store that was served from a data directory so far has its number; a new one gets the first.
-            number = EMBEDDED_NODE if await _has_catalog(engine) else _FIRST_NODE
-            identity = await claim(engine, NodeIdentity(new_id(), number, first.name))
         if note is not None:
             config = config.joined_with(note.destination)
         await _open_others(config, opened)
+        await _check_one_catalog(config, opened, identity)
+        if identity is None:
+            # A store that was served from a data directory so far has its number; a new one gets the first.
+            number = EMBEDDED_NODE if await _has_catalog(engine) else _FIRST_NODE
+            identity = await claim(engine, NodeIdentity(new_id(), number, first.name, is_founder=True))
         fleet = Fleet(
             config, NodeEngines({identity.number: engine}, catalog_node=identity.number), opened, identity.fleet
         )
         fleet.migration = note
+        fleet.file = file
         if on_its_own and note is None:
             fleet.id = ""
         await _finish_hand_over(fleet, first)
-        await _check_one_catalog(config, opened)
     except BaseException:
         await asyncio.gather(*(one.close() for one in opened.values()), return_exceptions=True)
         raise
@@ -207,8 +237,10 @@ async def _open_others(config: FleetConfig, opened: dict[str, Engine]) -> None:
 async def _finish_hand_over(fleet: Fleet, first: NodeConfig) -> None:
     """A migration that was stopped after its seal: nothing but the hand-over of the catalog is left to do."""
     note, source = fleet.migration, fleet.catalog_engine
-    if note is None or not await _has_catalog(source) or await is_open(source, CATALOG_PARTITION):
+    if not await _has_catalog(source) or await is_open(source, CATALOG_PARTITION):
         return
+    if note is None:
+        raise StartRefused(f"the catalog of {first.shown} is sealed; it was handed over to another node")
     target = fleet._opened.get(note.destination.catalog)
     if target is None:
         raise StartRefused(f"the data is on its way to {note.where}, which cannot be reached")
@@ -217,10 +249,18 @@ async def _finish_hand_over(fleet: Fleet, first: NodeConfig) -> None:
     await refuse_moved(source, first)
 
 
-async def _check_one_catalog(config: FleetConfig, opened: dict[str, Engine]) -> None:
-    for name, engine in opened.items():
-        if name != config.catalog and await is_open(engine, CATALOG_PARTITION):
-            raise StartRefused(f"the catalog is on the node {name!r} and not on {config.catalog!r}; say so in [fleet]")
+async def _check_one_catalog(config: FleetConfig, opened: dict[str, Engine], first: NodeIdentity | None) -> None:
+    """Before anything is written: a node of another fleet, or a catalog elsewhere, is a mistake in the description."""
+    others = {name: await read_identity(engine) for name, engine in opened.items() if name != config.catalog}
+    for node in config.nodes:
+        identity = others.get(node.name)
+        if identity is not None and first is not None and identity.fleet != first.fleet:
+            raise StartRefused(f"the node {node.name!r} ({node.shown}) belongs to another fleet")
+    is_of_fleet = any(others.values()) if first is None else not first.is_founder
+    if is_of_fleet and not await _has_catalog(opened[config.catalog]):
+        raise StartRefused(
+            f"the catalog of the fleet is not on {config.catalog!r}; name the node that has it in [fleet]"
+        )
 
 
 async def _has_catalog(engine: Engine) -> bool:

@@ -26,6 +26,10 @@ def greeting(config: ServerConfig, port: int) -> str:
         f"  Data directory     {config.data.resolve()}",
         f"  Stop               Ctrl+C, or SIGTERM to process {os.getpid()}",
     ]
+    if config.fleet is not None:
+        lines.insert(
+            4, f"  Fleet              {config.fleet.name}: {', '.join(one.name for one in config.fleet.nodes)}"
+        )
     if not config.key_is_public:
         lines.insert(3, "  Key                the one given with --key or ASTERISM_KEY; it is not shown here")
     if config.https:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from asterism.storage.contract import Engine, Fence, PartitionUnknown, Span
+from asterism.storage.contract import Engine, EngineFailed, Fence, PartitionUnknown, Span
 from asterism.storage.node_identity import IDENTITY_PARTITION
 from asterism.values.identifiers import Lsn, PartitionNumber
 
@@ -19,6 +19,8 @@ _PAGE_BYTES = 1 << 20
 
 async def hand_over(source: Engine, target: Engine) -> None:
     if await is_open(target, CATALOG_PARTITION):
+        if await is_open(source, CATALOG_PARTITION):
+            raise EngineFailed("both nodes have a catalog")
         return
     of_source = await source.partitions()
     own = sorted(number for number in of_source if number < IDENTITY_PARTITION)
@@ -37,7 +39,7 @@ async def is_open(engine: Engine, partition: PartitionNumber) -> bool:
 
 
 async def _copy(source: Engine, target: Engine, number: PartitionNumber, fence: Fence, lsn: Lsn) -> None:
-    sealed, opened = Fence(fence.epoch, sealed=True), Fence(fence.epoch)
+    sealed = Fence(fence.epoch, sealed=True)
     try:
         await target.set_fence(number, sealed)
     except PartitionUnknown:
@@ -51,4 +53,8 @@ async def _copy(source: Engine, target: Engine, number: PartitionNumber, fence: 
         more = page.more
         if more:
             span = Span(page.entries[-1][0] + b"\x00", None)
-    await target.set_fence(number, opened, lsn=lsn)
+    await _open(target, number, Fence(fence.epoch), lsn)
+
+
+async def _open(target: Engine, number: PartitionNumber, fence: Fence, lsn: Lsn) -> None:
+    await target.set_fence(number, fence, lsn=lsn)

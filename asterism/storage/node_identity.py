@@ -30,6 +30,8 @@ class NodeIdentity:
     fleet: str
     number: NodeNumber
     name: str
+    # The fleet began on it: it may be without a catalog only because that is still to be made.
+    is_founder: bool = False
 
 
 async def read_identity(engine: Engine) -> NodeIdentity | None:
@@ -38,7 +40,7 @@ async def read_identity(engine: Engine) -> NodeIdentity | None:
     if stored is None:
         return None
     told = cast(dict[str, Any], loads(stored))
-    return NodeIdentity(told["fleet"], NodeNumber(told["number"]), told["name"])
+    return NodeIdentity(told["fleet"], NodeNumber(told["number"]), told["name"], told["is_founder"])
 
 
 async def claim(engine: Engine, identity: NodeIdentity) -> NodeIdentity:

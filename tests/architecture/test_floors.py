@@ -59,6 +59,7 @@ UNIT_THAT_NAMES_ENGINES = "server"
 
 UNIT_THAT_IMPORTS = {
     "lmdb": "storage.lmdb",
+    "asyncpg": "storage.postgres",
     "granian": "server",
     "uvloop": "server",
     "cryptography": "server",

@@ -9,7 +9,9 @@ from typing import Any
 from asterism.storage.contract import Engine, Fence
 from asterism.storage.lmdb import LmdbEngine
 from asterism.storage.nodes import NodeEngines
+from asterism.storage.postgres import PostgresEngine
 from asterism.values.identifiers import Lsn, NodeNumber, PartitionNumber, partition_on
+from tests.support.postgres import shared_server
 
 
 async def _open_lmdb(directory: Path) -> Engine:
@@ -48,6 +50,20 @@ async def _open_spread(directory: Path) -> Engine:
     return _OnOtherNodes(await _open_nodes(directory))  # type: ignore[return-value]  # by __getattr__
 
 
+async def _open_postgres(directory: Path) -> Engine:
+    """Making a database takes longer than a test, so there is one, which is emptied for each new directory."""
+    marker = directory / "postgres"
+    if not marker.exists():
+        marker.touch()
+        shared_server().empty_database("contract")
+    return await PostgresEngine.open(shared_server().dsn("contract"), snapshots=256)
+
+
 # Each opens a store in a directory of its own; opening it again after closing it finds what was written.
 EngineOpener = Callable[[Path], Awaitable[Engine]]
-ENGINES: dict[str, EngineOpener] = {"lmdb": _open_lmdb, "catalog-node": _open_nodes, "other-nodes": _open_spread}
+ENGINES: dict[str, EngineOpener] = {
+    "lmdb": _open_lmdb,
+    "postgres": _open_postgres,
+    "catalog-node": _open_nodes,
+    "other-nodes": _open_spread,
+}

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from asterism.documents.container import Container
 from asterism.documents.store import DocumentStore
 from asterism.keyspaces.admission import Admission
 from asterism.keyspaces.keyspace import Keyspace
+from asterism.keyspaces.moving import Moving
+from asterism.keyspaces.nodes import Nodes
 from asterism.keyspaces.owner import Owner
 from asterism.keyspaces.reshaping import Reshaping
+from asterism.storage.nodes import NodeEngines
+from asterism.values.identifiers import NodeNumber
+
+
+class MigrationControl(Protocol):
+    """Where everything the server has can be brought, and how far that is. Only the server knows how."""
+
+    async def begin(self, told: Mapping[str, Any]) -> None: ...
+
+    def show(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +34,17 @@ class Console:
     admission: Admission
     account: str
     version: str
-    # Bytes of the store on disk.
-    store_bytes: Callable[[], int]
+    engines: NodeEngines
+    moving: Moving
+    migration: MigrationControl
 
     @property
     def reshaping(self) -> Reshaping:
         return self.store.tools.reshaping
+
+    @property
+    def nodes(self) -> Nodes:
+        return self.store.catalog.nodes
 
     @property
     def owner(self) -> Owner:
@@ -45,6 +63,10 @@ class Console:
         if keyspace is None or database is None or database.account != self.account:
             return None
         return database.name, keyspace.record.name
+
+    def node_name(self, node: NodeNumber) -> str:
+        record = self.nodes.records.get(node)
+        return str(node) if record is None else record.name
 
     def keyspaces(self) -> list[tuple[str, Keyspace]]:
         """Every keyspace of the account, with the name of its database, in the order of both names."""

@@ -40,7 +40,7 @@ async def show_metrics(console: Console, _: Request) -> Response:
         "asterism_partition_bytes": _Family("gauge", "Bytes of items in a physical partition."),
         "asterism_partition_items": _Family("gauge", "Items in a physical partition."),
         "asterism_partition_ru_share": _Family("gauge", "Request units per second that a partition may use."),
-        "asterism_reshape_jobs": _Family("gauge", "Splits and merges under way."),
+        "asterism_reshape_jobs": _Family("gauge", "Splits, merges and moves under way."),
         "asterism_store_bytes": _Family("gauge", "Bytes of the store on disk."),
         "asterism_info": _Family("gauge", "The version that is running."),
     }
@@ -48,7 +48,7 @@ async def show_metrics(console: Console, _: Request) -> Response:
         await _add_keyspace(families, console, database, keyspace)
         if place % _KEYSPACES_PER_TURN == 0:
             await asyncio.sleep(0)
-    _add_node(families, console)
+    await _add_node(families, console)
     return Response(200, [("content-type", CONTENT_TYPE)], _text(families).encode())
 
 
@@ -69,11 +69,12 @@ async def _add_keyspace(families: dict[str, _Family], console: Console, database
             add("asterism_partition_ru_share", partition.id, share)
 
 
-def _add_node(families: dict[str, _Family], console: Console) -> None:
+async def _add_node(families: dict[str, _Family], console: Console) -> None:
+    status = await console.engines.status()
     jobs = Counter(progress.job.kind for progress in console.reshaping.progress.values())
-    for kind in ("split", "merge"):
+    for kind in ("split", "merge", "move"):
         families["asterism_reshape_jobs"].samples.append(f"asterism_reshape_jobs{_labels(kind=kind)} {jobs[kind]}")
-    families["asterism_store_bytes"].samples.append(f"asterism_store_bytes {console.store_bytes()}")
+    families["asterism_store_bytes"].samples.append(f"asterism_store_bytes {status.bytes_used}")
     families["asterism_info"].samples.append(f"asterism_info{_labels(version=console.version)} 1")
 
 

@@ -67,6 +67,7 @@ async def _describe(
         "requests": usage.requests,
         "throttled": usage.throttled,
         "state": partition.status.value,
+        "node": console.node_name(partition.node),
         "parents": [str(one) for one in partition.parents],
     }
 

@@ -19,7 +19,7 @@ async def begin_split(console: Console, request: Request) -> Response:
     told = body_object(request)
     keyspace = console.keyspace(text_of(told, "database"), text_of(told, "container"))
     job = await console.reshaping.split(keyspace, range_id_of(told.get("range")))
-    return _accepted(console, job)
+    return accepted(console, job)
 
 
 async def begin_merge(console: Console, request: Request) -> Response:
@@ -29,7 +29,7 @@ async def begin_merge(console: Console, request: Request) -> Response:
     if not isinstance(ranges, list) or len(ranges) != 2:
         raise MalformedRequest(reason="'ranges' must be the ids of two neighbouring partition ranges.")
     left_id, right_id = (range_id_of(one) for one in ranges)
-    return _accepted(console, await console.reshaping.merge(keyspace, left_id, right_id))
+    return accepted(console, await console.reshaping.merge(keyspace, left_id, right_id))
 
 
 async def show_merge_plan(console: Console, request: Request) -> Response:
@@ -69,7 +69,7 @@ def _asked_for(console: Console, request: Request) -> Keyspace:
     return console.keyspace(text_of(told, "database"), text_of(told, "container"))
 
 
-def _accepted(console: Console, job: ReshapeJob) -> Response:
+def accepted(console: Console, job: ReshapeJob) -> Response:
     progress = console.reshaping.progress.get(job.id) or Progress(job)
     return Response(202, JSON_HEADERS, dumps({"job": _describe(console, progress)}))
 

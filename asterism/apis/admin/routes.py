@@ -8,6 +8,18 @@ from dataclasses import dataclass
 from asterism.apis.admin.console import Console
 from asterism.apis.admin.health import show_health
 from asterism.apis.admin.metrics_text import show_metrics
+from asterism.apis.admin.nodes import (
+    begin_drain,
+    begin_migration,
+    begin_move,
+    begin_rebalance,
+    change_placement,
+    show_drain,
+    show_migration,
+    show_nodes,
+    show_placement,
+    show_rebalance,
+)
 from asterism.apis.admin.partitions import show_partitions
 from asterism.apis.admin.query import run_query
 from asterism.apis.admin.rekeying import begin_rekey, show_rekeys, switch_rekey
@@ -42,7 +54,19 @@ ROUTES: dict[tuple[str, str], Route] = {
     ("POST", "_asterism/split"): Route(begin_split, "Begins a split: database, container, range."),
     ("POST", "_asterism/merge"): Route(begin_merge, "Begins a merge of neighbours: database, container, ranges."),
     ("GET", "_asterism/merge-plan"): Route(show_merge_plan, "Neighbours worth merging, ?database=&container="),
-    ("GET", "_asterism/jobs"): Route(show_jobs, "Splits, merges and index transformations under way."),
+    ("GET", "_asterism/nodes"): Route(show_nodes, "The nodes: partitions, bytes, RU, health, standbys."),
+    ("POST", "_asterism/move"): Route(begin_move, "Moves a partition: database, container, range, node."),
+    ("GET", "_asterism/rebalance"): Route(show_rebalance, "The moves that would even out the nodes."),
+    ("POST", "_asterism/rebalance"): Route(begin_rebalance, "Carries these moves out."),
+    ("GET", "_asterism/drain"): Route(show_drain, "How far a node is emptied, ?node="),
+    ("POST", "_asterism/drain"): Route(begin_drain, "Moves everything off a node: node, undo."),
+    ("GET", "_asterism/placement"): Route(show_placement, "Where a container may be, ?database=&container="),
+    ("POST", "_asterism/placement"): Route(
+        change_placement, "Sets that: database, container, labels, spread, or default."
+    ),
+    ("GET", "_asterism/migration"): Route(show_migration, "Where the data is, and how far a migration is."),
+    ("POST", "_asterism/migration"): Route(begin_migration, "Moves everything: directory, or fleet and where."),
+    ("GET", "_asterism/jobs"): Route(show_jobs, "Splits, merges, moves and index transformations under way."),
     ("POST", "_asterism/rekey"): Route(begin_rekey, "Copies to another key: database, container, target, path."),
     ("POST", "_asterism/rekey/switch"): Route(switch_rekey, "Ends a copying when both are equal: database, target."),
     ("GET", "_asterism/rekeys"): Route(show_rekeys, "Containers being copied to another partition key."),

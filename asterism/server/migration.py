@@ -1,0 +1,196 @@
+"""From a data directory to a fleet and back, while clients go on: every partition is moved, then the catalog.
+
+The nodes of the destination are attached, and all others drained. What the source's store remembers (`migration_note`)
+and the states of the nodes make it go on after a crash. The last step is the hand-over of the catalog; from then on the
+source says where its data is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from asterism.errors import AsterismError, ReshapeRefused
+from asterism.keyspaces.catalog import Catalog
+from asterism.keyspaces.moving import Moving
+from asterism.keyspaces.nodes import EMBEDDED_NAME, EMBEDDED_NODE, NodeRecord
+from asterism.partitioning.placement import NodeState
+from asterism.server.background import BackgroundWork
+from asterism.server.config import StartRefused
+from asterism.server.data_directory import DataDirectory, claimed
+from asterism.server.engines import open_engine
+from asterism.server.fleet import Fleet, embedded
+from asterism.server.fleet_config import FleetConfig
+from asterism.server.migration_note import MigrationNote, say_moved, write_migration_note
+from asterism.storage.contract import Engine, StorageRefusal
+from asterism.storage.node_identity import NodeIdentity, claim
+
+_log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 0.05
+_RETRY_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationProgress:
+    phase: str
+    where: str
+    partitions_left: int
+    trouble: str = ""
+
+
+class Migration:
+    """At most one at a time, of everything this server has."""
+
+    def __init__(
+        self, fleet: Fleet, catalog: Catalog, moving: Moving, work: BackgroundWork, *, new_id: Callable[[], str]
+    ) -> None:
+        self._fleet = fleet
+        self._catalog = catalog
+        self._moving = moving
+        self._work = work
+        self._new_id = new_id
+        self._note: MigrationNote | None = None
+        self._done_where = ""
+        self._trouble = ""
+        self._task: asyncio.Task[None] | None = None
+        self._claims = contextlib.ExitStack()
+
+    # --- beginning --------------------------------------------------------------------------------------------------
+
+    async def to_fleet(self, destination: FleetConfig, *, where: str) -> None:
+        await self._begin(MigrationNote(destination, where))
+
+    async def to_directory(self, path: Path) -> None:
+        directory = path.absolute()
+        await self._begin(MigrationNote(embedded(DataDirectory(directory).store), str(directory), directory))
+
+    async def _begin(self, note: MigrationNote) -> None:
+        """ReshapeRefused says why not. Asked for again, it is shown how far it is."""
+        if self._note is not None:
+            if self._note == note:
+                return
+            raise ReshapeRefused(reason=f"Everything is on its way to {self._note.where} already.")
+        if {one.name for one in note.destination.nodes} & {one.name for one in self._fleet.config.nodes}:
+            raise ReshapeRefused(
+                reason="The destination has nodes that serve already; rebalance and drain are for that."
+            )
+        if self._work.others:
+            raise ReshapeRefused(reason=f"{self._work.others} other processes serve the same data; stop them first.")
+        self._note = note
+        try:
+            await self._prepare(note)
+        except (StartRefused, StorageRefusal) as refusal:
+            self._note = None
+            self._claims.close()
+            raise ReshapeRefused(reason=str(refusal)) from None
+        except BaseException:
+            self._note = None
+            self._claims.close()
+            raise
+        self._start()
+
+    async def _prepare(self, note: MigrationNote) -> None:
+        fleet = self._fleet
+        if note.directory is not None:
+            self._claims.enter_context(claimed(note.directory))
+        source = fleet.catalog_engine
+        if not fleet.id:
+            identity = await claim(source, NodeIdentity(self._new_id(), EMBEDDED_NODE, EMBEDDED_NAME))
+            fleet.id = identity.fleet
+            for own in fleet.config.nodes:
+                await fleet.attach(own, source)
+        opened = await self._open(note)
+        await self._work.become_shared()
+        # From here on a crash is gone on from.
+        await write_migration_note(source, note)
+        fleet.config = fleet.config.joined_with(note.destination)
+        for node, engine in zip(note.destination.nodes, opened, strict=True):
+            await self._moving.take_back(await fleet.attach(node, engine))
+        await self._drain_sources(note)
+
+    async def _open(self, note: MigrationNote) -> list[Engine]:
+        """All nodes of the destination, or none of them."""
+        opened: list[Engine] = []
+        try:
+            for node in note.destination.nodes:
+                opened.append(await open_engine(node.dsn))
+                if await self._fleet.check(node, opened[-1]) is None and note.directory is not None:
+                    # So that nobody takes an empty directory of another machine for it.
+                    await claim(opened[-1], NodeIdentity(self._fleet.id, EMBEDDED_NODE, EMBEDDED_NAME))
+        except BaseException:
+            await asyncio.gather(*(one.close() for one in opened), return_exceptions=True)
+            raise
+        return opened
+
+    async def _drain_sources(self, note: MigrationNote) -> None:
+        for record in self._sources(note):
+            if record.state is NodeState.ONLINE:
+                await self._catalog.nodes.set_state(record, NodeState.DRAINING)
+
+    def _sources(self, note: MigrationNote) -> list[NodeRecord]:
+        kept = {one.name for one in note.destination.nodes}
+        return [one for one in self._catalog.nodes.records.values() if one.name not in kept]
+
+    # --- going on ---------------------------------------------------------------------------------------------------
+
+    async def recover(self) -> None:
+        """Goes on with what was under way when the server stopped."""
+        if self._fleet.migration is not None:
+            self._note = self._fleet.migration
+            if self._note.directory is not None:
+                self._claims.enter_context(claimed(self._note.directory))
+            await self._drain_sources(self._note)
+            self._start()
+
+    def _start(self) -> None:
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        self._claims.close()
+
+    async def _run(self) -> None:
+        note = self._note
+        while note is not None:
+            try:
+                while any(one.state is not NodeState.REMOVED for one in self._sources(note)):
+                    await asyncio.sleep(_LOOK_SECONDS)
+                await self._hand_over(note)
+                return
+            except (StorageRefusal, AsterismError) as refusal:
+                self._trouble = str(refusal)
+                _log.warning("the migration to %s is held up: %s", note.where, refusal)
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _hand_over(self, note: MigrationNote) -> None:
+        engines, source = self._fleet.engines, self._fleet.catalog_engine
+        target = self._catalog.nodes.named(note.destination.catalog)
+        if target is None:
+            raise ReshapeRefused(reason="The destination's catalog node is unknown.")
+        await engines.move_catalog(target.number)
+        await say_moved(source, self._fleet.catalog_engine, note)
+        for record in self._sources(note):
+            await engines.detach(record.number)
+        self._fleet.config = note.destination
+        self._fleet.migration = None
+        self._done_where, self._note, self._trouble = note.where, None, ""
+
+    # --- looking at it ----------------------------------------------------------------------------------------------
+
+    def progress(self) -> MigrationProgress:
+        note = self._note
+        if note is None:
+            phase = "done" if self._done_where else "none"
+            return MigrationProgress(phase, self._done_where, 0)
+        left = sum(len(self._moving.partitions_on(one.number)) for one in self._sources(note))
+        trouble = self._trouble
+        if self._moving.stuck:
+            trouble = f"{len(self._moving.stuck)} partitions may be on no node of the destination, by their rules"
+        return MigrationProgress("moving" if left else "handing over", note.where, left, trouble)

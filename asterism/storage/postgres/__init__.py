@@ -1,0 +1,10 @@
+"""The engine over a PostgreSQL server and its standbys."""
+
+from __future__ import annotations
+
+from asterism.storage.postgres.addresses import without_password
+from asterism.storage.postgres.connections import Patience
+from asterism.storage.postgres.engine import PostgresEngine
+from asterism.storage.postgres.opening import NodeIdentity
+
+__all__ = ["NodeIdentity", "Patience", "PostgresEngine", "without_password"]

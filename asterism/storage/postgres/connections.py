@@ -1,0 +1,311 @@
+"""Connections to a node: opening them, losing them, and what the database's errors mean."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+
+from asterism.storage.contract import EngineFailed, OutOfSpace, StorageRefusal
+
+# Index lookups are all we ever want: a plan that was made while a table was empty must not stay with it. Timeouts of
+# the server's own would end the wait for a standby, and a commit that stopped waiting looks like a success.
+SESSION_SETTINGS = {
+    "application_name": "asterism",
+    "client_min_messages": "warning",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_seqscan": "off",
+    "idle_in_transaction_session_timeout": "0",
+    "jit": "off",
+    "lock_timeout": "0",
+    "plan_cache_mode": "force_generic_plan",
+    "statement_timeout": "0",
+}
+# A database or a role may have been set to answer before a commit is on disk; stronger settings than "on" stay.
+PREPARE_SESSION = """
+SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on',
+    CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END
+"""
+# A node of a large fleet has hundreds of partitions, with about four statements each.
+STATEMENTS_CACHED = 1024
+BACK_OFF_SECONDS_FIRST = 0.05
+BACK_OFF_SECONDS_MAX = 1.0
+
+# Servers that are going down, coming up or have become a standby: another connection may do better.
+GONE_STATES = ("08", "57P", "25006")
+FULL_STATES = ("53100", "53200", "54000")
+# The transaction was undone for a reason that has passed when it is tried again.
+PASSING_STATES = ("40", "55P03", "53300")
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long things may take. `total_seconds` bounds every call; the others bound its parts."""
+
+    connect_seconds: float = 3.0
+    read_seconds: float = 5.0
+    # A commit may have to wait for a standby.
+    commit_seconds: float = 10.0
+    total_seconds: float = 15.0
+
+
+class ConnectionLost(Exception):
+    """A connection ended, or was given up, while something was asked of it; whether that was done is not known."""
+
+
+class TryAgain(Exception):
+    """The database undid what was asked, for a reason that passes."""
+
+
+def is_lost(error: BaseException) -> bool:
+    if isinstance(error, asyncpg.PostgresError):
+        return (error.sqlstate or "").startswith(GONE_STATES)
+    return isinstance(error, OSError | EOFError | TimeoutError | asyncpg.InterfaceError)
+
+
+def translate(error: Exception) -> StorageRefusal:
+    """The refusal that an error of the database means, if it was not the connection that failed."""
+    if isinstance(error, StorageRefusal):
+        return error
+    if isinstance(error, asyncpg.PostgresError) and (error.sqlstate or "").startswith(FULL_STATES):
+        return OutOfSpace(str(error))
+    return EngineFailed(f"{type(error).__name__}: {error}")
+
+
+class Link:
+    """One connection. Everything that is sent to a database passes `ask`."""
+
+    __slots__ = ("connection", "is_primary", "pool", "warnings")
+
+    def __init__(self, connection: Any, pool: Pool) -> None:
+        self.connection = connection
+        self.pool = pool
+        self.is_primary = True
+        self.warnings = 0
+        connection.add_log_listener(self._on_message)
+
+    def _on_message(self, _connection: Any, _message: Any) -> None:
+        self.warnings += 1
+
+    async def ask(self, seconds: float, statement: str, *arguments: Any) -> Any:
+        """The first row of the answer, within a time. A connection that lets it pass is ended, without the request to
+        cancel that the driver would send: cancelling a commit that waits for a standby makes it succeed too early."""
+        connection = self.connection
+        self.pool.statements += 1
+        alarm = asyncio.get_running_loop().call_later(seconds, connection.terminate)
+        try:
+            return await connection.fetchrow(statement, *arguments)
+        except Exception as error:
+            if connection.is_closed() or is_lost(error):
+                connection.terminate()
+                raise ConnectionLost(str(error)) from error
+            if isinstance(error, asyncpg.PostgresError) and (error.sqlstate or "").startswith(PASSING_STATES):
+                raise TryAgain(str(error)) from error
+            raise
+        finally:
+            alarm.cancel()
+
+    async def run(self, seconds: float, script: str) -> None:
+        """Statements without arguments or answers, in one transaction unless they say otherwise."""
+        connection = self.connection
+        self.pool.statements += 1
+        alarm = asyncio.get_running_loop().call_later(seconds, connection.terminate)
+        try:
+            await connection.execute(script)
+        except Exception as error:
+            if connection.is_closed() or is_lost(error):
+                connection.terminate()
+                raise ConnectionLost(str(error)) from error
+            raise
+        finally:
+            alarm.cancel()
+
+    @property
+    def is_open(self) -> bool:
+        return not self.connection.is_closed()
+
+
+async def connect(address: str, seconds: float, pool: Pool) -> Link:
+    """A connection to one host, be it a primary or a standby."""
+    connection = await asyncpg.connect(
+        address,
+        timeout=seconds,
+        server_settings=SESSION_SETTINGS,
+        statement_cache_size=STATEMENTS_CACHED,
+        max_cached_statement_lifetime=0,
+        max_cacheable_statement_size=0,
+    )
+    link = Link(connection, pool)
+    try:
+        link.is_primary = not (await link.ask(seconds, PREPARE_SESSION))[0]
+    except BaseException:
+        connection.terminate()
+        raise
+    return link
+
+
+class Pool:
+    """At most `size` connections to the primary of a node, or to its standbys, opened when they are needed."""
+
+    def __init__(self, addresses: Sequence[str], patience: Patience, *, size: int, primary: bool = True) -> None:
+        self._addresses = list(addresses)
+        self._patience = patience
+        self._size = size
+        self._primary = primary
+        self._idle: list[Link] = []
+        self._count = 0
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._opening = asyncio.Lock()
+        self._back_off_seconds = BACK_OFF_SECONDS_FIRST
+        self._is_closed = False
+        # Statements sent so far, each a round trip: what the tests count.
+        self.statements = 0
+        self.opened = 0
+
+    async def acquire(self, deadline: float, prefer: Link | None = None) -> Link:
+        """A connection that is open as far as can be told; `EngineFailed` when there is none until `deadline` (a time
+        of the event loop)."""
+        while True:
+            if self._is_closed:
+                raise EngineFailed("the engine is closed")
+            link = self._take_idle(prefer)
+            if link is not None:
+                return link
+            if self._count < self._size:
+                self._count += 1
+                try:
+                    return await self._open(deadline)
+                except BaseException:
+                    self._count -= 1
+                    self._wake()
+                    raise
+            await self._wait(deadline)
+
+    def _take_idle(self, prefer: Link | None) -> Link | None:
+        if prefer is not None and prefer in self._idle:
+            self._idle.remove(prefer)
+            self._idle.append(prefer)
+        while self._idle:
+            link = self._idle.pop()
+            if link.is_open:
+                return link
+            self._count -= 1
+        return None
+
+    async def _wait(self, deadline: float) -> None:
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        try:
+            async with asyncio.timeout_at(deadline):
+                await waiter
+        except TimeoutError:
+            raise EngineFailed("every connection to the node is in use") from None
+        finally:
+            if waiter.cancelled() or not waiter.done():
+                waiter.cancel()
+                if waiter in self._waiters:
+                    self._waiters.remove(waiter)
+
+    def _wake(self) -> None:
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+
+    def release(self, link: Link) -> None:
+        if link.is_open and not self._is_closed:
+            self._idle.append(link)
+        else:
+            link.connection.terminate()
+            self._count -= 1
+        self._wake()
+
+    def suspect(self) -> None:
+        """One connection fell silent: those that nobody uses are probably no better, and each would be found out only
+        after a time of its own."""
+        for link in self._idle:
+            link.connection.terminate()
+
+    async def _open(self, deadline: float) -> Link:
+        loop = asyncio.get_running_loop()
+        problem: Exception | None = None
+        try:
+            async with asyncio.timeout_at(deadline), self._opening:
+                while not self._is_closed:
+                    try:
+                        link = await self._try_hosts(deadline - loop.time())
+                    except Exception as error:
+                        problem = error
+                    else:
+                        self._back_off_seconds = BACK_OFF_SECONDS_FIRST
+                        self.opened += 1
+                        return link
+                    if not self._primary:
+                        break
+                    await asyncio.sleep(self._back_off_seconds * random.uniform(0.5, 1.0))
+                    self._back_off_seconds = min(self._back_off_seconds * 2, BACK_OFF_SECONDS_MAX)
+        except TimeoutError:
+            pass
+        raise EngineFailed(f"the node cannot be reached: {problem}")
+
+    async def _try_hosts(self, seconds_left: float) -> Link:
+        """The host that did last time comes first; if it does not, all others are asked at once."""
+        seconds = min(self._patience.connect_seconds, max(seconds_left, 0.01))
+        first, *others = self._addresses
+        try:
+            return await self._try_host(first, seconds)
+        except Exception as error:
+            if not others:
+                raise
+            problem: BaseException = error
+        tasks = {asyncio.create_task(self._try_host(address, seconds)): address for address in others}
+        chosen: asyncio.Task[Link] | None = None
+        try:
+            waiting = set(tasks)
+            while waiting and chosen is None:
+                finished, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                for task in finished:
+                    problem = task.exception() or problem
+                    if task.exception() is None:
+                        chosen = task
+        finally:
+            for task in tasks.keys() - {chosen}:
+                task.add_done_callback(_end)
+        if chosen is None:
+            raise problem
+        self._addresses.remove(tasks[chosen])
+        self._addresses.insert(0, tasks[chosen])
+        return chosen.result()
+
+    async def _try_host(self, address: str, seconds: float) -> Link:
+        link = await connect(address, seconds, self)
+        if link.is_primary != self._primary:
+            link.connection.terminate()
+            raise EngineFailed("the host is a standby" if self._primary else "the host is no standby")
+        return link
+
+    async def close(self) -> None:
+        self._is_closed = True
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        links, self._idle = self._idle, []
+        for link in links:
+            try:
+                await link.connection.close(timeout=1)
+            except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                link.connection.terminate()
+
+
+def _end(task: asyncio.Task[Link]) -> None:
+    """A host that answered after another had been chosen."""
+    if not task.cancelled() and task.exception() is None:
+        task.result().connection.terminate()

@@ -1,0 +1,91 @@
+"""One PostgreSQL server and its standbys as the engine sees them: pools, and asking until there is an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+import asyncpg
+
+from asterism.storage.contract import EngineFailed, PartitionUnknown, StorageRefusal
+from asterism.storage.postgres.connections import ConnectionLost, Link, Patience, Pool, TryAgain, translate
+from asterism.storage.postgres.layout import READ_FENCE, functions_ddl
+from asterism.values.identifiers import PartitionNumber
+
+# Keeps two programs from making the same tables or functions at the same time; any number will do.
+ADVISORY_LOCK = 0x41535445
+
+
+class Node:
+    """What the writers, readers and snapshots of one engine share."""
+
+    def __init__(
+        self, addresses: Sequence[str], patience: Patience, *, writers: int, readers: int, snapshots: int
+    ) -> None:
+        self.patience = patience
+        # Names this engine in the rows of the partitions it writes to.
+        self.gateway = secrets.randbits(63)
+        self.writers = Pool(addresses, patience, size=writers)
+        self.readers = Pool(addresses, patience, size=readers)
+        self.snapshots = Pool(addresses, patience, size=snapshots)
+        self.pools = [self.writers, self.readers, self.snapshots]
+        self.standby_readers: Pool | None = None
+        self.standby_snapshots: Pool | None = None
+        if len(addresses) > 1:
+            self.standby_readers = Pool(addresses, patience, size=readers, primary=False)
+            self.standby_snapshots = Pool(addresses, patience, size=snapshots, primary=False)
+            self.pools += [self.standby_readers, self.standby_snapshots]
+        self._tokens = itertools.count(1)
+
+    def next_token(self) -> int:
+        """Rises with every order; a database refuses one that is not above the gateway's last."""
+        return next(self._tokens)
+
+    def deadline(self) -> float:
+        return asyncio.get_running_loop().time() + self.patience.total_seconds
+
+    async def ask(self, pool: Pool, seconds: float, statement: str, *arguments: Any) -> Any:
+        """Asks something that may be asked twice, over as many connections as it takes."""
+        deadline = self.deadline()
+        while True:
+            link = await pool.acquire(deadline)
+            try:
+                return await link.ask(seconds, statement, *arguments)
+            except ConnectionLost as error:
+                pool.suspect()
+                self.check_time(deadline, error)
+            except TryAgain as error:
+                self.check_time(deadline, error)
+                await asyncio.sleep(0.01)
+            except asyncpg.UndefinedTableError as error:
+                raise PartitionUnknown(str(error)) from error
+            except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+                raise translate(error) from error
+            finally:
+                pool.release(link)
+
+    def check_time(self, deadline: float, error: Exception) -> None:
+        if asyncio.get_running_loop().time() >= deadline:
+            raise EngineFailed(f"the node does not answer: {error}") from error
+
+    async def make_functions(self, partition: PartitionNumber, link: Link) -> None:
+        """Makes the functions of a partition that another version of the program has created."""
+        seconds = self.patience.commit_seconds
+        if await link.ask(seconds, READ_FENCE, partition) is None:
+            raise PartitionUnknown(partition)
+        try:
+            await link.run(seconds, f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK});{functions_ddl(partition)}")
+        except asyncpg.PostgresError as error:
+            raise translate(error) from error
+
+    async def close(self) -> None:
+        for pool in self.pools:
+            await pool.close()
+
+
+def copy_of(refusal: StorageRefusal) -> StorageRefusal:
+    """Each caller raises an exception of its own, or their tracebacks would grow into each other."""
+    return type(refusal)(*refusal.args)

@@ -1,0 +1,126 @@
+"""Reading one partition: reads that wait at the same time share a statement, and so a moment and a round trip."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from asterism.storage.contract import EpochFenced, PartitionUnknown, ScanPage, Span, StorageRefusal
+from asterism.storage.postgres.connections import Pool
+from asterism.storage.postgres.layout import statements
+from asterism.storage.postgres.node import Node, copy_of
+from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
+
+KEYS_PER_STATEMENT_MAX = 256
+# With one under way the database would rest while we take its answer apart; with many, fewer reads share one.
+STATEMENTS_AT_ONCE = 2
+# More bytes than any page has.
+NO_BYTES_MAX = 1 << 62
+
+ReadAnswer = tuple[Lsn, list[bytes | None]]
+
+
+class _WaitingRead:
+    __slots__ = ("epoch", "future", "keys")
+
+    def __init__(self, epoch: Epoch | None, keys: Sequence[bytes], future: asyncio.Future[ReadAnswer]) -> None:
+        self.epoch = epoch
+        self.keys = keys
+        self.future = future
+
+
+def check_fence(partition: PartitionNumber, epoch: Epoch | None, row: Any) -> None:
+    """Of a row that begins with epoch and sealed; without an epoch everything passes."""
+    if row is None:
+        raise PartitionUnknown(partition)
+    if epoch is not None and (row[1] or row[0] != epoch):
+        raise EpochFenced(partition)
+
+
+class PartitionReader:
+    """The reads of one partition that go to one pool, the primary's or the standbys'."""
+
+    def __init__(self, node: Node, pool: Pool, partition: PartitionNumber) -> None:
+        self._node = node
+        self._pool = pool
+        self._partition = partition
+        self._statements = statements(partition)
+        self._waiting: list[_WaitingRead] = []
+        self._under_way = 0
+        self._is_about_to_send = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def read(self, epoch: Epoch | None, keys: Sequence[bytes]) -> asyncio.Future[ReadAnswer]:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[ReadAnswer] = loop.create_future()
+        self._waiting.append(_WaitingRead(epoch, keys, future))
+        if not self._is_about_to_send and self._under_way < STATEMENTS_AT_ONCE:
+            # Whoever else reads in this turn of the event loop comes along.
+            self._is_about_to_send = True
+            loop.call_soon(self._send)
+        return future
+
+    def _send(self) -> None:
+        self._is_about_to_send = False
+        taken: list[_WaitingRead] = []
+        keys: list[bytes] = []
+        for read in self._waiting:
+            if taken and len(keys) + len(read.keys) > KEYS_PER_STATEMENT_MAX:
+                break
+            taken.append(read)
+            keys += read.keys
+        del self._waiting[: len(taken)]
+        self._under_way += 1
+        task = asyncio.get_running_loop().create_task(self._ask(taken, keys))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _ask(self, taken: list[_WaitingRead], keys: list[bytes]) -> None:
+        try:
+            if len(keys) == 1:
+                row = await self._ask_row(self._statements.read_one, keys[0])
+                values = None if row is None else [row[3]]
+            else:
+                row = await self._ask_row(self._statements.read_many, keys)
+                values = None if row is None else row[3]
+            self._answer(taken, row, values or [])
+        except StorageRefusal as refusal:
+            for read in taken:
+                if not read.future.done():
+                    read.future.set_exception(copy_of(refusal))
+        finally:
+            self._under_way -= 1
+            if self._waiting and not self._is_about_to_send:
+                self._send()
+
+    async def _ask_row(self, statement: str, argument: Any) -> Any:
+        return await self._node.ask(self._pool, self._node.patience.read_seconds, statement, argument)
+
+    def _answer(self, taken: list[_WaitingRead], row: Any, values: list[bytes | None]) -> None:
+        at = 0
+        for read in taken:
+            end = at + len(read.keys)
+            if not read.future.done():
+                try:
+                    check_fence(self._partition, read.epoch, row)
+                except StorageRefusal as refusal:
+                    read.future.set_exception(refusal)
+                else:
+                    read.future.set_result((Lsn(row[2]), values[at:end]))
+            at = end
+
+
+def scan_arguments(
+    partition: PartitionNumber, span: Span, *, reverse: bool, limit: int, bytes_max: int | None
+) -> tuple[Any, ...]:
+    """The statement of a scan and its arguments: one entry more than the page may have is looked at."""
+    statement = statements(partition).scans[reverse, span.end is not None]
+    arguments = (statement, span.start, limit + 1, NO_BYTES_MAX if bytes_max is None else bytes_max)
+    return arguments if span.end is None else (*arguments, span.end)
+
+
+def page_of(row: Any) -> ScanPage:
+    """Of a row of epoch, sealed, LSN, keys, values and how many entries were looked at."""
+    keys = row[3] or []
+    return ScanPage(list(zip(keys, row[4] or [], strict=True)), more=row[5] > len(keys))

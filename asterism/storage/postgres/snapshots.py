@@ -1,0 +1,81 @@
+"""Snapshots: a transaction of its own connection that sees one moment until it is closed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import asyncpg
+
+from asterism.storage.contract import EngineFailed, PartitionUnknown, ScanPage, Span
+from asterism.storage.postgres.connections import ConnectionLost, Link, Patience, Pool, TryAgain
+from asterism.storage.postgres.layout import statements
+from asterism.storage.postgres.node import Node
+from asterism.storage.postgres.reading import check_fence, page_of, scan_arguments
+from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
+
+
+class PostgresSnapshot:
+    def __init__(self, link: Link, patience: Patience, partition: PartitionNumber, lsn: Lsn) -> None:
+        self._link = link
+        self._patience = patience
+        self._partition = partition
+        self._lsn = lsn
+
+    @property
+    def lsn(self) -> Lsn:
+        return self._lsn
+
+    async def read(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        values: list[bytes | None] = (await self._ask(statements(self._partition).read_many, list(keys)))[3]
+        return values
+
+    async def scan(
+        self, span: Span, *, reverse: bool = False, limit: int = 1000, bytes_max: int | None = None
+    ) -> ScanPage:
+        arguments = scan_arguments(self._partition, span, reverse=reverse, limit=limit, bytes_max=bytes_max)
+        return page_of(await self._ask(*arguments))
+
+    async def _ask(self, statement: str, *arguments: Any) -> Any:
+        try:
+            return await self._link.ask(self._patience.read_seconds, statement, *arguments)
+        except (ConnectionLost, TryAgain, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            raise EngineFailed(f"the snapshot cannot be read: {error}") from error
+
+    async def close(self) -> None:
+        try:
+            await self._link.run(self._patience.read_seconds, "ROLLBACK")
+        except (ConnectionLost, asyncpg.PostgresError, asyncpg.InterfaceError):
+            self._link.connection.terminate()
+        finally:
+            self._link.pool.release(self._link)
+
+
+async def open_snapshot(
+    node: Node, pool: Pool, partition: PartitionNumber, epoch: Epoch, *, deadline: float
+) -> PostgresSnapshot:
+    while True:
+        link = await pool.acquire(deadline)
+        is_kept = False
+        try:
+            await link.run(node.patience.read_seconds, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            # Naming the table locks it against being dropped for as long as the snapshot is open.
+            row = await link.ask(node.patience.read_seconds, statements(partition).read_many, [])
+            check_fence(partition, epoch, row)
+            is_kept = True
+            return PostgresSnapshot(link, node.patience, partition, Lsn(row[2]))
+        except (ConnectionLost, TryAgain) as error:
+            pool.suspect()
+            node.check_time(deadline, error)
+        except asyncpg.UndefinedTableError as error:
+            raise PartitionUnknown(partition) from error
+        except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            raise EngineFailed(str(error)) from error
+        finally:
+            if not is_kept:
+                await _give_back(node, link)
+
+
+async def _give_back(node: Node, link: Link) -> None:
+    snapshot = PostgresSnapshot(link, node.patience, PartitionNumber(0), Lsn(0))
+    await snapshot.close()

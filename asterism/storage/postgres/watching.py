@@ -1,0 +1,99 @@
+"""Hearing of batches that anyone applied: LISTEN on a connection of its own, while somebody watches."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import asyncpg
+
+from asterism.storage.contract import StorageRefusal
+from asterism.storage.postgres.connections import ConnectionLost, Link, Patience, Pool, TryAgain
+from asterism.storage.postgres.layout import CHANNEL
+from asterism.values.identifiers import PartitionNumber
+
+# A connection on which nothing is said looks the same as one that swallows everything.
+HEARTBEAT_SECONDS = 5.0
+
+Callback = Callable[[], None]
+
+
+class Listener:
+    def __init__(self, addresses: list[str], patience: Patience) -> None:
+        self._pool = Pool(addresses, patience, size=1)
+        self._patience = patience
+        self._callbacks: dict[PartitionNumber, list[Callback]] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
+
+    def add(self, partition: PartitionNumber, callback: Callback) -> Callback:
+        self._callbacks.setdefault(partition, []).append(callback)
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._listen())
+        return partial(self._remove, partition, callback)
+
+    def _remove(self, partition: PartitionNumber, callback: Callback) -> None:
+        callbacks = self._callbacks.get(partition, [])
+        if callback in callbacks:
+            callbacks.remove(callback)
+        if not callbacks:
+            self._callbacks.pop(partition, None)
+        if not self._callbacks and self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    async def _listen(self) -> None:
+        while True:
+            with contextlib.suppress(ConnectionLost, TryAgain, StorageRefusal, asyncpg.PostgresError, OSError):
+                await self._listen_once()
+
+    async def _listen_once(self) -> None:
+        """Listens until the connection is lost."""
+        link = await self._pool.acquire(asyncio.get_running_loop().time() + self._patience.total_seconds)
+        try:
+            self._ended.clear()
+            link.connection.add_termination_listener(self._on_ended)
+            await self._start(link)
+            # Whatever was applied before is news to whoever watches.
+            for partition in list(self._callbacks):
+                self._tell(partition)
+            while link.is_open:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(HEARTBEAT_SECONDS):
+                        await self._ended.wait()
+                await link.ask(self._patience.read_seconds, "SELECT 1")
+        finally:
+            link.connection.terminate()
+            self._pool.release(link)
+
+    async def _start(self, link: Link) -> None:
+        alarm = asyncio.get_running_loop().call_later(self._patience.read_seconds, link.connection.terminate)
+        try:
+            await link.connection.add_listener(CHANNEL, self._on_notice)
+        except asyncpg.InterfaceError as error:
+            raise ConnectionLost(str(error)) from error
+        finally:
+            alarm.cancel()
+
+    def _on_ended(self, _connection: Any) -> None:
+        self._ended.set()
+
+    def _on_notice(self, _connection: Any, _process: int, _channel: str, payload: str) -> None:
+        self._tell(PartitionNumber(int(payload)))
+
+    def _tell(self, partition: PartitionNumber) -> None:
+        loop = asyncio.get_running_loop()
+        for callback in self._callbacks.get(partition, ()):
+            loop.call_soon(callback)
+
+    async def close(self) -> None:
+        self._callbacks.clear()
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        await self._pool.close()

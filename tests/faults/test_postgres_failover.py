@@ -1,0 +1,162 @@
+"""A primary dies and its standby takes its place: every acknowledged batch is there, and nobody restarts anything."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from asterism.storage.contract import Add, Batch, EngineFailed, EpochFenced, Fence, Span, decode_counters
+from asterism.storage.postgres import Patience, PostgresEngine
+from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
+from tests.support.postgres import PostgresServer, both_hosts, replicated_server
+
+ONE = PartitionNumber(1)
+EPOCH = Epoch(1)
+NEXT_EPOCH = Epoch(2)
+IMPATIENT = Patience(connect_seconds=2, read_seconds=2, commit_seconds=2, total_seconds=4)
+WRITERS = 8
+
+Servers = tuple[PostgresServer, PostgresServer]
+
+
+@pytest.fixture
+def servers() -> Iterator[Servers]:
+    with replicated_server() as (primary, standby):
+        primary.create_database()
+        yield primary, standby
+
+
+@pytest.fixture
+async def engine(servers: Servers) -> AsyncIterator[PostgresEngine]:
+    engine = await PostgresEngine.open(both_hosts(*servers), patience=IMPATIENT)
+    await engine.create_partition(ONE, Fence(EPOCH))
+    yield engine
+    await engine.close()
+
+
+def counted(key: bytes) -> Batch:
+    return Batch(puts=[(key, b"")], adds=[Add(b"n", (1,))], stamped_puts=[(b"log", b"", key)])
+
+
+async def write_until(engine: PostgresEngine, ends: asyncio.Event, writer: int, acknowledged: dict[bytes, int]) -> None:
+    number = 0
+    while not ends.is_set():
+        key = b"k%d-%d" % (writer, number)
+        number += 1
+        try:
+            acknowledged[key] = await engine.apply(ONE, EPOCH, counted(key))
+        except EngineFailed:
+            await asyncio.sleep(0.05)
+
+
+async def all_entries(engine: PostgresEngine, span: Span) -> list[tuple[bytes, bytes]]:
+    return (await engine.scan(ONE, EPOCH, span, limit=1_000_000)).entries
+
+
+async def wait_for_acknowledgements(acknowledged: dict[bytes, int], count: int) -> None:
+    async with asyncio.timeout(60):
+        while len(acknowledged) < count:
+            await asyncio.sleep(0.01)
+
+
+async def test_acknowledged_batches_survive_the_primary_and_writing_goes_on(
+    engine: PostgresEngine, servers: Servers
+) -> None:
+    primary, standby = servers
+    acknowledged: dict[bytes, int] = {}
+    ends = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        for writer in range(WRITERS):
+            group.create_task(write_until(engine, ends, writer, acknowledged))
+        await wait_for_acknowledgements(acknowledged, 100)
+        await asyncio.to_thread(primary.kill)
+        await asyncio.to_thread(standby.promote)
+        await wait_for_acknowledgements(acknowledged, len(acknowledged) + 100)
+        ends.set()
+    stored = {key for key, _ in await all_entries(engine, Span(b"k", b"l"))}
+    log = await all_entries(engine, Span(b"log", b"loh"))
+    lsn, (counter,) = await engine.read(ONE, EPOCH, [b"n"])
+    # No acknowledged batch is lost, none was applied twice, and the LSNs have neither gap nor repetition.
+    assert acknowledged.keys() <= stored
+    assert [key for key, _ in log] == [b"log" + number.to_bytes(8, "big") for number in range(1, lsn + 1)]
+    assert decode_counters(counter) == (lsn,)
+    assert {key: int.from_bytes(entry[3:], "big") for entry, key in log if key in acknowledged} == acknowledged
+
+
+async def test_old_reads_come_from_the_standby_even_without_a_primary_and_never_pass_the_fence(
+    engine: PostgresEngine, servers: Servers
+) -> None:
+    primary, standby = servers
+    lsn = await engine.apply(ONE, EPOCH, counted(b"k"))
+    await asyncio.to_thread(standby.wait_until, "SELECT pg_last_wal_replay_lsn() >= pg_last_wal_receive_lsn()")
+    await asyncio.to_thread(primary.kill)
+    assert await engine.read(ONE, EPOCH, [b"k"], at_least=lsn) == (1, [b""])
+    assert (await engine.scan(ONE, EPOCH, Span(b"k", b"l"), at_least=lsn)).entries == [(b"k", b"")]
+    snapshot = await engine.snapshot(ONE, EPOCH, at_least=lsn)
+    assert (snapshot.lsn, await snapshot.read([b"k"])) == (1, [b""])
+    await snapshot.close()
+    # What the standby may not answer is for the primary, and there is none.
+    outcomes = await asyncio.gather(
+        engine.read(ONE, NEXT_EPOCH, [b"k"], at_least=lsn),
+        engine.read(ONE, EPOCH, [b"k"], at_least=Lsn(2)),
+        engine.read(ONE, EPOCH, [b"k"]),
+        return_exceptions=True,
+    )
+    assert [type(outcome) for outcome in outcomes] == [EngineFailed] * 3
+
+
+async def test_a_stale_epoch_is_refused_by_primary_and_standby(engine: PostgresEngine, servers: Servers) -> None:
+    primary, standby = servers
+    await engine.apply(ONE, EPOCH, counted(b"k"))
+    await engine.set_fence(ONE, Fence(NEXT_EPOCH), expected=Fence(EPOCH))
+    replayed = f"SELECT pg_last_wal_replay_lsn() >= '{primary.sql('SELECT pg_current_wal_lsn()').strip()}'"
+    await asyncio.to_thread(standby.wait_until, replayed)
+    for call in (
+        engine.apply(ONE, EPOCH, counted(b"l")),
+        engine.read(ONE, EPOCH, [b"k"]),
+        engine.scan(ONE, EPOCH, Span()),
+        engine.snapshot(ONE, EPOCH),
+        engine.read(ONE, EPOCH, [b"k"], at_least=Lsn(0)),
+        engine.scan(ONE, EPOCH, Span(), at_least=Lsn(0)),
+        engine.snapshot(ONE, EPOCH, at_least=Lsn(0)),
+    ):
+        with pytest.raises(EpochFenced):
+            await call
+    # The standby itself says so: with nobody else to ask, nothing of the partition is shown.
+    await asyncio.to_thread(primary.kill)
+    with pytest.raises(EngineFailed):
+        await engine.read(ONE, EPOCH, [b"k"], at_least=Lsn(0))
+    assert await engine.read(ONE, NEXT_EPOCH, [b"k"], at_least=Lsn(0)) == (1, [b""])
+    await asyncio.to_thread(standby.promote)
+    with pytest.raises(EpochFenced):
+        await engine.apply(ONE, EPOCH, counted(b"l"))
+    assert await engine.apply(ONE, NEXT_EPOCH, counted(b"l")) == 2
+
+
+async def test_a_commit_is_not_acknowledged_before_the_standby_has_it(engine: PostgresEngine, servers: Servers) -> None:
+    primary, standby = servers
+    await engine.apply(ONE, EPOCH, counted(b"a"))
+    await asyncio.to_thread(standby.stop)
+    with pytest.raises(EngineFailed):
+        await engine.apply(ONE, EPOCH, counted(b"b"))
+    # Somebody who tells the database not to wait any longer does not tell us that the batch is safe.
+    call = asyncio.create_task(engine.apply(ONE, EPOCH, counted(b"c")))
+    await asyncio.sleep(0.3)
+    primary.sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+    await asyncio.sleep(0.3)
+    assert not call.done()
+    await asyncio.to_thread(standby.start)
+    with_standby = (await asyncio.gather(call, return_exceptions=True))[0]
+    lsn = await engine.apply(ONE, EPOCH, counted(b"d"))
+    assert isinstance(with_standby, EngineFailed) or with_standby == lsn - 1
+    assert decode_counters((await engine.read(ONE, EPOCH, [b"n"]))[1][0]) == (lsn,)
+
+
+async def test_the_status_tells_of_standbys_what_the_role_may_see(engine: PostgresEngine, servers: Servers) -> None:
+    (hidden,) = (await engine.status()).standbys
+    assert (hidden.name, hidden.state, hidden.lag_bytes) == ("standby", "hidden", None)
+    servers[0].sql("GRANT pg_monitor TO asterism")
+    (seen,) = (await engine.status()).standbys
+    assert (seen.name, seen.state, type(seen.lag_bytes)) == ("standby", "sync", int)

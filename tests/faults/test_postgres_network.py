@@ -1,0 +1,207 @@
+"""The network between the PostgreSQL engine and its node breaks: nothing is done twice, nothing is guessed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from asterism.storage.contract import (
+    Add,
+    Batch,
+    EngineFailed,
+    Expectation,
+    ExpectationFailed,
+    Fence,
+    FenceChanged,
+    Span,
+    decode_counters,
+)
+from asterism.storage.postgres import Patience, PostgresEngine
+from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
+from tests.support.postgres import shared_server
+from tests.support.proxy import Fault, Proxy, proxy_to
+
+ONE = PartitionNumber(1)
+EPOCH = Epoch(1)
+IMPATIENT = Patience(connect_seconds=1, read_seconds=1, commit_seconds=1, total_seconds=3)
+# Every call is bounded by `total_seconds` and the time of the part it began last.
+BOUND_SECONDS = 15
+COUNTED = Batch(adds=[Add(b"n", (1,))], stamped_puts=[(b"log", b"", b"")])
+
+
+@pytest.fixture
+async def proxy() -> AsyncIterator[Proxy]:
+    async with proxy_to(shared_server().port) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+async def engine(proxy: Proxy) -> AsyncIterator[PostgresEngine]:
+    shared_server().empty_database("network")
+    engine = await PostgresEngine.open(shared_server().dsn("network", port=proxy.port), patience=IMPATIENT)
+    await engine.create_partition(ONE, Fence(EPOCH), announced=True)
+    # The connection is open and its statements are prepared, so that the next request is the one under test.
+    assert await engine.apply(ONE, EPOCH, COUNTED) == 1
+    await engine.read(ONE, EPOCH, [b"n"])
+    yield engine
+    await engine.close()
+
+
+async def batches_applied(engine: PostgresEngine) -> int:
+    """As the counter has it, the log and the LSN, which must agree."""
+    lsn, (counter,) = await engine.read(ONE, EPOCH, [b"n"])
+    logged = (await engine.scan(ONE, EPOCH, Span(b"log", b"loh"))).entries
+    assert decode_counters(counter) == (lsn,)
+    assert len(logged) == lsn
+    return lsn
+
+
+@pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.REQUEST_LOST, Fault.REQUEST_HELD])
+async def test_a_batch_whose_connection_is_cut_is_applied_exactly_once(
+    engine: PostgresEngine, proxy: Proxy, fault: Fault
+) -> None:
+    proxy.arm(fault)
+    assert await engine.apply(ONE, EPOCH, COUNTED) == 2
+    assert proxy.struck.is_set()
+    assert await batches_applied(engine) == 2
+
+
+async def test_a_request_that_arrives_after_it_was_given_up_is_not_carried_out(
+    engine: PostgresEngine, proxy: Proxy
+) -> None:
+    proxy.arm(Fault.REQUEST_HELD)
+    assert await engine.apply(ONE, EPOCH, COUNTED) == 2
+    assert await proxy.deliver_held()
+    assert await batches_applied(engine) == 2
+    assert await engine.apply(ONE, EPOCH, COUNTED) == 3
+
+
+async def test_a_group_whose_answer_is_lost_is_acknowledged_to_each_of_its_callers(
+    engine: PostgresEngine, proxy: Proxy
+) -> None:
+    proxy.arm(Fault.ANSWER_LOST)
+    lsns = await asyncio.gather(*(engine.apply(ONE, EPOCH, COUNTED) for _ in range(20)))
+    assert sorted(lsns) == list(range(2, 22))
+    assert await batches_applied(engine) == 21
+
+
+async def test_a_refusal_whose_answer_is_lost_is_still_a_refusal(engine: PostgresEngine, proxy: Proxy) -> None:
+    proxy.arm(Fault.ANSWER_LOST)
+    with pytest.raises(ExpectationFailed):
+        await engine.apply(ONE, EPOCH, Batch(expectations=[Expectation(b"n", None)], deletes=[b"n"]))
+    assert await batches_applied(engine) == 1
+
+
+@pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.REQUEST_LOST, Fault.REQUEST_HELD])
+async def test_a_fence_whose_connection_is_cut_is_replaced_once(
+    engine: PostgresEngine, proxy: Proxy, fault: Fault
+) -> None:
+    await engine.set_fence(ONE, Fence(EPOCH), expected=Fence(EPOCH))
+    proxy.arm(fault)
+    assert await engine.set_fence(ONE, Fence(Epoch(2)), expected=Fence(EPOCH)) == 1
+    with pytest.raises(FenceChanged):
+        await engine.set_fence(ONE, Fence(Epoch(3)), expected=Fence(EPOCH))
+    assert await engine.read_fence(ONE) == (Fence(Epoch(2)), 1)
+
+
+async def test_copied_entries_that_arrive_late_do_not_overwrite_newer_ones(
+    engine: PostgresEngine, proxy: Proxy
+) -> None:
+    await engine.set_fence(ONE, Fence(EPOCH, sealed=True))
+    await engine.write_copied(ONE, puts=[(b"a", b"0")])
+    proxy.arm(Fault.REQUEST_HELD)
+    await engine.write_copied(ONE, puts=[(b"a", b"old")])
+    await engine.write_copied(ONE, puts=[(b"a", b"new")])
+    assert await proxy.deliver_held()
+    assert await engine.read_unfenced(ONE, [b"a"]) == [b"new"]
+
+
+@pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.REQUEST_LOST])
+async def test_a_partition_is_made_although_the_connection_is_cut(
+    engine: PostgresEngine, proxy: Proxy, fault: Fault
+) -> None:
+    two = PartitionNumber(2)
+    await engine.create_partition(PartitionNumber(3), Fence(EPOCH))
+    proxy.arm(fault)
+    await engine.create_partition(two, Fence(EPOCH), lsn=Lsn(7))
+    assert proxy.struck.is_set()
+    assert await engine.apply(two, EPOCH, Batch()) == 8
+    with pytest.raises(EngineFailed):
+        await engine.create_partition(two, Fence(EPOCH))
+
+
+@pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.REQUEST_LOST])
+async def test_a_read_whose_connection_is_cut_is_answered(engine: PostgresEngine, proxy: Proxy, fault: Fault) -> None:
+    proxy.arm(fault)
+    assert decode_counters((await engine.read(ONE, EPOCH, [b"n"]))[1][0]) == (1,)
+    assert proxy.struck.is_set()
+
+
+async def test_connections_cut_while_nobody_uses_them_are_opened_again(engine: PostgresEngine, proxy: Proxy) -> None:
+    proxy.cut_all()
+    assert await engine.apply(ONE, EPOCH, COUNTED) == 2
+    proxy.cut_all()
+    assert await batches_applied(engine) == 2
+
+
+Break = Callable[[Proxy], Awaitable[None]]
+
+
+async def stall(proxy: Proxy) -> None:
+    proxy.stall()
+
+
+async def mend(proxy: Proxy) -> None:
+    proxy.flow()
+
+
+async def listen_again(proxy: Proxy) -> None:
+    await proxy.start()
+
+
+@pytest.mark.parametrize(
+    ("break_it", "mend_it"), [(stall, mend), (Proxy.refuse, listen_again)], ids=["silent", "refused"]
+)
+async def test_a_node_out_of_reach_fails_calls_in_bounded_time_and_heals(
+    engine: PostgresEngine, proxy: Proxy, break_it: Break, mend_it: Break
+) -> None:
+    await break_it(proxy)
+    calls = (
+        engine.apply(ONE, EPOCH, COUNTED),
+        engine.read(ONE, EPOCH, [b"n"]),
+        engine.scan(ONE, EPOCH, Span()),
+        engine.snapshot(ONE, EPOCH),
+        engine.status(),
+    )
+    outcomes = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), BOUND_SECONDS)
+    assert [type(outcome) for outcome in outcomes] == [EngineFailed] * 5
+    await mend_it(proxy)
+    # The first batch may be applied or not, nobody was told; but once, and the second one was.
+    assert await engine.apply(ONE, EPOCH, COUNTED) in (2, 3)
+    assert await batches_applied(engine) in (2, 3)
+
+
+async def test_a_silence_shorter_than_the_patience_is_not_noticed(engine: PostgresEngine, proxy: Proxy) -> None:
+    proxy.stall()
+    call = asyncio.create_task(engine.apply(ONE, EPOCH, COUNTED))
+    await asyncio.sleep(1.5)
+    assert not call.done()
+    proxy.flow()
+    assert await call == 2
+    assert await batches_applied(engine) == 2
+
+
+async def test_a_watcher_is_called_after_its_connection_was_lost(engine: PostgresEngine, proxy: Proxy) -> None:
+    heard = asyncio.Event()
+    end_watch = engine.watch(ONE, heard.set)
+    await asyncio.wait_for(heard.wait(), BOUND_SECONDS)
+    heard.clear()
+    proxy.cut_all()
+    await asyncio.wait_for(heard.wait(), BOUND_SECONDS)
+    await asyncio.sleep(0.1)
+    heard.clear()
+    await engine.apply(ONE, EPOCH, COUNTED)
+    await asyncio.wait_for(heard.wait(), BOUND_SECONDS)
+    end_watch()

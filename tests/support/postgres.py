@@ -1,0 +1,247 @@
+"""PostgreSQL servers of the tests' own: started on free ports in temporary directories, as an unprivileged user.
+
+`shared_server()` is one server per test process; each test gets a database of its own there. `replicated_server()` is a
+primary with a synchronous standby, for tests that break them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from glob import glob
+from pathlib import Path
+
+import psutil
+
+from tests.support.server import free_port
+
+WAIT_SECONDS_MAX = 30.0
+# The engine is to work without the rights of a superuser.
+USER = "asterism"
+SUPERUSER = "postgres"
+SERVER_SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "max_connections": "400",
+    "shared_buffers": "64MB",
+    "max_wal_senders": "4",
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "log_min_messages": "warning",
+}
+
+
+@functools.cache
+def binaries() -> Path:
+    """Where initdb, pg_ctl and postgres are: on the path, or where Debian puts them."""
+    found = shutil.which("initdb")
+    if found is not None:
+        return Path(found).resolve().parent
+    candidates = sorted(glob("/usr/lib/postgresql/*/bin/initdb"), key=lambda path: int(path.split("/")[4]))
+    assert candidates, "the tests need PostgreSQL: apt-get install postgresql"
+    return Path(candidates[-1]).parent
+
+
+@functools.cache
+def unprivileged_user() -> str | None:
+    """PostgreSQL refuses to run as root."""
+    if os.geteuid() != 0:
+        return None
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    return "postgres" if "postgres" in names else "nobody"
+
+
+def as_user(*, dies_with_us: bool = False) -> list[str]:
+    """What to put before a command so that it runs as that user."""
+    death = ["--pdeathsig", "INT"] if dies_with_us else []
+    user = unprivileged_user()
+    if user is None:
+        return ["setpriv", *death] if dies_with_us else []
+    group = str(pwd.getpwnam(user).pw_gid)
+    return ["setpriv", "--reuid", user, "--regid", group, "--clear-groups", *death]
+
+
+def run(*command: str | Path, **options: str) -> str:
+    environment = {"PATH": os.environ["PATH"], "LC_ALL": "C", **options}
+    ended = subprocess.run(
+        [*as_user(), *map(str, command)], cwd="/", env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert ended.returncode == 0, f"{command[0]}: {ended.stdout}{ended.stderr}"
+    return ended.stdout
+
+
+def make_directory() -> Path:
+    """A directory of the user's own, outside the tests' directories, which only we may enter."""
+    directory = Path(tempfile.mkdtemp(prefix="asterism-postgres-"))
+    user = unprivileged_user()
+    if user is not None:
+        entry = pwd.getpwnam(user)
+        os.chown(directory, entry.pw_uid, entry.pw_gid)
+    return directory
+
+
+@functools.cache
+def template() -> Path:
+    """A data directory as initdb makes it; making it takes a second, copying it does not."""
+    directory = make_directory()
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    data = directory / "data"
+    run(binaries() / "initdb", "-D", data, "-U", SUPERUSER, "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C")
+    return data
+
+
+@dataclass(eq=False)
+class PostgresServer:
+    """A server in a directory, which survives the server's being stopped, killed and started again."""
+
+    directory: Path
+    port: int = field(default_factory=free_port)
+    settings: dict[str, str] = field(default_factory=dict)
+    process: subprocess.Popen[bytes] | None = None
+    _made: set[str] = field(default_factory=set)
+
+    @property
+    def data(self) -> Path:
+        return self.directory / "data"
+
+    def start(self) -> None:
+        settings = SERVER_SETTINGS | self.settings | {"unix_socket_directories": str(self.directory)}
+        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        command = [*as_user(dies_with_us=True), str(binaries() / "postgres"), "-D", str(self.data)]
+        with open(self.directory / "log", "ab") as log:
+            self.process = subprocess.Popen(
+                [*command, "-p", str(self.port), *options],
+                cwd="/",
+                env={"PATH": os.environ["PATH"], "LC_ALL": "C"},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self.wait_until("SELECT true")
+
+    def wait_until(self, condition: str) -> None:
+        """Waits until the server can be asked and the answer is true."""
+        ends_at = time.monotonic() + WAIT_SECONDS_MAX
+        while time.monotonic() < ends_at:
+            assert self.process is None or self.process.poll() is None, (self.directory / "log").read_text()
+            with contextlib.suppress(AssertionError):
+                if self.sql(condition).strip() == "t":
+                    return
+            time.sleep(0.05)
+        raise AssertionError(f"not true after {WAIT_SECONDS_MAX} s: {condition}")
+
+    def sql(self, text: str, database: str = "postgres") -> str:
+        """Runs statements as the superuser, over the local socket."""
+        return run(
+            binaries() / "psql",
+            *("-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=1"),
+            *("-h", self.directory, "-p", str(self.port), "-U", SUPERUSER, "-d", database, "-c", text),
+        )
+
+    def dsn(self, database: str = "asterism", *, port: int | None = None) -> str:
+        return f"postgresql://{USER}@127.0.0.1:{port or self.port}/{database}"
+
+    def create_database(self, name: str = "asterism") -> str:
+        """A database that belongs to the unprivileged role; returns its connection string."""
+        self.sql(f'CREATE DATABASE "{name}" OWNER {USER}')
+        return self.dsn(name)
+
+    def empty_database(self, name: str) -> str:
+        """The same, and quicker: a database that was made before is emptied."""
+        if name in self._made:
+            self.sql("SET lock_timeout = '10s'; DROP SCHEMA IF EXISTS asterism CASCADE", name)
+            return self.dsn(name)
+        self._made.add(name)
+        return self.create_database(name)
+
+    def stop(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            self.process.wait(WAIT_SECONDS_MAX)
+        self.process = None
+
+    def kill(self) -> None:
+        """As if the machine had been switched off: every process of the server, at once."""
+        assert self.process is not None
+        postmaster = psutil.Process(self.process.pid)
+        processes = [postmaster, *postmaster.children(recursive=True)]
+        for process in processes:
+            process.suspend()
+        for process in processes:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        self.process.wait(WAIT_SECONDS_MAX)
+        self.process = None
+
+    def promote(self) -> None:
+        run(binaries() / "pg_ctl", "promote", "-D", self.data, "-w")
+        self.wait_until("SELECT NOT pg_is_in_recovery()")
+
+    def remove(self) -> None:
+        self.stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def new_server() -> PostgresServer:
+    server = PostgresServer(make_directory())
+    run("cp", "-a", template(), server.data)
+    server.start()
+    server.sql(f"CREATE ROLE {USER} LOGIN")
+    return server
+
+
+def new_standby(primary: PostgresServer, name: str = "standby") -> PostgresServer:
+    """A standby made by pg_basebackup; the primary waits for it from then on before it answers a commit."""
+    standby = PostgresServer(make_directory(), settings={"cluster_name": name})
+    run(
+        binaries() / "pg_basebackup",
+        *("-D", standby.data, "-R", "-X", "stream", "-c", "fast", "--no-sync"),
+        *("-h", primary.directory, "-p", str(primary.port), "-U", SUPERUSER),
+    )
+    standby.start()
+    primary.sql(f"ALTER SYSTEM SET synchronous_standby_names = 'FIRST 1 ({name})'")
+    primary.sql("SELECT pg_reload_conf()")
+    primary.wait_until("SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
+    return standby
+
+
+@functools.cache
+def shared_server() -> PostgresServer:
+    server = new_server()
+    atexit.register(server.remove)
+    return server
+
+
+@contextmanager
+def running_server() -> Iterator[PostgresServer]:
+    server = new_server()
+    try:
+        yield server
+    finally:
+        server.remove()
+
+
+@contextmanager
+def replicated_server() -> Iterator[tuple[PostgresServer, PostgresServer]]:
+    """A primary and its synchronous standby."""
+    with running_server() as primary:
+        standby = new_standby(primary)
+        try:
+            yield primary, standby
+        finally:
+            standby.remove()
+
+
+def both_hosts(primary: PostgresServer, standby: PostgresServer, database: str = "asterism") -> str:
+    """The connection string of a node with a standby."""
+    return f"postgresql://{USER}@127.0.0.1:{primary.port},127.0.0.1:{standby.port}/{database}"
