@@ -55,7 +55,7 @@ class RekeyJob:
     target_items: int = 0
     # By the items' references, in hex.
     uncopied: dict[str, Uncopied] = field(default_factory=dict)
-    # Not kept over a restart.
+    # These are told to other processes, and not kept over a restart.
     trouble: str = ""
     # Whether no more than a page of changes is left to follow.
     is_caught_up: bool = False
@@ -64,7 +64,7 @@ class RekeyJob:
 
     def to_bytes(self) -> bytes:
         told = asdict(self)
-        del told["trouble"], told["is_caught_up"], told["is_changed"]
+        del told["is_changed"]
         return dumps({**told, "phase": self.phase.value})
 
     @classmethod

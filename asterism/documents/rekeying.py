@@ -65,6 +65,7 @@ class Rekeying:
         self._replace_container = replace_container
         self._running: dict[int, asyncio.Task[None]] = {}
         self._recorded_at: dict[int, float] = {}
+        self._recorded: dict[int, tuple[bool, int]] = {}
         self._jobs: dict[int, RekeyJob] = {}
 
     # --- starting and stopping --------------------------------------------------------------------------------------
@@ -126,6 +127,7 @@ class Rekeying:
     # --- how a job is done ------------------------------------------------------------------------------------------
 
     def _start(self, job: RekeyJob) -> None:
+        job.trouble, job.is_caught_up = "", False
         self._jobs[job.number] = job
         self._running[job.number] = asyncio.create_task(self._run(job))
 
@@ -181,10 +183,12 @@ class Rekeying:
 
     async def _record(self, job: RekeyJob) -> None:
         self._recorded_at[job.number] = self._tools.clock.monotonic_seconds()
+        self._recorded[job.number] = _told_at_once(job)
         await self._catalog.work.put_rekey(job.number, job.to_bytes())
 
     async def _record_at_times(self, job: RekeyJob) -> None:
-        if self._tools.clock.monotonic_seconds() - self._recorded_at.get(job.number, 0.0) > _RECORD_SECONDS:
+        is_due = self._tools.clock.monotonic_seconds() - self._recorded_at.get(job.number, 0.0) > _RECORD_SECONDS
+        if is_due or self._recorded.get(job.number) != _told_at_once(job):
             await self._record(job)
 
     # --- keeping versions -------------------------------------------------------------------------------------------
@@ -294,6 +298,11 @@ class Rekeying:
         keyspace = container.keyspace
         sizes = [await partition_size(self._tools.owner, keyspace, one) for one in keyspace.record.map.ranges]
         return sum(size.items for size in sizes)
+
+
+def _told_at_once(job: RekeyJob) -> tuple[bool, int]:
+    """What other processes decide by, and must not hear of late."""
+    return job.is_caught_up, len(job.uncopied)
 
 
 def _images(page: FeedPage) -> list[Item]:
