@@ -10,6 +10,7 @@ leader that was only slow finds its changes refused.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import struct
 from collections.abc import Awaitable, Callable, Mapping
@@ -104,6 +105,7 @@ class Coordination:
         self._changing: asyncio.Task[None] | None = None
         self._follower: asyncio.Task[None] | None = None
         self._is_behind = asyncio.Event()
+        self._hurry = asyncio.Event()
         self._unwatch: Callable[[], None] | None = None
         self._trimmed_at = 0.0
 
@@ -161,12 +163,18 @@ class Coordination:
                 await asyncio.sleep(IDLE_SECONDS)
                 self._is_behind.set()
 
+    def hurry(self) -> None:
+        """Has this process tell of itself soon."""
+        self._hurry.set()
+
     # --- telling and hearing ----------------------------------------------------------------------------------------
 
     async def _tick_for_ever(self) -> None:
         while True:
             busy = any(one.is_busy for one in self._presence)
-            await asyncio.sleep(BUSY_SECONDS if busy else IDLE_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._hurry.wait(), BUSY_SECONDS if busy else IDLE_SECONDS)
+            self._hurry.clear()
             try:
                 await self._tick()
             except (StorageRefusal, AsterismError) as problem:

@@ -46,10 +46,37 @@ class PlanOutdated(ExpectationFailed):
 class Owner:
     """Reads and writes one partition of a keyspace at a time, chosen by a point of the hash line."""
 
-    def __init__(self, engine: Engine, follow: Callable[[], Awaitable[bool]] | None = None) -> None:
-        """`follow` takes over what other processes have changed in the catalog; None when there are none."""
+    def __init__(
+        self,
+        engine: Engine,
+        follow: Callable[[], Awaitable[bool]] | None = None,
+        *,
+        may_read_copies: bool = False,
+    ) -> None:
+        """`follow` takes over what other processes have changed in the catalog; None when there are none.
+        `may_read_copies` says that the store has copies, which `relaxed` reads may be answered by."""
         self._engine = engine
         self._follow = follow
+        self._may_read_copies = may_read_copies
+        # What a read must have seen, by range id; None asks for the newest there is.
+        self._seen_lsns: Mapping[int, int] | None = None
+
+    def relaxed(self, seen_lsns: Mapping[int, int] | None) -> Owner:
+        """The same way to the partitions for reads that need not see the newest, only what `seen_lsns` (range id ->
+        LSN, of a partition or of one it came from) says was seen before."""
+        if not self._may_read_copies:
+            return self
+        relaxed = Owner(self._engine, self._follow, may_read_copies=True)
+        relaxed._seen_lsns = seen_lsns or {}
+        return relaxed
+
+    def _at_least(self, partition: PartitionRange) -> Lsn | None:
+        seen = self._seen_lsns
+        if seen is None:
+            return None
+        if not seen:
+            return Lsn(0)
+        return Lsn(max(seen.get(range_id, 0) for range_id in (partition.id, *partition.parents)))
 
     def follow_others(self, follow: Callable[[], Awaitable[bool]]) -> None:
         """There are other processes from now on."""
@@ -62,7 +89,9 @@ class Owner:
             record = keyspace.record
             partition = record.map.find(point)
             try:
-                lsn, values = await self._engine.read(partition.partition, partition.epoch, keys)
+                lsn, values = await self._engine.read(
+                    partition.partition, partition.epoch, keys, at_least=self._at_least(partition)
+                )
             except (EpochFenced, PartitionUnknown):
                 await self._settled(keyspace, record, partition)
             except EngineFailed as failure:
@@ -76,7 +105,9 @@ class Owner:
         """Keys of a partition found in the record `seen`, which need not be near each other on the line; None when
         another map is in force by now, as for `scan`."""
         try:
-            return await self._engine.read(partition.partition, partition.epoch, keys)
+            return await self._engine.read(
+                partition.partition, partition.epoch, keys, at_least=self._at_least(partition)
+            )
         except (EpochFenced, PartitionUnknown):
             await self._settled(keyspace, seen, partition)
             return None
@@ -98,7 +129,13 @@ class Owner:
         must look for its place there."""
         try:
             return await self._engine.scan(
-                partition.partition, partition.epoch, span, reverse=reverse, limit=limit, bytes_max=bytes_max
+                partition.partition,
+                partition.epoch,
+                span,
+                reverse=reverse,
+                limit=limit,
+                bytes_max=bytes_max,
+                at_least=self._at_least(partition),
             )
         except (EpochFenced, PartitionUnknown):
             await self._settled(keyspace, seen, partition)

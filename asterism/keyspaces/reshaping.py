@@ -26,7 +26,14 @@ from asterism.keyspaces.owner import Owner
 from asterism.keyspaces.placing import Placing
 from asterism.keyspaces.reshape_job import Progress, ReshapeJob, Step, Target
 from asterism.keyspaces.statistics import logical_partitions, partition_size
-from asterism.keyspaces.takeover import let_requests_in_again, orphans, set_source_fence, sweep_orphans, take_over
+from asterism.keyspaces.takeover import (
+    abandon,
+    let_requests_in_again,
+    orphans,
+    set_source_fence,
+    sweep_orphans,
+    take_over,
+)
 from asterism.limits import Limits
 from asterism.partitioning.hash_space import midpoint
 from asterism.partitioning.key_range import KeyRange
@@ -113,7 +120,7 @@ class Reshaping:
             job = ReshapeJob.from_bytes(stored)
             keyspace = self._catalog.keyspaces.get(job.keyspace_rid)
             if keyspace is None or any(keyspace.record.map.get(one) is None for one in job.source_ids):
-                await self._abandon(job)
+                await abandon(self._catalog, job)
             elif self._catalog.is_shared:
                 self._start(keyspace, await take_over(self._engine, self._catalog, keyspace, job))
             else:
@@ -287,7 +294,10 @@ class Reshaping:
         """Returns when the job's map is published (or the job was given up because its keyspace is gone)."""
         task = self._tasks.get(job.id)
         if task is not None:
-            await asyncio.shield(task)
+            # A job that is taken over by another process is cancelled here, and yet goes on.
+            await asyncio.wait({task})
+            if not self._catalog.is_shared:
+                task.result()
         while self._catalog.is_shared and job.id in self._catalog.work.jobs:
             await asyncio.sleep(_LOOK_SECONDS)
             await self._catalog.follow()
@@ -368,9 +378,12 @@ class Reshaping:
                 except FenceChanged:
                     # The settings have got another epoch: once more, with that.
                     await asyncio.sleep(_FENCE_SECONDS)
+                    if keyspace.deleted:
+                        await abandon(self._catalog, progress.job)
+                        break
                 except (StorageRefusal, StorageUnavailable) as refusal:
                     if keyspace.deleted:
-                        await self._abandon(progress.job)
+                        await abandon(self._catalog, progress.job)
                         break
                     progress.trouble = str(refusal)
                     _log.warning("%s of %s is held up: %s", job.kind, keyspace.record.name, refusal)
@@ -378,7 +391,7 @@ class Reshaping:
                     await asyncio.sleep(_RETRY_SECONDS)
                 except AsterismError as refusal:
                     _log.warning("%s of %s was given up: %s", job.kind, keyspace.record.name, refusal)
-                    await self._abandon(progress.job)
+                    await abandon(self._catalog, progress.job)
                     break
             self._under_way.pop(job.id, None)
         self._garbage.wake()
@@ -452,9 +465,15 @@ class Reshaping:
         for source in sources:
             self._catalog.work.plan_garbage(source.partition, batch)
         progress.sealed_seconds = self._clock.monotonic_seconds() - sealed_at
+        _check_unfinished(job, keyspace.record.map)
         history = progress.history(keyspace.record.map, finished_at=int(self._clock.wall_seconds()))
         forget = self._catalog.work.plan_job_end(job.id, job.keyspace_rid, history, batch)
-        await self._catalog.publish_map(keyspace, job.change_map, with_changes=batch, as_leader=True)
+
+        def change(current: PartitionMap) -> PartitionMap:
+            _check_unfinished(job, current)
+            return job.change_map(current)
+
+        await self._catalog.publish_map(keyspace, change, with_changes=batch, as_leader=True)
         forget()
         self._admission.refresh(keyspace)
         self._reach(progress, Step.PUBLISHED)
@@ -468,25 +487,13 @@ class Reshaping:
         if self._on_step is not None:
             self._on_step(step)
 
-    # --- when it cannot be done ---------------------------------------------------------------------------------------
-
-    async def _abandon(self, job: ReshapeJob) -> None:
-        """The job is over without a result; its announcement is taken back."""
-        targets = [target.number for target in job.targets]
-        keyspace = self._catalog.keyspaces.get(job.keyspace_rid)
-        if keyspace is None or keyspace.deleted:
-            await self._catalog.work.give_up_job(job.id, targets)
-            return
-        batch = Batch()
-        for number in targets:
-            self._catalog.work.plan_garbage(number, batch)
-        forget = self._catalog.work.plan_job_removal(job.id, batch)
-        await self._catalog.publish_map(keyspace, job.recall, with_changes=batch, as_leader=True)
-        forget()
-        self._catalog.garbage.update(targets)
-
     # --- small things -------------------------------------------------------------------------------------------------
 
     async def _bytes_by_range(self, keyspace: Keyspace) -> dict[int, int]:
         ranges = keyspace.record.map.ranges
         return {one.id: (await partition_size(self._owner, keyspace, one)).bytes for one in ranges}
+
+
+def _check_unfinished(job: ReshapeJob, current: PartitionMap) -> None:
+    if any(current.get(one) is None for one in job.source_ids):
+        raise StorageUnavailable(reason="another process has finished the job")

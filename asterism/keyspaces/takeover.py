@@ -48,6 +48,22 @@ async def take_over(engine: Engine, catalog: Catalog, keyspace: Keyspace, job: R
     return fresh
 
 
+async def abandon(catalog: Catalog, job: ReshapeJob) -> None:
+    """The job is over without a result; its announcement is taken back."""
+    targets = [target.number for target in job.targets]
+    keyspace = catalog.keyspaces.get(job.keyspace_rid)
+    if keyspace is None or keyspace.deleted:
+        await catalog.work.give_up_job(job.id, targets)
+        return
+    batch = Batch()
+    for number in targets:
+        catalog.work.plan_garbage(number, batch)
+    forget = catalog.work.plan_job_removal(job.id, batch)
+    await catalog.publish_map(keyspace, job.recall, with_changes=batch, as_leader=True)
+    forget()
+    catalog.garbage.update(targets)
+
+
 async def set_source_fence(engine: Engine, source: PartitionRange, *, sealed: bool) -> Lsn:
     """Of the epoch that this process knows, and of no other: that would be another process's doing (FenceChanged)."""
     fence, _ = await engine.read_fence(source.partition)

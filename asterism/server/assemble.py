@@ -28,6 +28,7 @@ from asterism.keyspaces.owner import Owner
 from asterism.keyspaces.placing import Placing
 from asterism.keyspaces.reshape_job import Step
 from asterism.keyspaces.reshaping import Reshaping
+from asterism.keyspaces.usage_gathering import UsageGathering
 from asterism.scripts.runtime import ScriptRuntime
 from asterism.server.background import BackgroundWork
 from asterism.server.config import ServerConfig, StartRefused, account_keys
@@ -133,6 +134,7 @@ async def assembled(
                 (retention.start, retention.stop),
             ]
         )
+        usage = UsageGathering(catalog)
         coordination = Coordination(
             engine,
             catalog,
@@ -141,10 +143,12 @@ async def assembled(
             presence=[
                 BudgetSharing(admission, monotonic=clock.monotonic_seconds),
                 ExpiryHints(tools.expiry, leads=lambda: catalog.leads, wall_seconds=clock.wall_seconds),
+                usage,
             ],
             name=f"{socket.gethostname()}/{os.getpid()}",
             is_first=is_first and config.fleet is None,
         )
+        usage.on_news = coordination.hurry
         work = BackgroundWork(catalog, owner, background, coordination)
         migration = Migration(fleet, catalog, moving, work, new_id=new_fleet_id)
         admin = AdminDoor(
@@ -153,6 +157,7 @@ async def assembled(
                 admission,
                 account=config.account,
                 version=__version__,
+                usage=usage,
                 engines=engine,
                 moving=moving,
                 migration=MigrationDesk(migration, fleet, directory.path),

@@ -52,7 +52,7 @@ class WorkerPool:
         # Places to be filled, with the time at which, and how long the last wait was.
         self._due: dict[int, float] = {}
         self._waits: dict[int, float] = {}
-        self._signals = 0
+        self._signals: list[int] = []
         # Workers hold the reading end: it says that the parent is there.
         self._alive_reader, self._alive_writer = os.pipe()
         self._wake_reader, self._wake_writer = os.pipe()
@@ -148,13 +148,16 @@ class WorkerPool:
     def _stop_all(self) -> None:
         self._signal_all(signal.SIGTERM)
         give_up_at = time.monotonic() + STOP_SECONDS_MAX
-        while self._workers and time.monotonic() < give_up_at and self._signals < 2:
+        while self._workers and time.monotonic() < give_up_at and len(self._signals) < 2:
             self._wait(_POLL_SECONDS)
             self._ended()
         self._signal_all(signal.SIGKILL)
         for process in list(self._workers):
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(process, 0)
+        if len(self._signals) > 1:
+            # As without workers: a second signal ends it on the spot. What was acknowledged is on disk.
+            os._exit(128 + self._signals[-1])
 
     def _signal_all(self, number: signal.Signals) -> None:
         for process in self._workers:
@@ -165,7 +168,7 @@ class WorkerPool:
 
     def _on_signal(self, number: int, _: object) -> None:
         if number != signal.SIGCHLD:
-            self._signals += 1
+            self._signals.append(number)
         with contextlib.suppress(BlockingIOError):
             os.write(self._wake_writer, b"!")
 

@@ -14,6 +14,7 @@ from asterism.keyspaces.moving import Moving
 from asterism.keyspaces.nodes import Nodes
 from asterism.keyspaces.owner import Owner
 from asterism.keyspaces.reshaping import Reshaping
+from asterism.keyspaces.usage_gathering import UsageGathering
 from asterism.storage.nodes import NodeEngines
 from asterism.values.identifiers import NodeNumber
 
@@ -37,6 +38,9 @@ class Console:
     engines: NodeEngines
     moving: Moving
     migration: MigrationControl
+
+    # What all processes have served.
+    usage: UsageGathering
 
     @property
     def reshaping(self) -> Reshaping:

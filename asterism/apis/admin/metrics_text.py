@@ -11,6 +11,7 @@ from asterism.apis.admin.console import Console
 from asterism.apis.http import Request, Response
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.statistics import partition_size
+from asterism.keyspaces.usage_gathering import Usage
 from asterism.metrics import PartitionUsage
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -44,20 +45,23 @@ async def show_metrics(console: Console, _: Request) -> Response:
         "asterism_store_bytes": _Family("gauge", "Bytes of the store on disk."),
         "asterism_info": _Family("gauge", "The version that is running."),
     }
+    served = await console.usage.of_all()
     for place, (database, keyspace) in enumerate(console.keyspaces(), start=1):
-        await _add_keyspace(families, console, database, keyspace)
+        await _add_keyspace(families, console, database, keyspace, served.get(keyspace.record.rid, {}))
         if place % _KEYSPACES_PER_TURN == 0:
             await asyncio.sleep(0)
     await _add_node(families, console)
     return Response(200, [("content-type", CONTENT_TYPE)], _text(families).encode())
 
 
-async def _add_keyspace(families: dict[str, _Family], console: Console, database: str, keyspace: Keyspace) -> None:
+async def _add_keyspace(
+    families: dict[str, _Family], console: Console, database: str, keyspace: Keyspace, served: Usage
+) -> None:
     def add(family: str, range_id: int, value: float) -> None:
         labels = _labels(database=database, container=keyspace.record.name, range=str(range_id))
         families[family].samples.append(f"{family}{labels} {value:.10g}")
 
-    for range_id, usage in keyspace.usage.items():
+    for range_id, usage in served.items():
         for name, (_, count) in _COUNTERS.items():
             add(name, range_id, count(usage))
     share = console.admission.share_of(keyspace)

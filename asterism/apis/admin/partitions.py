@@ -34,11 +34,13 @@ async def show_partitions(console: Console, request: Request) -> Response:
     with_details = told.get("details") != "false"
     share = console.admission.share_of(keyspace)
     record = keyspace.record
+    served = await console.usage.of_keyspace(keyspace)
     shown = []
     for partition in record.map.ranges:
-        entry = await _describe(console, keyspace, partition, share)
+        usage = served.get(partition.id) or PartitionUsage()
+        entry = await _describe(console, keyspace, partition, share, usage)
         if with_details:
-            entry |= await _describe_logical(console, keyspace, partition)
+            entry |= await _describe_logical(console, keyspace, partition, usage)
         shown.append(entry)
     answer = {
         "database": database,
@@ -51,10 +53,9 @@ async def show_partitions(console: Console, request: Request) -> Response:
 
 
 async def _describe(
-    console: Console, keyspace: Keyspace, partition: PartitionRange, share: float | None
+    console: Console, keyspace: Keyspace, partition: PartitionRange, share: float | None, usage: PartitionUsage
 ) -> dict[str, Any]:
     size = await partition_size(console.owner, keyspace, partition)
-    usage = keyspace.usage.get(partition.id) or PartitionUsage()
     start, end = partition.range.to_texts()
     return {
         "id": str(partition.id),
@@ -72,7 +73,9 @@ async def _describe(
     }
 
 
-async def _describe_logical(console: Console, keyspace: Keyspace, partition: PartitionRange) -> dict[str, Any]:
+async def _describe_logical(
+    console: Console, keyspace: Keyspace, partition: PartitionRange, usage: PartitionUsage
+) -> dict[str, Any]:
     largest: list[tuple[int, bytes, int]] = []
     count = 0
     async for one in logical_partitions(console.owner, keyspace, partition):
@@ -80,7 +83,6 @@ async def _describe_logical(console: Console, keyspace: Keyspace, partition: Par
         heapq.heappush(largest, (one.size.bytes, one.effective_key, one.size.items))
         if len(largest) > TOP_COUNT:
             heapq.heappop(largest)
-    usage = keyspace.usage.get(partition.id) or PartitionUsage()
     return {
         "logical_partitions": count,
         "largest": [

@@ -59,7 +59,7 @@ class NoSqlDoor:
             scripts=scripts,
         )
         self._keys = keys
-        self._is_shared = store.is_shared
+        self._catalog_store = store.catalog.store
         self._wall_seconds = clock.wall_seconds
         self._new_activity_id = new_activity_id
 
@@ -98,7 +98,7 @@ class NoSqlDoor:
             resource_type=route.resource_type,
             now_wall_seconds=self._wall_seconds(),
         )
-        if self._is_shared:
+        if self._catalog_store.is_shared:
             return await self._handle_shared(route, request, parts, grant)
         if grant is not None:
             check_token_scope(self._context, request, parts, grant)
