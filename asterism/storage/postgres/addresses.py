@@ -28,7 +28,7 @@ def split_hosts(connection_string: str) -> tuple[str, ...]:
     user, at, named = parts.netloc.rpartition("@")
     places: list[tuple[str, dict[str, str]]] = [(user + at + host, {}) for host in named.split(",")]
     if hosts:
-        places: list[tuple[str, dict[str, str]]] = [(user + at, {"host": host}) for host in hosts]
+        places = [(user + at, {"host": host}) for host in hosts]
     return tuple(
         _join(parts.scheme, netloc, parts.path, rest | own | _one_port(ports, place))
         for place, (netloc, own) in enumerate(places)
