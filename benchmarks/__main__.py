@@ -23,6 +23,7 @@ from benchmarks import (
     case_feed,
     case_idle,
     case_point_read,
+    case_postgres,
     case_query,
     case_split,
     case_start,
@@ -41,6 +42,7 @@ CASES: dict[str, Callable[[], Awaitable[list[Measurement]]]] = {
     "query": case_query.measure,
     "batch": case_batch.measure,
     "feed": case_feed.measure,
+    "postgres": case_postgres.measure,
 }
 RESULTS = PROJECT / "build" / "bench.json"
 # For output that goes to a file.

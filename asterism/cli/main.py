@@ -25,6 +25,7 @@ from asterism.cli.query import QUERY_EXAMPLES, query
 from asterism.cli.rebalance import rebalance
 from asterism.cli.rekey import REKEY_EXAMPLES, rekey
 from asterism.cli.serve import SERVE_EXAMPLES, serve
+from asterism.cli.simulate import SIMULATE_EXAMPLES, simulate
 from asterism.cli.split import split
 from asterism.cli.version import version
 
@@ -54,6 +55,7 @@ app.command(rich_help_panel="A fleet of nodes", epilog=MOVE_EXAMPLES, no_args_is
 app.command(rich_help_panel="A fleet of nodes")(rebalance)
 app.command(rich_help_panel="A fleet of nodes", no_args_is_help=True)(drain)
 app.command(rich_help_panel="A fleet of nodes", epilog=MIGRATE_EXAMPLES, no_args_is_help=True)(migrate)
+app.command(rich_help_panel="A fleet of nodes", epilog=SIMULATE_EXAMPLES, no_args_is_help=True)(simulate)
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-_NUMERIC = {"bytes", "items", "RU/s share", "RU so far", "entries copied", "partitions"}
+_NUMERIC = {"bytes", "items", "RU/s share", "RU so far", "entries copied", "partitions", "RU/s demand"}
 # Enough of a bound to tell ranges apart; a whole one has 32 characters.
 _BOUND_CHARACTERS = 8
 _WIDTH_ELSEWHERE = 240
@@ -31,11 +31,11 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
 
 def readable_bytes(count: int) -> str:
     amount = float(count)
-    for unit in ("B", "KB", "MB", "GB"):
+    for unit in ("B", "KB", "MB", "GB", "TB"):
         if amount < 1024:
             return f"{amount:,.0f} {unit}" if unit == "B" else f"{amount:,.1f} {unit}"
         amount /= 1024
-    return f"{amount:,.1f} TB"
+    return f"{amount:,.1f} PB"
 
 
 def readable_range(start: str, end: str) -> str:

@@ -12,12 +12,11 @@ from asterism.keyspaces.owner import Owner
 from asterism.keyspaces.statistics import partition_size
 from asterism.limits import Limits
 from asterism.partitioning.partition_map import PartitionRange
+from asterism.partitioning.split_merge import SIZE_SPLIT_FRACTION
 from asterism.values.identifiers import PartitionNumber
 
 _log = logging.getLogger(__name__)
 
-# A split for size begins here, so that it is over before the partition is full.
-SIZE_SPLIT_FRACTION = 0.8
 # A partition that could not be split is looked at again when it has grown by this share of the limit.
 _REPLAN_FRACTION = 0.05
 # Other processes write too: after this share of the limit the real size is looked up again.

@@ -24,6 +24,7 @@ from asterism.partitioning.placement import (
     RangeName,
     Rules,
     place,
+    place_split,
     plan_rebalance,
     weight_of,
 )
@@ -39,6 +40,10 @@ DefaultRules = Callable[[str, str], Rules]
 
 def _no_rules(_database: str, _container: str) -> Rules:
     return NO_RULES
+
+
+def _nowhere() -> StorageUnavailable:
+    return StorageUnavailable(reason="no node of the fleet may take the container's partitions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +97,14 @@ class Placing:
         return await self._place(count, self.default_rules(database, name), own=(), leaving=())
 
     async def for_split(self, keyspace: Keyspace, source: PartitionRange) -> tuple[NodeNumber, NodeNumber]:
-        """The lower child stays where its data is, if the rules let it; the upper one goes where there is room."""
         rules = self.rules_of(keyspace)
-        own = keyspace.record.map.ranges
-        nodes = await self._place(1, rules, own=own, leaving=()) if self._may_stay(source.node, rules) else None
-        if nodes is not None:
-            return source.node, nodes[0]
-        low, high = await self._place(2, rules, own=own, leaving=(source,))
-        return low, high
+        if (only := self._only_taker(rules)) is not None:
+            return only, only
+        counts = Counter(one.node for one in keyspace.record.map.ranges)
+        try:
+            return place_split(source.node, await self.loads(), rules, already_there=counts)
+        except ValueError:
+            raise _nowhere() from None
 
     async def for_merge(self, keyspace: Keyspace, left: PartitionRange, right: PartitionRange) -> NodeNumber:
         rules = self.rules_of(keyspace)
@@ -114,15 +119,18 @@ class Placing:
     async def _place(
         self, count: int, rules: Rules, *, own: Iterable[PartitionRange], leaving: tuple[PartitionRange, ...]
     ) -> tuple[NodeNumber, ...]:
-        takers = self._catalog.nodes.online()
-        if len(takers) == 1 and rules.labels <= takers[0].labels:
-            return (takers[0].number,) * count
+        if (only := self._only_taker(rules)) is not None:
+            return (only,) * count
         already_there = Counter(one.node for one in own if one not in leaving)
         weight = weight_of(size_bytes=0, ru_per_second=0, limits=self._limits)
         try:
             return place([weight] * count, await self.loads(), rules, already_there=already_there)
         except ValueError:
-            raise StorageUnavailable(reason="no node of the fleet may take the container's partitions") from None
+            raise _nowhere() from None
+
+    def _only_taker(self, rules: Rules) -> NodeNumber | None:
+        takers = self._catalog.nodes.online()
+        return takers[0].number if len(takers) == 1 and rules.labels <= takers[0].labels else None
 
     # --- the fleet as it is -------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from asterism.errors import AsterismError, ReshapeRefused, StorageUnavailable
 from asterism.keyspaces.admission import Admission
 from asterism.keyspaces.catalog import Catalog, CatalogChanges
 from asterism.keyspaces.copying import Copier
-from asterism.keyspaces.filling import SIZE_SPLIT_FRACTION, Filling
+from asterism.keyspaces.filling import Filling
 from asterism.keyspaces.garbage import GarbageCollector
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.owner import Owner
@@ -39,6 +39,7 @@ from asterism.partitioning.hash_space import midpoint
 from asterism.partitioning.key_range import KeyRange
 from asterism.partitioning.partition_map import PartitionMap, PartitionRange, RangeStatus
 from asterism.partitioning.split_merge import (
+    SIZE_SPLIT_FRACTION,
     MergePlan,
     Refusal,
     SplitPlan,

@@ -8,6 +8,7 @@ equal input gives equal plans.
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -122,6 +123,24 @@ def place(
         counts[node] += rules.spread
         chosen.append(node)
     return tuple(chosen)
+
+
+def place_split(
+    source: NodeNumber,
+    nodes: Sequence[NodeLoad],
+    rules: Rules = NO_RULES,
+    *,
+    already_there: Mapping[NodeNumber, int] | None = None,
+) -> tuple[NodeNumber, NodeNumber]:
+    """Nodes for the lower and the upper child of a partition, which `already_there` counts: the lower one stays where
+    its data is, if it may be there, and the upper one goes where there is room."""
+    counts = Counter(already_there or {})
+    if any(one.node == source and one.may_take(rules) for one in nodes):
+        (high,) = place([WEIGHT_OF_EMPTY], nodes, rules, already_there=counts)
+        return source, high
+    counts[source] -= 1
+    low, high = place([WEIGHT_OF_EMPTY] * 2, nodes, rules, already_there=counts)
+    return low, high
 
 
 def plan_rebalance(

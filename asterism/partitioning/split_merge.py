@@ -17,6 +17,9 @@ from asterism.partitioning.partition_map import PartitionMap, PartitionRange
 _MERGE_RU_NUMERATOR, _MERGE_RU_DENOMINATOR = 3, 10
 _MERGE_BYTES_NUMERATOR, _MERGE_BYTES_DENOMINATOR = 2, 5
 
+# A split for size begins here, so that it is over before the partition is full.
+SIZE_SPLIT_FRACTION = 0.8
+
 
 class SplitReason(enum.Enum):
     THROUGHPUT = "throughput"

@@ -13,6 +13,7 @@ import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -21,10 +22,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from glob import glob
 from pathlib import Path
-
-import psutil
-
-from tests.support.server import free_port
 
 WAIT_SECONDS_MAX = 30.0
 # The engine is to work without the rights of a superuser.
@@ -39,6 +36,12 @@ SERVER_SETTINGS = {
     "synchronous_commit": "on",
     "log_min_messages": "warning",
 }
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 @functools.cache
@@ -173,13 +176,12 @@ class PostgresServer:
     def kill(self) -> None:
         """As if the machine had been switched off: every process of the server, at once."""
         assert self.process is not None
-        postmaster = psutil.Process(self.process.pid)
-        processes = [postmaster, *postmaster.children(recursive=True)]
-        for process in processes:
-            process.suspend()
-        for process in processes:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
+        # One that is stopped makes no more children.
+        self.process.send_signal(signal.SIGSTOP)
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        for process in (self.process.pid, *map(int, children)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
         self.process.wait(WAIT_SECONDS_MAX)
         self.process = None
 

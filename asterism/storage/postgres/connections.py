@@ -102,6 +102,10 @@ class Link:
         alarm = asyncio.get_running_loop().call_later(seconds, connection.terminate)
         try:
             return await connection.fetchrow(statement, *arguments)
+        except asyncio.CancelledError:
+            # The answer may still come, and nobody would take it.
+            connection.terminate()
+            raise
         except Exception as error:
             if connection.is_closed() or is_lost(error):
                 connection.terminate()

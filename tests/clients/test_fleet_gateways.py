@@ -1,0 +1,119 @@
+"""Two gateways over one fleet of PostgreSQL nodes: whoever is asked, partitions move and no client notices."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from azure.cosmos import ContainerProxy, PartitionKey
+
+from tests.support.postgres import shared_server
+from tests.support.server import PROGRAM, RunningServer, environment, running_server
+
+
+def describe(path: Path, *names: str) -> Path:
+    """A fleet file; each node is a database of its own."""
+    server = shared_server()
+    nodes = [f'[[node]]\nname = "{name}"\ndsn = "{server.dsn(f"gateways_{name}")}"\n' for name in names]
+    path.write_text("".join(nodes))
+    return path
+
+
+@pytest.fixture
+def fleet_file(tmp_path: Path) -> Path:
+    for name in "abc":
+        shared_server().empty_database(f"gateways_{name}")
+    return describe(tmp_path / "fleet.toml", "a", "b")
+
+
+@pytest.fixture
+def gateways(tmp_path: Path, fleet_file: Path) -> Iterator[tuple[RunningServer, RunningServer]]:
+    options = ("--fleet", str(fleet_file), "--no-throttle")
+    with running_server(tmp_path / "one", *options) as one, running_server(tmp_path / "two", *options) as two:
+        yield one, two
+
+
+def run(server: RunningServer, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [*PROGRAM, *words, "--endpoint", server.endpoint]
+    return subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60, check=False)
+
+
+def told(server: RunningServer, *words: str) -> Any:
+    done = run(server, *words, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def nodes_of(server: RunningServer) -> list[str]:
+    return [one["node"] for one in told(server, "partitions", "shop", "orders")["partitions"]]
+
+
+class Writer(threading.Thread):
+    def __init__(self, container: ContainerProxy, name: str) -> None:
+        super().__init__()
+        self.known: dict[str, int] = {}
+        self.errors: list[Exception] = []
+        self.stopping = threading.Event()
+        self._container = container
+        self._name = name
+
+    def run(self) -> None:
+        number = 0
+        while not self.stopping.is_set():
+            number += 1
+            item_id = f"{self._name}-{number % 50}"
+            try:
+                self._container.upsert_item({"id": item_id, "pk": item_id, "n": number})
+                self.known[item_id] = number
+                assert self._container.read_item(item_id, item_id)["n"] == number
+            except Exception as error:
+                self.errors.append(error)
+
+
+def container_at(server: RunningServer) -> ContainerProxy:
+    return server.client().get_database_client("shop").get_container_client("orders")
+
+
+def test_partitions_move_under_two_gateways_and_no_client_notices(
+    gateways: tuple[RunningServer, RunningServer], fleet_file: Path, tmp_path: Path
+) -> None:
+    one, two = gateways
+    database = one.client().create_database("shop")
+    database.create_container("orders", PartitionKey("/pk"), offer_throughput=24_000)
+    assert Counter(nodes_of(two)) == {"a": 2, "b": 2}
+    writers = [Writer(container_at(server), name) for server, name in ((one, "x"), (two, "y"))]
+    for writer in writers:
+        writer.start()
+    try:
+        # The one that leads and the one that does not are asked alike.
+        for server, target in ((one, "b"), (two, "a"), (one, "b"), (two, "a")):
+            range_id = nodes_of(server).index("a" if target == "b" else "b")
+            moved = run(server, "move", f"shop/orders/{range_id}", "--to", target, "--wait")
+            assert moved.returncode == 0, moved.stderr
+        refused = run(two, "migrate", "--from", str(fleet_file), "--to", str(tmp_path / "data"))
+        assert "1 other processes serve the same data" in refused.stderr
+        describe(fleet_file, "a", "b", "c")
+        with running_server(tmp_path / "three", "--fleet", str(fleet_file), "--no-throttle") as three:
+            # The older gateways hear of the new node, and find its address in the file.
+            deadline = time.monotonic() + 20
+            while any(node["health"] != "ok" for node in told(one, "nodes")["nodes"]):
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            drained = run(three, "drain", "b")
+            assert drained.returncode == 0, drained.stderr
+            assert three.end() == (0, "")
+        assert Counter(nodes_of(two)) == {"a": 2, "c": 2}
+    finally:
+        for writer in writers:
+            writer.stopping.set()
+            writer.join()
+    assert [writer.errors for writer in writers] == [[], []]
+    found = {item["id"]: item["n"] for item in container_at(one).read_all_items()}
+    assert found == writers[0].known | writers[1].known
