@@ -143,6 +143,12 @@ class Transaction:
         return await self._rename(place, before, target, item)
 
     async def patch(self, item_id: str, patch: Patch, conditions: Conditions = UNCONDITIONAL) -> Outcome:
+        item = await self.patched(item_id, patch, conditions)
+        place = self._place(item_id)
+        return await self._write(place, await self._visible(place), item)
+
+    async def patched(self, item_id: str, patch: Patch, conditions: Conditions = UNCONDITIONAL) -> Item:
+        """The item as a patch would make it; nothing is staged."""
         place = self._place(item_id)
         before = await self._required(place, item_id, conditions)
         item = cast(Item, loads(before.body))
@@ -153,7 +159,7 @@ class Transaction:
         check_nesting(item, levels_max=ITEM_NESTING_LEVELS_MAX)
         if self._place_of(item).key != place.key:
             raise MalformedRequest(reason="A patch cannot change an item's id or partition key.")
-        return await self._write(place, before, item)
+        return item
 
     async def delete(self, item_id: str, conditions: Conditions = UNCONDITIONAL) -> Outcome:
         place = self._place(item_id)

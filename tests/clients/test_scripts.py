@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import unquote
 
 import pytest
@@ -122,6 +124,72 @@ def test_triggers_change_items_and_write_with_them(container: ContainerProxy) ->
     assert ids(container) == ["paid-0", "paid-1", "total"]
     with pytest.raises(CosmosHttpResponseError):
         container.replace_item("paid-0", {"id": "paid-0", "pk": "a"}, pre_trigger_include="stamp")
+
+
+def test_a_patch_goes_through_triggers_like_a_replacement(container: ContainerProxy) -> None:
+    container.scripts.create_trigger(
+        {"id": "stamp", "body": STAMP, "triggerType": "Pre", "triggerOperation": "Replace"}
+    )
+    container.scripts.create_trigger({"id": "total", "body": TOTAL, "triggerType": "Post", "triggerOperation": "All"})
+    container.scripts.create_trigger({"id": "make", "body": STAMP, "triggerType": "Pre", "triggerOperation": "Create"})
+    container.create_item({"id": "paid", "pk": "a", "amount": 1})
+    more = [{"op": "incr", "path": "/amount", "value": 39}]
+    patched = container.patch_item("paid", "a", more, pre_trigger_include="stamp", post_trigger_include="total")
+    assert (patched["amount"], patched["stamp"]) == (40, "stamped")
+    assert container.read_item("total", "a")["sum"] == 40
+    too_much = [{"op": "set", "path": "/amount", "value": 90}]
+    with pytest.raises(CosmosHttpResponseError, match="too much"):
+        container.patch_item("paid", "a", too_much, post_trigger_include="total")
+    assert container.read_item("paid", "a") == patched
+    with pytest.raises(CosmosHttpResponseError, match="for the operation Create"):
+        container.patch_item("paid", "a", more, pre_trigger_include="make")
+    with pytest.raises(CosmosHttpResponseError) as unmet:
+        container.patch_item(
+            "paid", "a", more, filter_predicate="from c where c.amount > 90", pre_trigger_include="stamp"
+        )
+    assert unmet.value.status_code == 412
+
+
+@contextmanager
+def always_sent(container: ContainerProxy, name: str, value: str) -> Iterator[None]:
+    """A header that this client has no option for, with every request."""
+    sent = container.client_connection.default_headers
+    sent[name] = value
+    yield
+    del sent[name]
+
+
+def test_triggers_of_writes_that_succeed_are_heard(container: ContainerProxy) -> None:
+    for kind in ("Pre", "Post"):
+        say = f"function () {{ console.log('{kind} %s;', getContext().getRequest().getOperationType()); }}"
+        container.scripts.create_trigger({"id": kind, "body": say, "triggerType": kind, "triggerOperation": "All"})
+    both = {"pre_trigger_include": "Pre", "post_trigger_include": "Post"}
+
+    def heard() -> str:
+        told = container.client_connection.last_response_headers
+        return unquote(told.get("x-ms-documentdb-script-log-results", "nothing"))
+
+    item = {"id": "x", "pk": "a"}
+    with always_sent(container, "x-ms-documentdb-script-enable-logging", "True"):
+        container.create_item(item, **both)
+        assert heard() == "Pre Create;Post Create;"
+        container.upsert_item(item, **both)
+        assert heard() == "Pre Upsert;Post Upsert;"
+        container.replace_item("x", item, **both)
+        assert heard() == "Pre Replace;Post Replace;"
+        container.patch_item("x", "a", [{"op": "set", "path": "/n", "value": 1}], **both)
+        assert heard() == "Pre Replace;Post Replace;"
+        container.delete_item("x", "a", **both)
+        assert heard() == "Pre Delete;Post Delete;"
+    container.create_item(item, **both)
+    assert heard() == "nothing"
+
+
+def test_a_batch_runs_no_triggers(container: ContainerProxy) -> None:
+    container.scripts.create_trigger({"id": "stamp", "body": STAMP, "triggerType": "Pre", "triggerOperation": "All"})
+    with always_sent(container, "x-ms-documentdb-pre-trigger-include", "stamp"):
+        container.execute_item_batch([("create", ({"id": "x", "pk": "a"},))], "a")
+    assert "stamp" not in container.read_item("x", "a")
 
 
 def test_a_function_in_a_filter(container: ContainerProxy) -> None:
