@@ -185,6 +185,31 @@ def test_triggers_of_writes_that_succeed_are_heard(container: ContainerProxy) ->
     assert heard() == "nothing"
 
 
+def test_the_quotas_tell_what_the_container_holds(container: ContainerProxy) -> None:
+    ask = """function () {
+        var told = getContext().getResponse();
+        told.setBody([told.getResourceQuotaCurrentUsage(), told.getMaxResourceQuota()]);
+    }"""
+    container.scripts.create_stored_procedure({"id": "ask", "body": ask})
+    container.scripts.create_trigger({"id": "t", "body": STAMP, "triggerType": "Pre", "triggerOperation": "All"})
+    container.scripts.create_user_defined_function({"id": "f", "body": "function () {}"})
+    container.scripts.create_user_defined_function({"id": "g", "body": "function () {}"})
+    for item in items(3):
+        container.create_item({**item, "text": "x" * 4096})
+    container.read(populate_quota_info=True)
+    told = container.client_connection.last_response_headers
+    usage = dict(one.split("=") for one in told["x-ms-resource-usage"].strip(";").split(";"))
+    assert {name: int(usage[name]) for name in ("functions", "storedProcedures", "triggers", "documentsCount")} == {
+        "functions": 2,
+        "storedProcedures": 1,
+        "triggers": 1,
+        "documentsCount": 3,
+    }
+    assert 12 <= int(usage["documentsSize"]) <= 16
+    in_a_script = container.scripts.execute_stored_procedure("ask", partition_key="a")
+    assert in_a_script == [told["x-ms-resource-usage"], told["x-ms-resource-quota"]]
+
+
 def test_a_batch_runs_no_triggers(container: ContainerProxy) -> None:
     container.scripts.create_trigger({"id": "stamp", "body": STAMP, "triggerType": "Pre", "triggerOperation": "All"})
     with always_sent(container, "x-ms-documentdb-pre-trigger-include", "stamp"):

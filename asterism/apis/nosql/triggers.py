@@ -57,13 +57,14 @@ async def write_with_triggers(
     # Writing changes the item, and an attempt that was overtaken begins with it as it came.
     as_it_came = dumps(operation.item)
     is_logging = is_true(request.headers.get(headers.SCRIPT_LOGGING))
+    scope = await scope_of_scripts(context, container)
 
     async def act(work: Transaction, operations: UnitOperations) -> tuple[Outcome, str] | ScriptFailed:
         if operation.patch is not None:
             asked = await _as_replacement(work, operation, operation.patch)
         else:
             asked = replace(operation, item=parse_item(as_it_came, bytes_max=context.limits.item_bytes_max))
-        run = _Run(context, container, operations, asked.kind, is_logging=is_logging)
+        run = _Run(context, scope, operations, asked.kind, is_logging=is_logging)
         changed = await run.before(pre, asked.item)
         if isinstance(changed, ScriptFailed):
             return run.failed(changed)
@@ -91,7 +92,7 @@ class _Run:
     def __init__(
         self,
         context: Context,
-        container: Container,
+        scope: ScriptScope,
         operations: UnitOperations,
         kind: OperationKind,
         *,
@@ -100,7 +101,7 @@ class _Run:
         self._context = context
         self._operations = operations
         self._kind = kind
-        self._scope: ScriptScope = scope_of_scripts(context, container)
+        self._scope = scope
         self._is_logging = is_logging
         # What the triggers have said so far, one after the other.
         self.log = ""
