@@ -23,6 +23,7 @@ from asterism.documents.planning import ChangePlanner, earliest_expiry, place_at
 from asterism.documents.transaction import Conditions, Outcome, Transaction
 from asterism.errors import (
     AsterismError,
+    Forbidden,
     ItemExists,
     ItemNotFound,
     LogicalPartitionFull,
@@ -252,6 +253,8 @@ class Container:
         admit: Callable[[PartitionRange], None] | None = take_cost
         # The index entries in the batch are those of the settings in force now, until it is applied.
         with keyspace.at_work:
+            if keyspace.record.writes_refused:
+                raise Forbidden(reason=keyspace.record.writes_refused)
             for _ in range(ATTEMPTS_MAX):
                 try:
                     partition, lsn = await tools.owner.apply(keyspace, point, batch, admit)
