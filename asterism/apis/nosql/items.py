@@ -9,7 +9,7 @@ from asterism.apis.nosql import headers
 from asterism.apis.nosql.batches import post_batch
 from asterism.apis.nosql.context import Context
 from asterism.apis.nosql.headers import is_true
-from asterism.apis.nosql.patches import patch_of
+from asterism.apis.nosql.patches import PATCH_NESTING_LEVELS, patch_of
 from asterism.apis.nosql.queries import plan_query, query_items
 from asterism.apis.nosql.triggers import names_triggers, write_with_triggers
 from asterism.documents.answers import ItemAnswer
@@ -19,10 +19,11 @@ from asterism.documents.pages import scan_items
 from asterism.documents.patch import Patch
 from asterism.documents.transaction import Conditions
 from asterism.errors import ItemNotFound, MalformedRequest, TooLarge
+from asterism.limits import ITEM_NESTING_LEVELS_MAX
 from asterism.partitioning.partition_key import PartitionKey, parse_header
 from asterism.throughput.charge import MISS
 from asterism.values import resource_ids
-from asterism.values.item import Item, parse_item
+from asterism.values.item import Item, check_nesting, parse_item
 from asterism.values.json_text import loads
 
 
@@ -100,7 +101,9 @@ async def patch_item(context: Context, request: Request, parts: list[str]) -> Re
     container = context.items_container(told, parts)
     if len(request.body) > context.limits.item_bytes_max:
         raise TooLarge(what="patch", bytes_max=context.limits.item_bytes_max)
-    patch = patch_of(container, loads(request.body))
+    body = loads(request.body)
+    check_nesting(body, levels_max=ITEM_NESTING_LEVELS_MAX + PATCH_NESTING_LEVELS)
+    patch = patch_of(container, body)
     key = _required_key(container, request)
     item_id = parts[5] if parts[3] == container.record.name else await _id_in_path(context, container, parts, key)
     log: HeaderList = []
