@@ -185,6 +185,20 @@ class Transaction:
         """Item key -> what is to be there, for whoever reads the logical partition as this unit sees it."""
         return self._staged
 
+    def planned(self, key: bytes) -> Batch:
+        """What the staged change of one item will do to its entries; sizes and expectations are those of the whole."""
+        (place, after), before, batch = self._staged[key], self._found[key], Batch()
+        if before is not None or after is not None:
+            self._planner.plan_change(batch, place, before, after, place_in_batch=0)
+        return batch
+
+    def sizes_delta(self) -> tuple[int, int]:
+        """By how many bytes and items the staged changes will let the logical partition grow."""
+        changes = [(self._found[key], after) for key, (_, after) in self._staged.items()]
+        bytes_delta = sum(len(after.body) for _, after in changes if after is not None)
+        bytes_delta -= sum(len(before.body) for before, _ in changes if before is not None)
+        return bytes_delta, sum((after is not None) - (before is not None) for before, after in changes)
+
     def batch(self) -> Batch | None:
         """Everything that was staged, as one batch; None when it changes nothing."""
         batch = Batch()

@@ -19,7 +19,7 @@ from asterism.documents.index_reader import LOAD_ITEMS, MapChanged, PartitionRea
 from asterism.documents.item_record import body_of
 from asterism.errors import MalformedRequest
 from asterism.keyspaces.layout import ITEMS
-from asterism.keyspaces.owner import Owner
+from asterism.keyspaces.owner import Reads
 from asterism.keyspaces.statistics import items_between
 from asterism.partitioning.key_range import KeyRange
 from asterism.partitioning.partition_key import PartitionKey
@@ -104,7 +104,7 @@ def _is_key(key: Sequence[object]) -> bool:
 
 
 async def run_page(
-    owner: Owner,
+    owner: Reads,
     container: Container,
     query: CompiledQuery,
     scopes: Sequence[Scope],
@@ -114,8 +114,10 @@ async def run_page(
     monotonic_seconds: Callable[[], float],
     computed: Computed | None = None,
     client_gone: Callable[[], Awaitable[None]] | None = None,
+    is_paid_later: bool = False,
 ) -> QueryPage:
-    """The next page of a query over `scopes`, which are in order and do not overlap.
+    """The next page of a query over `scopes`, which are in order and do not overlap. The caller takes its charge from
+    a budget if `is_paid_later`.
 
     Raises QueryAbandoned when `client_gone` comes to its end before a long page does.
     """
@@ -123,7 +125,7 @@ async def run_page(
     finish_at = monotonic_seconds() + PAGE_SECONDS_MAX
     partition = container.keyspace.record.map.find(start)
     client = ClientWatch(client_gone)
-    work = Work(container, items_max, finish_at, monotonic_seconds, partition, client)
+    work = Work(container, items_max, finish_at, monotonic_seconds, partition, client, is_paid_later)
     run = _Run(owner, container, query, list(scopes), work, computed or NOTHING_COMPUTED)
     # While this goes on, no index entry is taken away that the page may rely on.
     with container.keyspace.at_work, client:
@@ -152,7 +154,7 @@ async def run_page(
 class _Run:
     """One page being made."""
 
-    owner: Owner
+    owner: Reads
     container: Container
     query: CompiledQuery
     scopes: list[Scope]

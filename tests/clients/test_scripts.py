@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from urllib.parse import unquote
 
 import pytest
-from azure.cosmos import ContainerProxy
+from azure.cosmos import ContainerProxy, DatabaseProxy, PartitionKey
 from azure.cosmos.aio import CosmosClient as AsyncCosmosClient
 from azure.cosmos.exceptions import CosmosHttpResponseError, CosmosResourceExistsError, CosmosResourceNotFoundError
 
@@ -208,6 +208,40 @@ def test_the_quotas_tell_what_the_container_holds(container: ContainerProxy) -> 
     assert 12 <= int(usage["documentsSize"]) <= 16
     in_a_script = container.scripts.execute_stored_procedure("ask", partition_key="a")
     assert in_a_script == [told["x-ms-resource-usage"], told["x-ms-resource-quota"]]
+
+
+def test_queries_of_scripts_know_computed_properties_and_their_own_writes(database: DatabaseProxy) -> None:
+    computed = [{"name": "lower", "query": "SELECT VALUE LOWER(c.name) FROM c"}]
+    container = database.create_container("computed", PartitionKey("/pk"), computed_properties=computed)
+    for number, name in enumerate(("Ada", "BOB", "Cid")):
+        container.create_item({"id": str(number), "pk": "a", "name": name, "n": number})
+    container.create_item({"id": "x", "pk": "elsewhere", "name": "Bob", "n": 1})
+    body = """function (query) {
+        var collection = getContext().getCollection(), link = collection.getSelfLink();
+        collection.deleteDocument(collection.getAltLink() + "/docs/0", function (error) {
+            if (error) throw error;
+            collection.createDocument(link, { id: "9", pk: "a", name: "bOb", n: 9 }, function (error) {
+                if (error) throw error;
+                collection.queryDocuments(link, query, function (error, found) {
+                    if (error) throw error;
+                    throw new Error(JSON.stringify(found));
+                });
+            });
+        });
+    }"""
+    container.scripts.create_stored_procedure({"id": "ask", "body": body})
+    asked = {
+        "SELECT VALUE c.n FROM c WHERE c.lower = 'bob'": "[1,9]",
+        "SELECT VALUE c.lower FROM c WHERE c.id = '9'": '["bob"]',
+        "SELECT VALUE c.id FROM c WHERE c.n > 1 ORDER BY c.n DESC": '["9","2"]',
+        "SELECT VALUE COUNT(1) FROM c": "[3]",
+        "SELECT DISTINCT VALUE c.lower FROM c ORDER BY c.lower": '["bob","cid"]',
+    }
+    for query, told in asked.items():
+        with pytest.raises(CosmosHttpResponseError) as refused:
+            container.scripts.execute_stored_procedure("ask", partition_key="a", params=[query])
+        assert told in refused.value.message.replace('\\"', '"')
+    assert len(list(container.read_all_items())) == 4
 
 
 def test_a_batch_runs_no_triggers(container: ContainerProxy) -> None:

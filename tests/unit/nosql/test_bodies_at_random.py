@@ -23,7 +23,9 @@ BATCH = {
 THERE: dict[str, Any] = {"n": 1, "list": [1, [2], {"x": 3}], "deep": {"er": {"est": None}}, "text": "é"}
 LEVELS = (60, 126, 130, 500, 1_000, 1_030, 5_000, 100_000)
 
-names = st.sampled_from(["id", "pk", "n", "list", "deep", "er", "0", "-", "", "~0", "~1~", "_ts", "_etag", "text", "new"])
+names = st.sampled_from(
+    ["id", "pk", "n", "list", "deep", "er", "0", "-", "", "~0", "~1~", "_ts", "_etag", "text", "new"]
+)
 paths = st.lists(names, max_size=5).map(lambda told: "".join(f"/{one}" for one in told)) | st.text(max_size=12)
 numbers = st.integers() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
 values = st.recursive(
@@ -35,7 +37,9 @@ patch_operations = st.fixed_dictionaries(
     {"op": st.sampled_from(["add", "set", "replace", "remove", "incr", "move"]) | values, "path": paths | values},
     optional={"from": paths | values, "value": values, "more": values},
 )
-conditions = st.sampled_from(["from c", "from c where c.n = 1", "from c where", "select 1", "", "from c where udf.x(1)"])
+conditions = st.sampled_from(
+    ["from c", "from c where c.n = 1", "from c where", "select 1", "", "from c where udf.x(1)"]
+)
 patches = st.lists(patch_operations | values, max_size=12) | st.fixed_dictionaries(
     {"operations": st.lists(patch_operations, max_size=4) | values}, optional={"condition": conditions | values}
 )
@@ -197,7 +201,9 @@ async def test_a_batch_beyond_two_megabytes_is_413(door: DoorAtHand) -> None:
 
 
 async def test_of_equal_members_the_last_counts(door: DoorAtHand) -> None:
-    twice = b'[{"operationType":"Delete","operationType":"Create","resourceBody":{"id":"q","id":"x","pk":"a","n":1,"n":2}}]'
+    twice = (
+        b'[{"operationType":"Delete","operationType":"Create","resourceBody":{"id":"q","id":"x","pk":"a","n":1,"n":2}}]'
+    )
     answer = await sent(door, twice)
     assert (answer.status, answer.body[0]["resourceBody"]["n"]) == (200, 2)
     answer = await patched(door, b'[{"op":"remove","op":"set","path":"/id","path":"/n","value":1,"value":5}]')
