@@ -80,6 +80,7 @@ class Transaction:
         "_read_keys",
         "_staged",
         "cost",
+        "indexes",
         "key",
         "point",
     )
@@ -97,6 +98,8 @@ class Transaction:
         self.point = planner.point(key)
         # Request units of everything done so far.
         self.cost = 0.0
+        # Whether the items written next are indexed; None leaves it to the container's policy.
+        self.indexes: bool | None = None
         self._planner = planner
         self._read_keys = read_keys
         self._next_number = next_item_number
@@ -267,14 +270,14 @@ class Transaction:
 
     async def _write(self, place: Place, before: Version | None, item: Item) -> Outcome:
         number = self._next_number() if before is None else before.number
-        after = self._planner.complete(item, number)
+        after = self._planner.complete(item, number, self.indexes)
         await self._stage(place, after, item)
         return self._written(before, after)
 
     async def _rename(self, place: Place, before: Version, target: Place, item: Item) -> Outcome:
         if await self._visible(target) is not None:
             raise ItemExists(item_id=str(item["id"]))
-        after = self._planner.complete(item, self._next_number())
+        after = self._planner.complete(item, self._next_number(), self.indexes)
         # The new one may hold the unique keys of the old one, so that goes first; it comes back if the new one cannot.
         staged, holders = dict(self._staged), dict(self._holders)
         await self._stage(place, None, None)

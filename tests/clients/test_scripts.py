@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 from urllib.parse import unquote
 
 import pytest
@@ -13,6 +11,7 @@ from azure.cosmos.aio import CosmosClient as AsyncCosmosClient
 from azure.cosmos.exceptions import CosmosHttpResponseError, CosmosResourceExistsError, CosmosResourceNotFoundError
 
 from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY
+from tests.support.headers import always_sent
 from tests.support.server import RunningServer
 
 # The shape of the service's own sample: a bulk import that stops where it is no longer accepted.
@@ -148,15 +147,6 @@ def test_a_patch_goes_through_triggers_like_a_replacement(container: ContainerPr
             "paid", "a", more, filter_predicate="from c where c.amount > 90", pre_trigger_include="stamp"
         )
     assert unmet.value.status_code == 412
-
-
-@contextmanager
-def always_sent(container: ContainerProxy, name: str, value: str) -> Iterator[None]:
-    """A header that this client has no option for, with every request."""
-    sent = container.client_connection.default_headers
-    sent[name] = value
-    yield
-    del sent[name]
 
 
 def test_triggers_of_writes_that_succeed_are_heard(container: ContainerProxy) -> None:

@@ -9,6 +9,7 @@ from asterism.apis.nosql import headers
 from asterism.apis.nosql.batches import post_batch
 from asterism.apis.nosql.context import Context
 from asterism.apis.nosql.headers import is_true
+from asterism.apis.nosql.indexing_directive import indexing_of
 from asterism.apis.nosql.patches import PATCH_NESTING_LEVELS, patch_of
 from asterism.apis.nosql.queries import plan_query, query_items
 from asterism.apis.nosql.triggers import names_triggers, write_with_triggers
@@ -56,9 +57,11 @@ async def post_items(context: Context, request: Request, parts: list[str]) -> Re
         kind = OperationKind.UPSERT if is_upsert else OperationKind.CREATE
         answer, log = await write_with_triggers(context, container, request, _operation(request, kind, "", item), key)
     elif is_upsert:
-        answer = await container.upsert_item(item, key, if_match=told.get(headers.IF_MATCH))
+        answer = await container.upsert_item(
+            item, key, if_match=told.get(headers.IF_MATCH), indexes=indexing_of(told.get(headers.INDEXING_DIRECTIVE))
+        )
     else:
-        answer = await container.create_item(item, key)
+        answer = await container.create_item(item, key, indexes=indexing_of(told.get(headers.INDEXING_DIRECTIVE)))
     return _written(context, container, request, answer, log, status=201 if answer.created else 200)
 
 
@@ -92,7 +95,8 @@ async def replace_item(context: Context, request: Request, parts: list[str]) -> 
         operation = _operation(request, OperationKind.REPLACE, item_id, item)
         answer, log = await write_with_triggers(context, container, request, operation, key)
     else:
-        answer = await container.replace_item(item_id, item, key, if_match=told.get(headers.IF_MATCH))
+        indexes = indexing_of(told.get(headers.INDEXING_DIRECTIVE))
+        answer = await container.replace_item(item_id, item, key, if_match=told.get(headers.IF_MATCH), indexes=indexes)
     return _written(context, container, request, answer, log, status=200)
 
 
@@ -111,7 +115,8 @@ async def patch_item(context: Context, request: Request, parts: list[str]) -> Re
         operation = _operation(request, OperationKind.PATCH, item_id, {}, patch)
         answer, log = await write_with_triggers(context, container, request, operation, key)
     else:
-        answer = await container.patch_item(item_id, patch, key, if_match=told.get(headers.IF_MATCH))
+        indexes = indexing_of(told.get(headers.INDEXING_DIRECTIVE))
+        answer = await container.patch_item(item_id, patch, key, if_match=told.get(headers.IF_MATCH), indexes=indexes)
     return _written(context, container, request, answer, log, status=200)
 
 

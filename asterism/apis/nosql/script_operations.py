@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 
 from asterism.apis.nosql.context import Context
 from asterism.apis.nosql.errors import TABLE
+from asterism.apis.nosql.indexing_directive import indexing_of
 from asterism.apis.nosql.paging import decode_position, encode_position
 from asterism.apis.nosql.partition_view import PartitionView
 from asterism.apis.nosql.script_functions import udfs_of
@@ -89,11 +90,11 @@ class UnitOperations:
 
     # --- single items -----------------------------------------------------------------------------------------------
 
-    async def create(self, body: dict[str, object], options: WriteOptions) -> ItemOutcome | OperationRefused:  # noqa: ARG002
-        return await self._write(lambda: self._work.create(_checked(body)))
+    async def create(self, body: dict[str, object], options: WriteOptions) -> ItemOutcome | OperationRefused:
+        return await self._write(lambda: self._work.create(_checked(body)), options)
 
     async def upsert(self, body: dict[str, object], options: WriteOptions) -> ItemOutcome | OperationRefused:
-        return await self._write(lambda: self._work.upsert(_checked(body), Conditions(options.etag)))
+        return await self._write(lambda: self._work.upsert(_checked(body), Conditions(options.etag)), options)
 
     async def replace(
         self, reference: ItemReference, body: dict[str, object], options: WriteOptions
@@ -102,12 +103,15 @@ class UnitOperations:
             item_id = await self._id_of(reference)
             return await self._work.replace(item_id, _checked(body), Conditions(options.etag))
 
-        return await self._write(act)
+        return await self._write(act, options)
 
-    async def _write(self, act: Callable[[], Awaitable[Outcome]]) -> ItemOutcome | OperationRefused:
+    async def _write(
+        self, act: Callable[[], Awaitable[Outcome]], options: WriteOptions
+    ) -> ItemOutcome | OperationRefused:
         if len(self._work.staged) >= _STAGED_ITEMS_MAX or self._written_bytes >= _WRITTEN_BYTES_MAX:
             return OperationRefused(413, "The script has written as much as one transaction may hold.")
         try:
+            self._work.indexes = indexing_of(options.index_action)
             done = await act()
         except _SCRIPTS_OWN as error:
             return _refused(error)

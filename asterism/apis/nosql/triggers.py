@@ -10,6 +10,7 @@ from asterism.apis.http import HeaderList, Request
 from asterism.apis.nosql import headers
 from asterism.apis.nosql.context import Context
 from asterism.apis.nosql.headers import is_true
+from asterism.apis.nosql.indexing_directive import indexing_of
 from asterism.apis.nosql.script_operations import UnitOperations
 from asterism.apis.nosql.script_units import failure_of, log_headers, run_unit
 from asterism.apis.nosql.scripts import find_script, scope_of_scripts
@@ -58,6 +59,7 @@ async def write_with_triggers(
     as_it_came = dumps(operation.item)
     is_logging = is_true(request.headers.get(headers.SCRIPT_LOGGING))
     scope = await scope_of_scripts(context, container)
+    indexes = indexing_of(request.headers.get(headers.INDEXING_DIRECTIVE))
 
     async def act(work: Transaction, operations: UnitOperations) -> tuple[Outcome, str] | ScriptFailed:
         if operation.patch is not None:
@@ -68,6 +70,7 @@ async def write_with_triggers(
         changed = await run.before(pre, asked.item)
         if isinstance(changed, ScriptFailed):
             return run.failed(changed)
+        work.indexes = indexes
         done = await carry_out(work, replace(asked, item=changed))
         told = await run.after(post, changed, done)
         return run.failed(told) if isinstance(told, ScriptFailed) else (told, run.log)

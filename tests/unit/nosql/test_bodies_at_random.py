@@ -1,4 +1,4 @@
-"""Bodies of batches and patches that nobody meant: each is refused with a sentence, or done; nothing is half written."""
+"""Bodies of batches and patches that nobody meant: each is refused with a sentence, or done, never half."""
 
 from __future__ import annotations
 
