@@ -31,7 +31,7 @@ REKEY_EXAMPLES = """[bold]Examples[/bold]
 Copy a container into a new one with another partition key, and keep the copy up to date:\n
   asterism rekey shop orders --to orders-by-day --path /day
 
-When the writers have stopped, or write to the new one: end that, with both equal:\n
+Make the old one read-only, and end the copying with both equal:\n
   asterism rekey shop orders --to orders-by-day --switch"""
 
 To = Annotated[str, typer.Option("--to", metavar="NAME", help="The new container.", show_default=False)]
@@ -39,7 +39,9 @@ Paths = Annotated[
     list[str] | None,
     typer.Option("--path", metavar="/PATH", help="The new partition key. Several are its levels.", show_default=False),
 ]
-Switch = Annotated[bool, typer.Option("--switch", help="Stop following, as soon as both containers are equal.")]
+Switch = Annotated[
+    bool, typer.Option("--switch", help="Make the old one read-only, and stop following when both are equal.")
+]
 
 
 def rekey(
@@ -125,5 +127,5 @@ def _outcome(job: dict[str, Any]) -> str:
     names = f"{job['database']}/{job['container']}", f"{job['database']}/{job['target']}"
     counts = f"{job['source_items']:,} items in {names[0]}, {job['target_items']:,} in {names[1]}"
     if job["phase"] == "switched":
-        return f"Switched: {counts}. Changes of {names[0]} are not followed any more."
+        return f"Switched: {counts}. {names[0]} is read-only, and nothing was written to it since."
     return f"Copied: {counts}. Changes are followed until --switch."

@@ -19,7 +19,7 @@ from asterism.documents.expiry import ExpirySweeper
 from asterism.documents.item_record import StoredItem, unpack_item
 from asterism.documents.pages import range_scope
 from asterism.documents.removal import SHARE_BYTES, SHARE_ITEMS, Removal
-from asterism.errors import AsterismError, OwnerNotFound
+from asterism.errors import AsterismError, Forbidden, OwnerNotFound
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.layout import ITEMS, expiry_key
 from asterism.partitioning.key_range import FULL
@@ -71,15 +71,19 @@ class Housekeeping:
 
     async def delete_partition_key(self, container: Container, key: PartitionKey) -> BackgroundTask:
         """Removes the items that a logical partition has now. Returns when they are gone, or after a moment."""
+        keyspace = container.keyspace
         point = container.planner.point(key)
-        _, lsn, _ = await self._tools.owner.read(container.keyspace, point, ())
-        number = await self._catalog.new_task_number()
         scope = container.logical_scope(key)
-        task = BackgroundTask(
-            number, TaskKind.DELETE_PARTITION_KEY, container.record.rid, scope.start, scope.end, up_to_lsn=lsn
-        )
-        await self._catalog.put_task(number, task.to_bytes())
-        self._start(task)
+        with keyspace.at_work:
+            if keyspace.record.writes_refused:
+                raise Forbidden(reason=keyspace.record.writes_refused)
+            _, lsn, _ = await self._tools.owner.read(keyspace, point, ())
+            number = await self._catalog.new_task_number()
+            task = BackgroundTask(
+                number, TaskKind.DELETE_PARTITION_KEY, container.record.rid, scope.start, scope.end, up_to_lsn=lsn
+            )
+            await self._catalog.put_task(number, task.to_bytes())
+            self._start(task)
         await asyncio.wait({self._running[number]}, timeout=_WAIT_SECONDS_MAX)
         return task
 
@@ -90,6 +94,13 @@ class Housekeeping:
         task = BackgroundTask(number, TaskKind.INDEX_EXPIRY, container.record.rid, everything.start, everything.end)
         self._catalog.plan_task(number, task.to_bytes(), batch)
         return task
+
+    async def deletions_done(self, keyspace_rid: bytes) -> None:
+        """Returns when no deletion by partition key is under way any more of those that were."""
+        own = (task for task in self.tasks.values() if task.keyspace_rid == keyspace_rid)
+        running = [self._running[task.number] for task in own if task.kind is TaskKind.DELETE_PARTITION_KEY]
+        if running:
+            await asyncio.wait(running)
 
     def begin(self, task: BackgroundTask) -> None:
         """Starts a task that is recorded already."""

@@ -271,7 +271,7 @@ class IndexingRules:
     what every policy covers.
     """
 
-    __slots__ = ("_composites", "_enabled", "_remembered_paths_left", "_root", "_spatials", "earlier")
+    __slots__ = ("_composites", "_enabled", "_remembered_paths_left", "_root", "_spatials", "earlier", "is_automatic")
 
     def __init__(
         self,
@@ -279,7 +279,11 @@ class IndexingRules:
         composites: tuple[CompositeIndex, ...] = (),
         spatials: tuple[SpatialIndex, ...] = (),
         earlier: tuple[IndexingRules, ...] = (),
+        *,
+        is_automatic: bool = True,
     ) -> None:
+        # Whether items are indexed of which nobody says that they should be.
+        self.is_automatic = is_automatic
         self._enabled = rules is not None
         self._composites = composites
         self._spatials = spatials
@@ -312,7 +316,8 @@ class IndexingRules:
             root.at((name,)).scalar = True
         composites = tuple(map(composite_index, indexing_policy.get("compositeIndexes") or ()))
         found = (spatial_index(entry["path"]) for entry in indexing_policy.get("spatialIndexes") or ())
-        return cls(root, composites, tuple(index for index in found if index is not None), before)
+        spatials = tuple(index for index in found if index is not None)
+        return cls(root, composites, spatials, before, is_automatic=indexing_policy.get("automatic", True) is not False)
 
     @property
     def composites(self) -> tuple[CompositeIndex, ...]:

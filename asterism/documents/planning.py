@@ -65,6 +65,7 @@ class NewItem:
     etag: str
     body: bytes
     terms: list[Term]
+    is_indexed: bool = True
 
 
 class ChangePlanner:
@@ -139,8 +140,9 @@ class ChangePlanner:
         rule = self.time_to_live
         return rule is None or not rule.is_expired(body, now=self._clock.wall_seconds())
 
-    def complete(self, item: Item, number: int) -> NewItem:
-        """The item with the system properties added, in the service's order; refuses what cannot be stored."""
+    def complete(self, item: Item, number: int, indexes: bool | None = None) -> NewItem:
+        """The item with the system properties added, in the service's order; refuses what cannot be stored. `indexes`
+        overrules whether the policy has items indexed that nobody says it of."""
         if "ttl" in item:
             check_item_ttl(item)
         guid = self._random_bytes(16)
@@ -155,12 +157,17 @@ class ChangePlanner:
         body = dumps(item)
         if len(body) > self._limits.item_bytes_max:
             raise TooLarge(what="item", bytes_max=self._limits.item_bytes_max)
-        return NewItem(number, guid, etag, body, self.rules.terms(item))
+        rules = self.rules
+        if indexes or (indexes is None and rules.is_automatic) or not rules.enabled:
+            return NewItem(number, guid, etag, body, rules.terms(item))
+        return NewItem(number, guid, etag, body, [], is_indexed=False)
 
     def terms_of(self, version: StoredItem | NewItem) -> list[Term]:
         """The terms that a version has, or may have while items are brought from one policy to another."""
         if isinstance(version, NewItem):
             return version.terms
+        if not version.is_indexed:
+            return []
         return self.rules.possible_terms(_parsed(version))
 
     def plan_change(
@@ -193,7 +200,7 @@ class ChangePlanner:
         elif after.number == before.number:
             deletes += _index_keys(set(old_terms).difference(after.terms), before.number)
             rules = self.rules
-            there = rules.certain_terms(_parsed(before)) if rules.earlier else old_terms
+            there = rules.certain_terms(_parsed(before)) if rules.earlier and before.is_indexed else old_terms
             return set(after.terms).difference(there)
         deletes += _index_keys(old_terms, before.number)
         return () if after is None else after.terms
@@ -202,7 +209,13 @@ class ChangePlanner:
         self, batch: Batch, place: Place, after: NewItem, new_terms: Iterable[Term], place_in_batch: int
     ) -> None:
         reference, number = place.reference, after.number
-        packed = pack_item(number=number, place_in_batch=place_in_batch, guid=after.guid, body=after.body)
+        packed = pack_item(
+            number=number,
+            place_in_batch=place_in_batch,
+            guid=after.guid,
+            body=after.body,
+            is_indexed=after.is_indexed,
+        )
         batch.versioned_puts.append((place.key, packed))
         batch.stamped_puts.append(
             (CHANGE_LOG, log_suffix(place_in_batch=place_in_batch, item_number=number), reference)

@@ -238,6 +238,8 @@ class Reindexing:
 
 def _change_of(key: bytes, stored: StoredItem, rules: IndexingRules) -> Batch | None:
     """What an item still needs; None if nothing, whatever policy it was indexed by."""
+    if not stored.is_indexed:
+        return None
     missing, outdated = rules.changes_due(cast(Mapping[str, Any], loads(stored.body)))
     if not missing and not outdated:
         return None

@@ -80,6 +80,7 @@ class Transaction:
         "_read_keys",
         "_staged",
         "cost",
+        "indexes",
         "key",
         "point",
     )
@@ -97,6 +98,8 @@ class Transaction:
         self.point = planner.point(key)
         # Request units of everything done so far.
         self.cost = 0.0
+        # Whether the items written next are indexed; None leaves it to the container's policy.
+        self.indexes: bool | None = None
         self._planner = planner
         self._read_keys = read_keys
         self._next_number = next_item_number
@@ -143,6 +146,12 @@ class Transaction:
         return await self._rename(place, before, target, item)
 
     async def patch(self, item_id: str, patch: Patch, conditions: Conditions = UNCONDITIONAL) -> Outcome:
+        item = await self.patched(item_id, patch, conditions)
+        place = self._place(item_id)
+        return await self._write(place, await self._visible(place), item)
+
+    async def patched(self, item_id: str, patch: Patch, conditions: Conditions = UNCONDITIONAL) -> Item:
+        """The item as a patch would make it; nothing is staged."""
         place = self._place(item_id)
         before = await self._required(place, item_id, conditions)
         item = cast(Item, loads(before.body))
@@ -153,7 +162,7 @@ class Transaction:
         check_nesting(item, levels_max=ITEM_NESTING_LEVELS_MAX)
         if self._place_of(item).key != place.key:
             raise MalformedRequest(reason="A patch cannot change an item's id or partition key.")
-        return await self._write(place, before, item)
+        return item
 
     async def delete(self, item_id: str, conditions: Conditions = UNCONDITIONAL) -> Outcome:
         place = self._place(item_id)
@@ -178,6 +187,20 @@ class Transaction:
     def staged(self) -> Mapping[bytes, tuple[Place, NewItem | None]]:
         """Item key -> what is to be there, for whoever reads the logical partition as this unit sees it."""
         return self._staged
+
+    def planned(self, key: bytes) -> Batch:
+        """What the staged change of one item will do to its entries; sizes and expectations are those of the whole."""
+        (place, after), before, batch = self._staged[key], self._found[key], Batch()
+        if before is not None or after is not None:
+            self._planner.plan_change(batch, place, before, after, place_in_batch=0)
+        return batch
+
+    def sizes_delta(self) -> tuple[int, int]:
+        """By how many bytes and items the staged changes will let the logical partition grow."""
+        changes = [(self._found[key], after) for key, (_, after) in self._staged.items()]
+        bytes_delta = sum(len(after.body) for _, after in changes if after is not None)
+        bytes_delta -= sum(len(before.body) for before, _ in changes if before is not None)
+        return bytes_delta, sum((after is not None) - (before is not None) for before, after in changes)
 
     def batch(self) -> Batch | None:
         """Everything that was staged, as one batch; None when it changes nothing."""
@@ -247,14 +270,14 @@ class Transaction:
 
     async def _write(self, place: Place, before: Version | None, item: Item) -> Outcome:
         number = self._next_number() if before is None else before.number
-        after = self._planner.complete(item, number)
+        after = self._planner.complete(item, number, self.indexes)
         await self._stage(place, after, item)
         return self._written(before, after)
 
     async def _rename(self, place: Place, before: Version, target: Place, item: Item) -> Outcome:
         if await self._visible(target) is not None:
             raise ItemExists(item_id=str(item["id"]))
-        after = self._planner.complete(item, self._next_number())
+        after = self._planner.complete(item, self._next_number(), self.indexes)
         # The new one may hold the unique keys of the old one, so that goes first; it comes back if the new one cannot.
         staged, holders = dict(self._staged), dict(self._holders)
         await self._stage(place, None, None)

@@ -6,6 +6,7 @@ A request that meets a seal waits for the map that is about to be published and 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from asterism.errors import StorageFull, StorageUnavailable
 from asterism.keyspaces.keyspace import Keyspace
@@ -23,6 +24,31 @@ from asterism.storage.contract import (
     Span,
 )
 from asterism.values.identifiers import Lsn
+
+
+class Reads(Protocol):
+    """Reading the partitions of a keyspace as the map in force places them."""
+
+    async def read(
+        self, keyspace: Keyspace, point: bytes, keys: Sequence[bytes]
+    ) -> tuple[PartitionRange, Lsn, list[bytes | None]]:
+        """The values of keys that live where `point` does, all from one moment."""
+        ...
+
+    async def scan(
+        self,
+        keyspace: Keyspace,
+        seen: KeyspaceRecord,
+        partition: PartitionRange,
+        span: Span,
+        *,
+        limit: int,
+        bytes_max: int,
+        reverse: bool = False,
+    ) -> ScanPage | None:
+        """A page of a partition found in the record `seen`; None when another map is in force by now and the caller
+        must look for its place there."""
+        ...
 
 
 class Owner:
