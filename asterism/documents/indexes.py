@@ -2,8 +2,9 @@
 
 A term is an index entry's key without the item's number at its end: the family, a path token that says where in an
 item a scalar stands, and the scalar as sortable bytes. The element of an array stands at the path of the array plus
-`[]`, whatever its position, so arrays can give the same term twice; it is kept once. Strings are cut to `VALUE_BYTES_MAX`: who finds an item by a cut term looks at the item again. Arrays and
-objects have a term too, which says of them only that they are there.
+`[]`, whatever its position, so arrays can give the same term twice; it is kept once. Strings are cut to
+`VALUE_BYTES_MAX`: who finds an item by a cut term looks at the item again. Arrays and objects have a term too, which
+says of them only that they are there.
 
 A composite index has one term per item: the encodings of its paths, one after the other, those that descend with every
 bit turned round, so that bytes sort as the index does.

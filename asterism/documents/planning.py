@@ -39,7 +39,6 @@ from asterism.values.item import Item
 from asterism.values.json_text import dumps, loads
 from asterism.values.resource_ids import DocumentLinks
 
-
 _SYSTEM_PROPERTIES = frozenset({"_rid", "_self", "_etag", "_attachments", "_ts"})
 
 

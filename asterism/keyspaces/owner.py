@@ -30,10 +30,13 @@ class Owner:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        # How often anybody came here, so that work in the background can see whether it is alone.
+        self.calls = 0
 
     async def read(
         self, keyspace: Keyspace, point: bytes, keys: Sequence[bytes]
     ) -> tuple[PartitionRange, Lsn, list[bytes | None]]:
+        self.calls += 1
         while True:
             record = keyspace.record
             partition = record.map.find(point)
@@ -51,6 +54,7 @@ class Owner:
     ) -> tuple[Lsn, list[bytes | None]] | None:
         """Keys of a partition found in the record `seen`, which need not be near each other on the line; None when
         another map is in force by now, as for `scan`."""
+        self.calls += 1
         try:
             return await self._engine.read(partition.partition, partition.epoch, keys)
         except (EpochFenced, PartitionUnknown):
@@ -72,6 +76,7 @@ class Owner:
     ) -> ScanPage | None:
         """A page of a partition found in the record `seen`; None when another map is in force by now and the caller
         must look for its place there."""
+        self.calls += 1
         try:
             return await self._engine.scan(
                 partition.partition, partition.epoch, span, reverse=reverse, limit=limit, bytes_max=bytes_max
@@ -84,6 +89,7 @@ class Owner:
 
     async def snapshot(self, keyspace: Keyspace, point: bytes) -> Snapshot:
         """One moment of the partition where `point` lives; it stays readable when that is split. Must be closed."""
+        self.calls += 1
         while True:
             record = keyspace.record
             partition = record.map.find(point)
@@ -105,6 +111,7 @@ class Owner:
 
         Raises the storage contract's ExpectationFailed and CeilingPassed: what they mean is the caller's to say.
         """
+        self.calls += 1
         while True:
             record = keyspace.record
             partition = record.map.find(point)
