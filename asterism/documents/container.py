@@ -234,13 +234,14 @@ class Container:
         return own
 
     def _transaction(self, key: PartitionKey) -> Transaction:
-        tools, keyspace = self._tools, self.keyspace
+        tools, keyspace, point = self._tools, self.keyspace, self.planner.point(key)
 
+        # It knows the point and not the transaction: a cycle of the two would keep all that was staged until the
+        # garbage collector finds it.
         async def read_keys(keys: Sequence[bytes]) -> Sequence[bytes | None]:
-            return (await tools.owner.read(keyspace, work.point, keys))[2]
+            return (await tools.owner.read(keyspace, point, keys))[2]
 
-        work = Transaction(self.planner, key, read_keys=read_keys, next_item_number=tools.next_item_number)
-        return work
+        return Transaction(self.planner, key, read_keys=read_keys, next_item_number=tools.next_item_number)
 
     async def _alone(
         self, key: PartitionKey, act: Callable[[Transaction], Awaitable[Outcome]], indexes: bool | None = None

@@ -17,8 +17,9 @@ from asterism.documents.background_task import BackgroundTask, TaskKind
 from asterism.documents.container import Container, Tools
 from asterism.documents.expiry import ExpirySweeper
 from asterism.documents.item_record import StoredItem, unpack_item
+from asterism.documents.pace import Pace
 from asterism.documents.pages import range_scope
-from asterism.documents.removal import SHARE_BYTES, SHARE_ITEMS, Removal
+from asterism.documents.removal import SHARE_BYTES, Removal, share_items
 from asterism.errors import AsterismError, Forbidden, OwnerNotFound
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.layout import ITEMS, expiry_key
@@ -28,7 +29,6 @@ from asterism.storage.contract import Batch, Expectation, ExpectationFailed, Spa
 
 _log = logging.getLogger(__name__)
 
-_REST_SECONDS = 0.001
 _RETRY_SECONDS = 2.0
 _RECORD_SECONDS = 2.0
 # Writes that were decided under the old settings are stored by then, and found by the walk through the items.
@@ -131,35 +131,34 @@ class Housekeeping:
             await asyncio.sleep(_SETTLE_SECONDS)
         clock = self._tools.clock
         recorded_at = clock.monotonic_seconds()
+        pace = Pace(self._tools)
         while (task := self.tasks[number]).start < task.end:
             container = self._container_of(task.keyspace_rid)
             if container is None:
                 return
-            began = clock.monotonic_seconds()
             try:
                 # Somebody may be faster with one of the items: the share is then looked at again.
                 with suppress(ExpectationFailed):
-                    self.tasks[number] = await self._share(container, task)
+                    self.tasks[number] = await self._share(container, task, items_max=share_items(pace))
             except OwnerNotFound:
                 return
             now = clock.monotonic_seconds()
             if now - recorded_at > _RECORD_SECONDS:
                 recorded_at = now
                 await self._catalog.put_task(number, self.tasks[number].to_bytes())
-            # Requests come first: the walk rests as long as it has worked.
-            await asyncio.sleep(now - began + _REST_SECONDS)
+            await pace.rest()
         container = self._container_of(task.keyspace_rid)
         if task.kind is TaskKind.INDEX_EXPIRY and container is not None:
             self.expiry.look_at(container)
 
-    async def _share(self, container: Container, task: BackgroundTask) -> BackgroundTask:
+    async def _share(self, container: Container, task: BackgroundTask, *, items_max: int) -> BackgroundTask:
         """One step; the task as it is after it."""
         keyspace = container.keyspace
         record = keyspace.record
         partition = record.map.find(task.start)
         end = min(task.end, partition.range.end)
         span = Span(ITEMS + task.start, ITEMS + end)
-        page = await self._tools.owner.scan(keyspace, record, partition, span, limit=SHARE_ITEMS, bytes_max=SHARE_BYTES)
+        page = await self._tools.owner.scan(keyspace, record, partition, span, limit=items_max, bytes_max=SHARE_BYTES)
         if page is None:
             return task
         found = [(key[1:], unpack_item(stored)) for key, stored in page.entries]

@@ -1,9 +1,10 @@
 """Index entries as a function of an item and its container's indexing policy.
 
-A term is (path token, value bytes): where in an item a scalar stands, and the scalar as sortable bytes. The element of
-an array stands at the path of the array plus `[]`, whatever its position, so arrays can give the same term twice; it
-is kept once. Strings are cut to `VALUE_BYTES_MAX`: who finds an item by a cut term looks at the item again. Arrays and
-objects have a term too, which says of them only that they are there.
+A term is an index entry's key without the item's number at its end: the family, a path token that says where in an
+item a scalar stands, and the scalar as sortable bytes. The element of an array stands at the path of the array plus
+`[]`, whatever its position, so arrays can give the same term twice; it is kept once. Strings are cut to
+`VALUE_BYTES_MAX`: who finds an item by a cut term looks at the item again. Arrays and objects have a term too, which
+says of them only that they are there.
 
 A composite index has one term per item: the encodings of its paths, one after the other, those that descend with every
 bit turned round, so that bytes sort as the index does.
@@ -25,7 +26,17 @@ from typing import Any, Final
 
 from asterism.documents.cells import index_values
 from asterism.errors import MalformedRequest
-from asterism.values.key_bytes import TAG_ARRAY, TAG_OBJECT, encode
+from asterism.keyspaces.layout import INDEX
+from asterism.values.key_bytes import (
+    NUL,
+    NUL_ESCAPED,
+    STRING_END,
+    STRING_START,
+    TAG_ARRAY,
+    TAG_OBJECT,
+    encode,
+    encode_number,
+)
 from asterism.values.undefined import UNDEFINED
 
 # With the partition's prefix, the path token and the item's place this stays below the store's 511 bytes for a key.
@@ -37,7 +48,7 @@ COMPOSITE_BYTES_MAX = 400
 ARRAY_VALUE = bytes([TAG_ARRAY])
 OBJECT_VALUE = bytes([TAG_OBJECT])
 _TURNED = bytes(255 - byte for byte in range(256))
-# Paths whose verdict and token are remembered per container, about 300 bytes each. Items with made-up property names
+# Paths whose verdict and token are remembered per container, about 400 bytes each. Items with made-up property names
 # (a guid as a name, say) must not fill the memory: beyond this, paths are worked out anew each time.
 REMEMBERED_PATHS_MAX = 20_000
 
@@ -50,7 +61,8 @@ class ArrayElement(Enum):
 
 ARRAY_ELEMENT: Final = ArrayElement.ANY
 Segment = str | ArrayElement
-Term = tuple[bytes, bytes]
+# Bytes and not a tuple: every write makes some twenty of them, and the garbage collector would look at each tuple.
+Term = bytes
 
 # Set by the server and different in every item, or not a property of the item: nobody looks for an item by them.
 _NEVER_INDEXED_PROPERTIES = ("_rid", "_self", "_etag", "_attachments")
@@ -153,32 +165,67 @@ class _Rule:
 
 # Of each path, so that a container with very many paths remembers some megabytes at the most.
 KNOWN_VALUES_MAX = 16
+# So few characters that their encoding is never cut.
 KNOWN_CHARACTERS_MAX = 32
 
 
 class _Place:
     """A path that was met in an item: its token, whether its scalar is indexed, and the paths below it."""
 
-    __slots__ = ("below", "indexed", "known", "rule", "token", "verdict", "walked")
+    __slots__ = (
+        "_last",
+        "_last_term",
+        "_string_start",
+        "below",
+        "indexed",
+        "known",
+        "rule",
+        "start",
+        "token",
+        "verdict",
+        "walked",
+    )
 
     def __init__(self, token: bytes, *, rule: _Rule | None, inherited: bool) -> None:
         self.token = token
+        # What every term of this path begins with.
+        self.start = INDEX + token
+        self._string_start = self.start + STRING_START
         self.rule = rule
         self.verdict = inherited if rule is None or rule.subtree is None else rule.subtree
         self.indexed = self.verdict if rule is None or rule.scalar is None else rule.scalar
-        # Terms of the first few short strings met here: most properties have few values, and those are met again.
+        # Terms of the first few short strings met here: most properties have few values, and those are met again. The
+        # last number or string is known as well: items that are written together have many values in common.
         self.known: dict[str, Term] = {}
+        self._last: str | int | float | None = None
+        self._last_term: Term = b""
         # Where nothing is included and no rule speaks of what is below, nothing below needs a look.
         self.walked = self.verdict or (rule is not None and bool(rule.below))
         self.below: dict[Segment, _Place] = {}
 
-    def term(self, value: Any) -> Term:
-        """The index term of a scalar here."""
-        term = (self.token, encode(value, bytes_max=VALUE_BYTES_MAX))
-        is_short = type(value) is str and len(value) <= KNOWN_CHARACTERS_MAX
-        if is_short and len(self.known) < KNOWN_VALUES_MAX:
+    def short_string_term(self, value: str) -> Term:
+        """The term of a string of at most `KNOWN_CHARACTERS_MAX` characters that is not in `known`."""
+        if value == self._last:
+            return self._last_term
+        utf8 = value.encode()
+        if NUL in utf8:
+            utf8 = utf8.replace(NUL, NUL_ESCAPED)
+        term = self._string_start + utf8 + STRING_END
+        if len(self.known) < KNOWN_VALUES_MAX:
             self.known[value] = term
+        self._last, self._last_term = value, term
         return term
+
+    def number_term(self, value: int | float) -> Term:
+        if value == self._last:
+            return self._last_term
+        term = self.start + encode_number(value)
+        self._last, self._last_term = value, term
+        return term
+
+    def term(self, value: Any) -> Term:
+        """The term of any other scalar: a long string, true, false, null."""
+        return self.start + encode(value, bytes_max=VALUE_BYTES_MAX)
 
     def child(self, segment: Segment) -> _Place:
         rule = self.rule.below.get(segment) if self.rule is not None else None
@@ -197,7 +244,7 @@ class CompositeIndex:
         return COMPOSITE_BYTES_MAX // len(self.paths)
 
     def term(self, item: Mapping[str, Any]) -> Term:
-        return self.token, self.encode([_value_at(item, names) for names, _ in self.paths])
+        return INDEX + self.token + self.encode([_value_at(item, names) for names, _ in self.paths])
 
     def encode(self, values: Sequence[object]) -> bytes:
         parts = []
@@ -243,8 +290,8 @@ class SpatialIndex:
         if not isinstance(value, dict):
             return
         if "coordinates" in value:
-            token = spatial_token(path)
-            yield from ((token, cell) for cell in index_values(value))
+            start = INDEX + spatial_token(path)
+            yield from (start + cell for cell in index_values(value))
         if self.with_subtree:
             for name, member in value.items():
                 if type(member) is dict:
@@ -378,8 +425,8 @@ class IndexingRules:
         is_covered = self._enabled and any(spatial.covers(path) for spatial in self._spatials)
         return is_covered and all(rules.covers_geometry(path) for rules in self.earlier)
 
-    # The two methods below are one walk. They return whether they met an array, because only then can terms repeat,
-    # and they test for scalars in place: this runs for every property of every write.
+    # The three methods below are one walk. They return whether they met an array, because only then can terms repeat,
+    # and they test for the kinds in place: this runs for every property of every write.
 
     def _add_object(self, place: _Place, members: Mapping[str, Any], terms: list[Term]) -> bool:
         below = place.below
@@ -387,39 +434,44 @@ class IndexingRules:
         for name, value in members.items():
             child = below.get(name) or self._remember(place, name)
             kind = type(value)
-            if kind is dict:
+            if kind is str:
                 if child.indexed:
-                    terms.append((child.token, OBJECT_VALUE))
-                if child.walked and self._add_object(child, value, terms):
-                    met_array = True
-            elif kind is list:
+                    if len(value) <= KNOWN_CHARACTERS_MAX:
+                        terms.append(child.known.get(value) or child.short_string_term(value))
+                    else:
+                        terms.append(child.term(value))
+            elif kind is int or kind is float:
                 if child.indexed:
-                    terms.append((child.token, ARRAY_VALUE))
-                if child.walked:
+                    terms.append(child.number_term(value))
+            elif kind is dict or kind is list:
+                if self._add_nested(child, value, terms):
                     met_array = True
-                    self._add_array(child, value, terms)
             elif child.indexed:
-                term = child.known.get(value) if kind is str else None
-                terms.append(term or child.term(value))
+                terms.append(child.term(value))
         return met_array
+
+    def _add_nested(self, place: _Place, value: Any, terms: list[Term]) -> bool:
+        if type(value) is dict:
+            if place.indexed:
+                terms.append(place.start + OBJECT_VALUE)
+            return place.walked and self._add_object(place, value, terms)
+        if place.indexed:
+            terms.append(place.start + ARRAY_VALUE)
+        if place.walked:
+            self._add_array(place, value, terms)
+        return place.walked
 
     def _add_array(self, place: _Place, elements: Sequence[Any], terms: list[Term]) -> None:
         child = place.below.get(ARRAY_ELEMENT) or self._remember(place, ARRAY_ELEMENT)
         for value in elements:
             kind = type(value)
-            if kind is dict:
-                if child.indexed:
-                    terms.append((child.token, OBJECT_VALUE))
-                if child.walked:
-                    self._add_object(child, value, terms)
-            elif kind is list:
-                if child.indexed:
-                    terms.append((child.token, ARRAY_VALUE))
-                if child.walked:
-                    self._add_array(child, value, terms)
+            if kind is dict or kind is list:
+                self._add_nested(child, value, terms)
             elif child.indexed:
-                term = child.known.get(value) if kind is str else None
-                terms.append(term or child.term(value))
+                if kind is str and len(value) <= KNOWN_CHARACTERS_MAX:
+                    terms.append(child.known.get(value) or child.short_string_term(value))
+                else:
+                    terms.append(child.term(value))
 
     def _remember(self, place: _Place, segment: Segment) -> _Place:
         child = place.child(segment)

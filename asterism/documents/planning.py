@@ -21,7 +21,6 @@ from asterism.errors import PartitionKeyMismatch, TooLarge
 from asterism.keyspaces.layout import (
     CHANGE_LOG,
     EXPIRY,
-    INDEX,
     ITEMS,
     LOGICAL_SIZES,
     TOTALS_KEY,
@@ -39,6 +38,8 @@ from asterism.storage.contract import Add, Batch
 from asterism.values.item import Item
 from asterism.values.json_text import dumps, loads
 from asterism.values.resource_ids import DocumentLinks
+
+_SYSTEM_PROPERTIES = frozenset({"_rid", "_self", "_etag", "_attachments", "_ts"})
 
 
 class Place(NamedTuple):
@@ -146,8 +147,10 @@ class ChangePlanner:
         if "ttl" in item:
             check_item_ttl(item)
         guid = self._random_bytes(16)
-        for name in ("_rid", "_self", "_etag", "_attachments", "_ts"):
-            item.pop(name, None)
+        # Most new items have none of them.
+        if not _SYSTEM_PROPERTIES.isdisjoint(item):
+            for name in _SYSTEM_PROPERTIES:
+                item.pop(name, None)
         item["_rid"] = rid = self._links.rid_text(number)
         item["_self"] = self._links.self_link(rid)
         item["_etag"] = etag = etag_text(guid)
@@ -174,11 +177,12 @@ class ChangePlanner:
         self, batch: Batch, place: Place, before: StoredItem | None, after: NewItem | None, *, place_in_batch: int
     ) -> None:
         """From `before`, which is in the store, to `after`; None is no item."""
-        new_terms: Iterable[Term] = () if after is None else after.terms
         if before is not None:
             new_terms = self._plan_removal(batch, place, before, after)
-        if after is not None:
-            self._plan_addition(batch, place, after, new_terms, place_in_batch)
+            if after is not None:
+                self._plan_addition(batch, place, after, new_terms, place_in_batch)
+        elif after is not None:
+            self._plan_addition(batch, place, after, after.terms, place_in_batch)
         if self.time_to_live is not None:
             self._plan_expiry(batch, place, self.time_to_live, before, after)
         if self.keeps_versions:
@@ -217,11 +221,10 @@ class ChangePlanner:
             is_indexed=after.is_indexed,
         )
         batch.versioned_puts.append((place.key, packed))
-        batch.stamped_puts.append(
-            (CHANGE_LOG, log_suffix(place_in_batch=place_in_batch, item_number=number), reference)
-        )
+        suffix = log_suffix(place_in_batch=place_in_batch, item_number=number)
+        batch.stamped_puts.append((CHANGE_LOG, suffix, reference))
         tail = number.to_bytes(8, "big")
-        batch.puts += [(INDEX + token + value + tail, reference) for token, value in new_terms]
+        batch.puts += [(term + tail, reference) for term in new_terms]
 
     def _plan_versions(
         self, batch: Batch, place: Place, before: StoredItem | None, after: NewItem | None, place_in_batch: int
@@ -284,4 +287,4 @@ def _expiry_key_of(rule: TimeToLive, version: StoredItem | NewItem) -> bytes | N
 
 def _index_keys(terms: Iterable[Term], item_number: int) -> list[bytes]:
     tail = item_number.to_bytes(8, "big")
-    return [INDEX + token + value + tail for token, value in terms]
+    return [term + tail for term in terms]

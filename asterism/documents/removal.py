@@ -8,6 +8,7 @@ from typing import cast
 
 from asterism.documents.container import Container, Tools
 from asterism.documents.item_record import StoredItem
+from asterism.documents.pace import Pace
 from asterism.documents.planning import Place
 from asterism.keyspaces.layout import ITEMS, LOGICAL_SIZES, TOTALS_KEY
 from asterism.partitioning.partition_key import extract
@@ -15,13 +16,17 @@ from asterism.storage.contract import Add, Batch, Expectation, ExpectationFailed
 from asterism.values.item import Item
 from asterism.values.json_text import loads
 
-# Items that are looked at in one go, and gone with one commit. At this size some two thousand go in a second, and the
-# slowest reads take about twice the time they take without it.
-SHARE_ITEMS = 12
+# Items that are looked at in one go, and gone with one commit: while others are at work, and while nobody is. Expired
+# items lie side by side in most indexes, so that many of them in one commit touch few pages.
+SHARE_ITEMS = 16
+SHARE_ITEMS_ALONE = 128
 SHARE_BYTES = 256 * 1024
-# Items of one batch. The index entries of an item lie all over the store, so that removing them takes far longer than
-# writing them did: this many hold the event loop for about a millisecond. The batches of a share are one commit.
-_BATCH_ITEMS = 4
+# Items of one batch, which holds the event loop for about half a millisecond. The batches of a share are one commit.
+_BATCH_ITEMS = 8
+
+
+def share_items(pace: Pace) -> int:
+    return SHARE_ITEMS if pace.is_gentle else SHARE_ITEMS_ALONE
 
 
 @dataclass(slots=True)

@@ -76,6 +76,7 @@ class Transaction:
         "_holders",
         "_holders_found",
         "_next_number",
+        "_places",
         "_planner",
         "_read_keys",
         "_staged",
@@ -103,6 +104,8 @@ class Transaction:
         self._planner = planner
         self._read_keys = read_keys
         self._next_number = next_item_number
+        # Item ids -> where they live, as far as they were asked for.
+        self._places: dict[str, Place] = {}
         # Item keys: as the store has them, and as they are to be, in the order of their last change.
         self._found: dict[bytes, StoredItem | None] = {}
         self._staged: dict[bytes, tuple[Place, NewItem | None]] = {}
@@ -206,18 +209,19 @@ class Transaction:
         """Everything that was staged, as one batch; None when it changes nothing."""
         batch = Batch()
         bytes_delta, items_delta, place_in_batch = 0, 0, 0
+        found, plan_change = self._found, self._planner.plan_change
         for place, after in self._staged.values():
-            before = self._found[place.key]
+            before = found[place.key]
             if before is None and after is None:
                 continue
-            self._planner.plan_change(batch, place, before, after, place_in_batch=place_in_batch)
+            plan_change(batch, place, before, after, place_in_batch=place_in_batch)
             bytes_delta += (0 if after is None else len(after.body)) - (0 if before is None else len(before.body))
             items_delta += (after is not None) - (before is not None)
             place_in_batch += 1
         if not place_in_batch:
             return None
         batch.expectations += [
-            Expectation(key, None if found is None else found.version) for key, found in self._found.items()
+            Expectation(key, None if stored is None else stored.version) for key, stored in found.items()
         ]
         self._plan_holders(batch)
         self._planner.plan_sizes(batch, self.point, bytes_delta=bytes_delta, items_delta=items_delta)
@@ -237,14 +241,17 @@ class Transaction:
     # --- how an operation is done -----------------------------------------------------------------------------------
 
     def _place(self, item_id: str) -> Place:
-        return place_at(self.point, item_id)
+        place = self._places.get(item_id)
+        if place is None:
+            place = self._places[item_id] = place_at(self.point, item_id)
+        return place
 
     def _place_of(self, item: Item) -> Place:
         """Where an item belongs, which must be in this logical partition."""
         item_id = validate_item_id(item.get("id"))
         if not header_agrees_with_item(self.key, extract(self._planner.record.definition, item)):
             raise PartitionKeyMismatch
-        return place_at(self.point, item_id)
+        return self._place(item_id)
 
     async def _find(self, key: bytes) -> StoredItem | None:
         if key not in self._found:
@@ -255,7 +262,9 @@ class Transaction:
     async def _kept(self, key: bytes) -> Version | None:
         """The version that is there, seen or not: an item whose time is over stays until it is removed."""
         staged = self._staged.get(key)
-        return staged[1] if staged is not None else await self._find(key)
+        if staged is not None:
+            return staged[1]
+        return self._found[key] if key in self._found else await self._find(key)
 
     async def _visible(self, place: Place) -> Version | None:
         kept = await self._kept(place.key)
@@ -300,8 +309,10 @@ class Transaction:
     async def _stage(self, place: Place, after: NewItem | None, item: Item | None) -> None:
         if self._planner.unique_keys is not None:
             await self._hold(place, item)
-        self._staged.pop(place.key, None)
-        self._staged[place.key] = (place, after)
+        staged, key = self._staged, place.key
+        if key in staged:
+            del staged[key]
+        staged[key] = (place, after)
 
     # --- unique keys ------------------------------------------------------------------------------------------------
 

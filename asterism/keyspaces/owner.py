@@ -60,6 +60,8 @@ class Owner:
         self._may_read_copies = may_read_copies
         # What a read must have seen, by range id; None asks for the newest there is.
         self._seen_lsns: Mapping[int, int] | None = None
+        # How often anybody came here, so that work in the background can see whether it is alone.
+        self.calls = 0
 
     def relaxed(self, seen_lsns: Mapping[int, int] | None) -> Owner:
         """The same way to the partitions for reads that need not see the newest, only what `seen_lsns` (range id ->
@@ -81,6 +83,7 @@ class Owner:
     async def read(
         self, keyspace: Keyspace, point: bytes, keys: Sequence[bytes]
     ) -> tuple[PartitionRange, Lsn, list[bytes | None]]:
+        self.calls += 1
         while True:
             record = keyspace.record
             partition = record.map.find(point)
@@ -100,6 +103,7 @@ class Owner:
     ) -> tuple[Lsn, list[bytes | None]] | None:
         """Keys of a partition found in the record `seen`, which need not be near each other on the line; None when
         another map is in force by now, as for `scan`."""
+        self.calls += 1
         try:
             return await self._engine.read(
                 partition.partition, partition.epoch, keys, at_least=self._at_least(partition)
@@ -123,6 +127,7 @@ class Owner:
     ) -> ScanPage | None:
         """A page of a partition found in the record `seen`; None when another map is in force by now and the caller
         must look for its place there."""
+        self.calls += 1
         try:
             return await self._engine.scan(
                 partition.partition,
@@ -141,6 +146,7 @@ class Owner:
 
     async def snapshot(self, keyspace: Keyspace, point: bytes) -> Snapshot:
         """One moment of the partition where `point` lives; it stays readable when that is split. Must be closed."""
+        self.calls += 1
         while True:
             record = keyspace.record
             partition = record.map.find(point)
@@ -162,6 +168,7 @@ class Owner:
 
         Raises the storage contract's ExpectationFailed and CeilingPassed: what they mean is the caller's to say.
         """
+        self.calls += 1
         while True:
             record = keyspace.record
             partition = record.map.find(point)

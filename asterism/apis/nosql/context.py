@@ -9,6 +9,7 @@ from urllib.parse import quote
 from asterism.access.keys import AccountKeys
 from asterism.apis.http import HeaderList, Headers, Request
 from asterism.apis.nosql import headers
+from asterism.apis.nosql.batch_turns import BatchTurns
 from asterism.apis.nosql.script_turns import ScriptTurns
 from asterism.apis.nosql.session import ConsistencyRules
 from asterism.clock import Clock
@@ -49,6 +50,7 @@ class Context:
     keys: AccountKeys
     scripts: ScriptRuntime
     script_turns: ScriptTurns = field(default_factory=ScriptTurns)
+    batch_turns: BatchTurns = field(default_factory=BatchTurns)
     _facts: dict[bytes, ContainerFacts] = field(default_factory=dict)
 
     def now(self) -> int:
