@@ -8,18 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from asterism.cli import options
 from asterism.cli.failure import CommandFailed
-from asterism.cli.options import (
-    DEFAULT_ENDPOINT,
-    DEFAULT_KEY,
-    Container,
-    Database,
-    Endpoint,
-    Format,
-    Insecure,
-    Key,
-    OutputFormat,
-)
 
 if TYPE_CHECKING:
     from asterism.cli.client import AdminClient
@@ -45,15 +35,15 @@ Switch = Annotated[
 
 
 def rekey(
-    database: Database,
-    container: Container,
+    database: options.Database,
+    container: options.Container,
     to: To,
     path: Paths = None,
     switch: Switch = False,
-    output_format: OutputFormat = Format.TABLE,
-    endpoint: Endpoint = DEFAULT_ENDPOINT,
-    key: Key = DEFAULT_KEY,
-    insecure: Insecure = False,
+    output_format: options.OutputFormat = options.Format.TABLE,
+    endpoint: options.Endpoint = options.DEFAULT_ENDPOINT,
+    key: options.Key = options.DEFAULT_KEY,
+    insecure: options.Insecure = False,
 ) -> None:
     """Copy a container into one with another partition key, on line.
 
@@ -73,7 +63,7 @@ def rekey(
         job = _follow(client, named, until="is_switched")
     else:
         job = _follow(client, named, until="is_caught_up")
-    if output_format is Format.JSON:
+    if output_format is options.Format.JSON:
         typer.echo(json.dumps(job, ensure_ascii=False))
     else:
         typer.echo(_outcome(job))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import islice
 from typing import TypeAlias, cast
 
 from asterism.documents.answers import Scope
@@ -33,6 +34,7 @@ from asterism.query.index_aggregates import column_states
 from asterism.query.index_order import FoundEntry, ordered_entries
 from asterism.query.index_plan import Access, IndexOrder, access_for, order_for, path_text
 from asterism.query.pipeline import Kind
+from asterism.query.result_sets import ResultSets
 from asterism.query.work import ClientWatch, Work
 from asterism.values.undefined import UNDEFINED
 
@@ -111,9 +113,11 @@ async def run_page(
     computed: Computed | None = None,
     client_gone: Callable[[], Awaitable[None]] | None = None,
     is_paid_later: bool = False,
+    result_sets: ResultSets | None = None,
+    identity: bytes = b"",
 ) -> QueryPage:
     """The next page of a query over `scopes`, which are in order and do not overlap. The caller takes its charge from
-    a budget if `is_paid_later`.
+    a budget if `is_paid_later`. `identity` tells what is asked from all else that `result_sets` may have.
 
     Raises QueryAbandoned when `client_gone` comes to its end before a long page does.
     """
@@ -122,7 +126,7 @@ async def run_page(
     partition = container.keyspace.record.map.find(start)
     client = ClientWatch(client_gone)
     work = Work(container, items_max, finish_at, monotonic_seconds, partition, client, is_paid_later)
-    run = _Run(owner, container, query, list(scopes), work, computed or NOTHING_COMPUTED)
+    run = _Run(owner, container, query, list(scopes), work, computed or NOTHING_COMPUTED, result_sets, identity)
     # While this goes on, no index entry is taken away that the page may rely on.
     with container.keyspace.at_work, client:
         rest = await run.page(continuation)
@@ -156,11 +160,18 @@ class _Run:
     scopes: list[Scope]
     work: Work
     computed: Computed
+    result_sets: ResultSets | None
+    identity: bytes
     # Items that were left out of the index are found by no query that goes by it, whichever way it then takes.
     hides_unindexed: bool = False
 
     async def page(self, continuation: Continuation) -> Continuation | None:
         query, rules = self.query, self.container.rules
+        kept = None
+        if self.result_sets is not None:
+            kept = self.result_sets.find(continuation.result_set, self.identity, first=continuation.returned)
+        if kept is not None:
+            return self._answer_kept(kept, continuation)
         if not query.reads_items:
             return self._answer_without_items(continuation)
         hidden = self.computed.names
@@ -349,7 +360,19 @@ class _Run:
             await self._feed(collector, access)
         if self.scopes:
             self.work.pay(self.scopes[0].start)
-        return self._answer_list(list(collector.results()), continuation)
+        results = list(collector.results())
+        rest = self._answer_list(results, continuation)
+        if rest is None or self.result_sets is None:
+            return rest
+        unanswered = islice(results, rest.returned, None)
+        return replace(rest, result_set=await self.result_sets.keep(self.identity, unanswered, first=rest.returned))
+
+    def _answer_kept(self, texts: Sequence[bytes], continuation: Continuation) -> Continuation | None:
+        for number, text in enumerate(texts):
+            if self.work.is_full:
+                return replace(continuation, returned=continuation.returned + number)
+            self.work.answer_text(text)
+        return None
 
     def _has_indexed_columns(self) -> bool:
         columns, rules, hidden = self.query.path_aggregates or (), self.container.rules, self.computed.names

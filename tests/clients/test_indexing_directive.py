@@ -85,19 +85,22 @@ def test_without_automatic_indexing_only_included_items_are_indexed(database: Da
     container = database.create_container("none", PartitionKey("/pk"), indexing_policy=policy)
     container.create_item(item("out"), indexing_directive=IndexingDirective.Exclude)
     assert found(container, BY_INDEX) == ["out"]
+    database.replace_container(container, PartitionKey("/pk"), indexing_policy=POLICY)
+    until_true(lambda: is_transformed(container))
+    assert found(container, BY_INDEX) == found(container, IN_ORDER) == ["out"]
+
+
+def is_transformed(container: ContainerProxy) -> bool:
+    container.read(populate_quota_info=True)
+    told = container.client_connection.last_response_headers
+    return bool(told["x-ms-documentdb-collection-index-transformation-progress"] == "100")
 
 
 def test_a_changed_policy_leaves_excluded_items_out(database: DatabaseProxy, indexed: ContainerProxy) -> None:
     indexed.create_item(item("in"))
     indexed.create_item(item("out"), indexing_directive=IndexingDirective.Exclude)
     database.replace_container(indexed, PartitionKey("/pk"), indexing_policy={"includedPaths": [{"path": "/*"}]})
-
-    def is_done() -> bool:
-        indexed.read(populate_quota_info=True)
-        told = indexed.client_connection.last_response_headers
-        return told["x-ms-documentdb-collection-index-transformation-progress"] == "100"
-
-    until_true(is_done)
+    until_true(lambda: is_transformed(indexed))
     assert found(indexed, BY_SCAN) == found(indexed, BY_INDEX) == ["in"]
     assert found(indexed, ALL) == ["in", "out"]
 

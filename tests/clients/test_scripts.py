@@ -182,15 +182,15 @@ def test_the_quotas_tell_what_the_container_holds(container: ContainerProxy) -> 
     }"""
     container.scripts.create_stored_procedure({"id": "ask", "body": ask})
     container.scripts.create_trigger({"id": "t", "body": STAMP, "triggerType": "Pre", "triggerOperation": "All"})
-    container.scripts.create_user_defined_function({"id": "f", "body": "function () {}"})
-    container.scripts.create_user_defined_function({"id": "g", "body": "function () {}"})
+    for number in range(26):
+        container.scripts.create_user_defined_function({"id": f"f{number}", "body": "function () {}"})
     for item in items(3):
         container.create_item({**item, "text": "x" * 4096})
     container.read(populate_quota_info=True)
     told = container.client_connection.last_response_headers
     usage = dict(one.split("=") for one in told["x-ms-resource-usage"].strip(";").split(";"))
     assert {name: int(usage[name]) for name in ("functions", "storedProcedures", "triggers", "documentsCount")} == {
-        "functions": 2,
+        "functions": 26,
         "storedProcedures": 1,
         "triggers": 1,
         "documentsCount": 3,

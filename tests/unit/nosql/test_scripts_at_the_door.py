@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from asterism.apis.nosql import script_operations
 from asterism.apis.nosql.scripts import FUNCTIONS, PROCEDURES, TRIGGERS
 from asterism.storage.contract import ExpectationFailed
 from asterism.values.resource_ids import ChildKind, child_kind, from_text
@@ -241,6 +242,18 @@ async def test_a_query_in_a_procedure_comes_in_pages(tmp_path: Path, query: str,
         for number in range(5):
             await door.create(f"item-{number}", n=number)
         assert (await ran(door, IN_PAGES, query)).body == pages
+
+
+async def test_a_query_of_a_script_has_only_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(script_operations, "_QUERY_SECONDS_MAX", 0.0)
+    told = """function () {
+        __.queryDocuments(__.getSelfLink(), "SELECT VALUE SUM(c.n) FROM c", function (error) {
+            __.response.setBody(error.number);
+        });
+    }"""
+    async with door_at_hand(tmp_path) as door:
+        await door.create("item", n=1)
+        assert (await ran(door, told)).body == 408
 
 
 BY_SELF_LINK = """function (link) {
