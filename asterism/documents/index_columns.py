@@ -59,6 +59,11 @@ class TermColumns:
                 if place.indexed:
                     self._columns.append(_column(place, kind, values))
                 return
+            elif _are_same_strings(values):
+                terms: list[Term] = []
+                self._walk(place, values[0], terms)
+                self._columns += [[term] * self._item_count for term in dict.fromkeys(terms)]
+                return
         self._add_beside(place, values, kinds)
 
     def _add_beside(self, place: Place, values: list[Any], kinds: set[type]) -> None:
@@ -70,6 +75,12 @@ class TermColumns:
             self._walk(place, value, terms)
             # Terms of one property repeat only among themselves.
             beside += dict.fromkeys(terms[1:] if had_object_term else terms)
+
+
+def _are_same_strings(arrays: list[list[Any]]) -> bool:
+    """Whether all are the same array of strings. Of other values equality says less: 1 equals true, and is not it."""
+    first = arrays[0]
+    return all(type(element) is str for element in first) and arrays.count(first) == len(arrays)
 
 
 def _column(place: Place, kind: type, values: list[Any]) -> Sequence[Term]:

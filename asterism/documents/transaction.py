@@ -156,9 +156,12 @@ class Transaction:
             news = planner.complete_many(items, [self._next_number() for _ in items])
         except _REFUSALS:
             return None
-        for place, after in zip(places, news, strict=True):
-            self._staged[place.key] = (place, after)
-        return [self._written(None, after) for after in news]
+        self._staged.update({place.key: (place, after) for place, after in zip(places, news, strict=True)})
+        outcomes = [
+            Outcome(after.body, after.etag, charge.write(len(after.body), len(after.terms)), True) for after in news
+        ]
+        self.cost += sum(outcome.charge for outcome in outcomes)
+        return outcomes
 
     async def upsert(self, item: Item, conditions: Conditions = UNCONDITIONAL) -> Outcome:
         place = self._place_of(item)
