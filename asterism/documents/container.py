@@ -171,23 +171,32 @@ class Container:
     async def run_batch(self, key: PartitionKey, operations: Sequence[Operation]) -> BatchAnswer:
         """All of the operations, with one LSN, or none of them; each sees what those before it did."""
 
+        only_creates = all(operation.kind is OperationKind.CREATE for operation in operations)
+
         async def attempt() -> BatchAnswer:
             work = self._transaction(key)
-            results: list[Outcome | AsterismError | None] = []
-            await work.load(operation.item_id for operation in operations)
-            for operation in operations:
-                try:
-                    results.append(await carry_out(work, operation))
-                except AsterismError as error:
-                    rest = len(operations) - len(results) - 1
-                    results = [*[None] * len(results), error, *[None] * rest]
-                    partition, lsn = await self._pay(work)
-                    break
-            else:
+            created = await work.create_many([one.item for one in operations]) if only_creates else None
+            if created is not None:
                 partition, lsn = await self.commit(work)
-            return BatchAnswer(results, partition.id, lsn, round(work.cost, 2))
+                return BatchAnswer(created, partition.id, lsn, round(work.cost, 2))
+            return await self._one_by_one(work, operations)
 
         return await self._until_settled(attempt)
+
+    async def _one_by_one(self, work: Transaction, operations: Sequence[Operation]) -> BatchAnswer:
+        results: list[Outcome | AsterismError | None] = []
+        await work.load(operation.item_id for operation in operations)
+        for operation in operations:
+            try:
+                results.append(await carry_out(work, operation))
+            except AsterismError as error:
+                rest = len(operations) - len(results) - 1
+                results = [*[None] * len(results), error, *[None] * rest]
+                partition, lsn = await self._pay(work)
+                break
+        else:
+            partition, lsn = await self.commit(work)
+        return BatchAnswer(results, partition.id, lsn, round(work.cost, 2))
 
     async def run_operation(self, key: PartitionKey, operation: Operation) -> ItemAnswer:
         """One operation of a bulk request, for itself."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from asterism.documents.container import Container, Tools
 from asterism.documents.item_record import unpack_item
 from asterism.documents.pace import Pace
-from asterism.documents.removal import SHARE_BYTES, Removal, share_items
+from asterism.documents.removal import SHARE_BYTES, Removal, Share, share_of
 from asterism.documents.time_to_live import TimeToLive
 from asterism.errors import AsterismError, OwnerNotFound
 from asterism.keyspaces.layout import EXPIRY, ITEMS, after_prefix, expiry_key, expiry_of
@@ -121,12 +121,13 @@ class ExpirySweeper:
                 return removed
             now = int(self._tools.clock.wall_seconds())
             due = Span(EXPIRY, expiry_key(now + 1, item_number=0))
-            page = await self._scan(container, partition, due, limit=share_items(pace))
+            share = share_of(pace)
+            page = await self._scan(container, partition, due, limit=share.items)
             if page is None:
                 return None
             if not page.entries:
                 return removed if await self._notice_next(container, partition) else None
-            removed += await self._take_share(container, rule, partition, page.entries, now=now)
+            removed += await self._take_share(container, rule, partition, share, page.entries, now=now)
             await pace.rest()
 
     async def _scan(
@@ -150,13 +151,14 @@ class ExpirySweeper:
         container: Container,
         rule: TimeToLive,
         partition: PartitionRange,
+        share: Share,
         hints: Sequence[tuple[bytes, bytes]],
         *,
         now: int,
     ) -> int:
         at = partition.range.start
         values = await self._load(container, at, hints)
-        removal = Removal(container, self._tools, at=at)
+        removal = Removal(container, self._tools, share, at=at)
         put_right: set[bytes] = set()
         planned: set[bytes] = set()
         for (hint, reference), stored in zip(hints, values, strict=False):

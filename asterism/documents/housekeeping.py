@@ -19,7 +19,7 @@ from asterism.documents.expiry import ExpirySweeper
 from asterism.documents.item_record import StoredItem, unpack_item
 from asterism.documents.pace import Pace
 from asterism.documents.pages import range_scope
-from asterism.documents.removal import SHARE_BYTES, Removal, share_items
+from asterism.documents.removal import SHARE_BYTES, Removal, Share, share_of
 from asterism.errors import AsterismError, Forbidden, OwnerNotFound
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.layout import ITEMS, expiry_key
@@ -139,7 +139,7 @@ class Housekeeping:
             try:
                 # Somebody may be faster with one of the items: the share is then looked at again.
                 with suppress(ExpectationFailed):
-                    self.tasks[number] = await self._share(container, task, items_max=share_items(pace))
+                    self.tasks[number] = await self._step(container, task, share_of(pace))
             except OwnerNotFound:
                 return
             now = clock.monotonic_seconds()
@@ -151,23 +151,23 @@ class Housekeeping:
         if task.kind is TaskKind.INDEX_EXPIRY and container is not None:
             self.expiry.look_at(container)
 
-    async def _share(self, container: Container, task: BackgroundTask, *, items_max: int) -> BackgroundTask:
+    async def _step(self, container: Container, task: BackgroundTask, share: Share) -> BackgroundTask:
         """One step; the task as it is after it."""
         keyspace = container.keyspace
         record = keyspace.record
         partition = record.map.find(task.start)
         end = min(task.end, partition.range.end)
         span = Span(ITEMS + task.start, ITEMS + end)
-        page = await self._tools.owner.scan(keyspace, record, partition, span, limit=items_max, bytes_max=SHARE_BYTES)
+        page = await self._tools.owner.scan(keyspace, record, partition, span, limit=share.items, bytes_max=SHARE_BYTES)
         if page is None:
             return task
         found = [(key[1:], unpack_item(stored)) for key, stored in page.entries]
-        done = await self._STEPS[task.kind](self, container, task, found)
+        done = await self._STEPS[task.kind](self, container, task, share, found)
         behind = page.entries[-1][0][1:] + b"\x00" if page.more else end
         return replace(task, start=behind, done=task.done + done)
 
-    async def _remove(self, container: Container, task: BackgroundTask, found: Found) -> int:
-        removal = Removal(container, self._tools, at=task.start)
+    async def _remove(self, container: Container, task: BackgroundTask, share: Share, found: Found) -> int:
+        removal = Removal(container, self._tools, share, at=task.start)
         for reference, item in found:
             if item.lsn <= task.up_to_lsn:
                 await removal.add(reference, item)
@@ -177,7 +177,7 @@ class Housekeeping:
             raise ExpectationFailed(ITEMS + task.start)
         return removed
 
-    async def _index_expiry(self, container: Container, task: BackgroundTask, found: Found) -> int:
+    async def _index_expiry(self, container: Container, task: BackgroundTask, share: Share, found: Found) -> int:  # noqa: ARG002
         rule = container.planner.time_to_live
         batch = Batch()
         for reference, item in found:

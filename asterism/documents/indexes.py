@@ -19,50 +19,61 @@ same place `/?` (this scalar) over `/*` (this and all below it).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any
 
 from asterism.documents.cells import index_values
+from asterism.documents.index_columns import TermColumns
+from asterism.documents.index_place import (
+    ARRAY_ELEMENT,
+    ARRAY_VALUE,
+    KNOWN_CHARACTERS_MAX,
+    OBJECT_VALUE,
+    PATH_TOKEN_BYTES,
+    ROOT_TOKEN,
+    VALUE_BYTES_MAX,
+    ArrayElement,
+    Place,
+    Rule,
+    Segment,
+    Term,
+    child_token,
+)
 from asterism.errors import MalformedRequest
 from asterism.keyspaces.layout import INDEX
-from asterism.values.key_bytes import (
-    NUL,
-    NUL_ESCAPED,
-    STRING_END,
-    STRING_START,
-    TAG_ARRAY,
-    TAG_OBJECT,
-    encode,
-    encode_number,
-)
+from asterism.values.key_bytes import encode
 from asterism.values.undefined import UNDEFINED
 
-# With the partition's prefix, the path token and the item's place this stays below the store's 511 bytes for a key.
-VALUE_BYTES_MAX = 200
-PATH_TOKEN_BYTES = 8
+__all__ = [
+    "ARRAY_ELEMENT",
+    "ARRAY_VALUE",
+    "OBJECT_VALUE",
+    "PATH_TOKEN_BYTES",
+    "VALUE_BYTES_MAX",
+    "ArrayElement",
+    "CompositeIndex",
+    "Coverage",
+    "IndexingRules",
+    "Segment",
+    "SpatialIndex",
+    "Term",
+    "composite_index",
+    "parse_policy_path",
+    "parse_property_path",
+    "path_token",
+    "spatial_index",
+    "spatial_token",
+]
+
 # All of a composite index's paths together.
 COMPOSITE_BYTES_MAX = 400
-# What stands for any array and any object in a term.
-ARRAY_VALUE = bytes([TAG_ARRAY])
-OBJECT_VALUE = bytes([TAG_OBJECT])
 _TURNED = bytes(255 - byte for byte in range(256))
 # Paths whose verdict and token are remembered per container, about 400 bytes each. Items with made-up property names
 # (a guid as a name, say) must not fill the memory: beyond this, paths are worked out anew each time.
 REMEMBERED_PATHS_MAX = 20_000
 
-
-class ArrayElement(Enum):
-    """The segment of a path that stands for every element of an array."""
-
-    ANY = "[]"
-
-
-ARRAY_ELEMENT: Final = ArrayElement.ANY
-Segment = str | ArrayElement
-# Bytes and not a tuple: every write makes some twenty of them, and the garbage collector would look at each tuple.
-Term = bytes
 
 # Set by the server and different in every item, or not a property of the item: nobody looks for an item by them.
 _NEVER_INDEXED_PROPERTIES = ("_rid", "_self", "_etag", "_attachments")
@@ -131,105 +142,12 @@ def _segment_of(text: str) -> Segment:
     return text[1:]
 
 
-_ROOT_TOKEN = bytes(PATH_TOKEN_BYTES)
-
-
 def path_token(segments: Iterable[Segment]) -> bytes:
     """The token that stands for a path in index keys; a digest, so its length does not depend on the path's."""
-    token = _ROOT_TOKEN
+    token = ROOT_TOKEN
     for segment in segments:
-        token = _child_token(token, segment)
+        token = child_token(token, segment)
     return token
-
-
-def _child_token(parent: bytes, segment: Segment) -> bytes:
-    # The byte between tells a property named "[]" from the elements of an array.
-    tail = b"\x01" if isinstance(segment, ArrayElement) else b"\x00" + segment.encode()
-    return blake2b(parent + tail, digest_size=PATH_TOKEN_BYTES).digest()
-
-
-@dataclass(slots=True)
-class _Rule:
-    """One place in the tree of the policy's paths; a verdict is None where the policy says nothing."""
-
-    scalar: bool | None = None
-    subtree: bool | None = None
-    below: dict[Segment, _Rule] = field(default_factory=dict)
-
-    def at(self, segments: Sequence[Segment]) -> _Rule:
-        rule = self
-        for segment in segments:
-            rule = rule.below.setdefault(segment, _Rule())
-        return rule
-
-
-# Of each path, so that a container with very many paths remembers some megabytes at the most.
-KNOWN_VALUES_MAX = 16
-# So few characters that their encoding is never cut.
-KNOWN_CHARACTERS_MAX = 32
-
-
-class _Place:
-    """A path that was met in an item: its token, whether its scalar is indexed, and the paths below it."""
-
-    __slots__ = (
-        "_last",
-        "_last_term",
-        "_string_start",
-        "below",
-        "indexed",
-        "known",
-        "rule",
-        "start",
-        "token",
-        "verdict",
-        "walked",
-    )
-
-    def __init__(self, token: bytes, *, rule: _Rule | None, inherited: bool) -> None:
-        self.token = token
-        # What every term of this path begins with.
-        self.start = INDEX + token
-        self._string_start = self.start + STRING_START
-        self.rule = rule
-        self.verdict = inherited if rule is None or rule.subtree is None else rule.subtree
-        self.indexed = self.verdict if rule is None or rule.scalar is None else rule.scalar
-        # Terms of the first few short strings met here: most properties have few values, and those are met again. The
-        # last number or string is known as well: items that are written together have many values in common.
-        self.known: dict[str, Term] = {}
-        self._last: str | int | float | None = None
-        self._last_term: Term = b""
-        # Where nothing is included and no rule speaks of what is below, nothing below needs a look.
-        self.walked = self.verdict or (rule is not None and bool(rule.below))
-        self.below: dict[Segment, _Place] = {}
-
-    def short_string_term(self, value: str) -> Term:
-        """The term of a string of at most `KNOWN_CHARACTERS_MAX` characters that is not in `known`."""
-        if value == self._last:
-            return self._last_term
-        utf8 = value.encode()
-        if NUL in utf8:
-            utf8 = utf8.replace(NUL, NUL_ESCAPED)
-        term = self._string_start + utf8 + STRING_END
-        if len(self.known) < KNOWN_VALUES_MAX:
-            self.known[value] = term
-        self._last, self._last_term = value, term
-        return term
-
-    def number_term(self, value: int | float) -> Term:
-        if value == self._last:
-            return self._last_term
-        term = self.start + encode_number(value)
-        self._last, self._last_term = value, term
-        return term
-
-    def term(self, value: Any) -> Term:
-        """The term of any other scalar: a long string, true, false, null."""
-        return self.start + encode(value, bytes_max=VALUE_BYTES_MAX)
-
-    def child(self, segment: Segment) -> _Place:
-        rule = self.rule.below.get(segment) if self.rule is not None else None
-        return _Place(_child_token(self.token, segment), rule=rule, inherited=self.verdict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +240,7 @@ class IndexingRules:
 
     def __init__(
         self,
-        rules: _Rule | None,
+        rules: Rule | None,
         composites: tuple[CompositeIndex, ...] = (),
         spatials: tuple[SpatialIndex, ...] = (),
         earlier: tuple[IndexingRules, ...] = (),
@@ -335,7 +253,7 @@ class IndexingRules:
         self._composites = composites
         self._spatials = spatials
         self.earlier = earlier
-        self._root = _Place(_ROOT_TOKEN, rule=rules, inherited=False)
+        self._root = Place(ROOT_TOKEN, rule=rules, inherited=False)
         self._remembered_paths_left = REMEMBERED_PATHS_MAX
 
     @classmethod
@@ -347,7 +265,7 @@ class IndexingRules:
         before = tuple(cls.compile(policy) for policy in earlier)
         if str(indexing_policy.get("indexingMode", "consistent")).lower() == "none":
             return cls(None, earlier=before)
-        root = _Rule()
+        root = Rule()
         for verdict, name in ((True, "includedPaths"), (False, "excludedPaths")):
             for entry in indexing_policy.get(name) or ():
                 segments, coverage = parse_policy_path(entry["path"])
@@ -357,7 +275,7 @@ class IndexingRules:
                 else:
                     rule.subtree = verdict
         for name in _NEVER_INDEXED_PROPERTIES:
-            root.below[name] = _Rule(scalar=False, subtree=False)
+            root.below[name] = Rule(scalar=False, subtree=False)
         # The service finds items by id, and changes by time, under every policy but "none".
         for name in ("id", "_ts"):
             root.at((name,)).scalar = True
@@ -387,6 +305,14 @@ class IndexingRules:
             # Two indexes may cover one path.
             terms += dict.fromkeys(term for spatial in self._spatials for term in spatial.terms(item))
         return terms
+
+    def terms_of_many(self, items: Sequence[Mapping[str, Any]]) -> list[Sequence[Term]]:
+        """The index terms of each item; in items of one shape, those of one path have the same place in each."""
+        columns = TermColumns(len(items), walk=self._add_value, below=self._remember)
+        is_plain = self._enabled and not self._composites and not self._spatials
+        if is_plain and items and columns.add_objects(self._root, items):
+            return columns.of_each()
+        return [self.terms(item) for item in items]
 
     def possible_terms(self, item: Mapping[str, Any]) -> list[Term]:
         """Every term that a stored item may have."""
@@ -425,10 +351,10 @@ class IndexingRules:
         is_covered = self._enabled and any(spatial.covers(path) for spatial in self._spatials)
         return is_covered and all(rules.covers_geometry(path) for rules in self.earlier)
 
-    # The three methods below are one walk. They return whether they met an array, because only then can terms repeat,
+    # The methods below are one walk. They return whether they met an array, because only then can terms repeat,
     # and they test for the kinds in place: this runs for every property of every write.
 
-    def _add_object(self, place: _Place, members: Mapping[str, Any], terms: list[Term]) -> bool:
+    def _add_object(self, place: Place, members: Mapping[str, Any], terms: list[Term]) -> bool:
         below = place.below
         met_array = False
         for name, value in members.items():
@@ -450,10 +376,17 @@ class IndexingRules:
                 terms.append(child.term(value))
         return met_array
 
-    def _add_nested(self, place: _Place, value: Any, terms: list[Term]) -> bool:
+    def _add_value(self, place: Place, value: Any, terms: list[Term]) -> bool:
+        if type(value) is dict or type(value) is list:
+            return self._add_nested(place, value, terms)
+        if place.indexed:
+            terms.append(place.scalar_term(value))
+        return False
+
+    def _add_nested(self, place: Place, value: Any, terms: list[Term]) -> bool:
         if type(value) is dict:
             if place.indexed:
-                terms.append(place.start + OBJECT_VALUE)
+                terms.append(place.object_term)
             return place.walked and self._add_object(place, value, terms)
         if place.indexed:
             terms.append(place.start + ARRAY_VALUE)
@@ -461,19 +394,16 @@ class IndexingRules:
             self._add_array(place, value, terms)
         return place.walked
 
-    def _add_array(self, place: _Place, elements: Sequence[Any], terms: list[Term]) -> None:
+    def _add_array(self, place: Place, elements: Sequence[Any], terms: list[Term]) -> None:
         child = place.below.get(ARRAY_ELEMENT) or self._remember(place, ARRAY_ELEMENT)
         for value in elements:
             kind = type(value)
             if kind is dict or kind is list:
                 self._add_nested(child, value, terms)
             elif child.indexed:
-                if kind is str and len(value) <= KNOWN_CHARACTERS_MAX:
-                    terms.append(child.known.get(value) or child.short_string_term(value))
-                else:
-                    terms.append(child.term(value))
+                terms.append(child.scalar_term(value))
 
-    def _remember(self, place: _Place, segment: Segment) -> _Place:
+    def _remember(self, place: Place, segment: Segment) -> Place:
         child = place.child(segment)
         if self._remembered_paths_left > 0:
             self._remembered_paths_left -= 1

@@ -20,6 +20,7 @@ from asterism.errors import (
     MalformedRequest,
     PartitionKeyMismatch,
     PreconditionFailed,
+    TooLarge,
     UniqueKeyViolation,
 )
 from asterism.keyspaces.layout import ITEMS
@@ -59,6 +60,9 @@ class Conditions:
 
 
 UNCONDITIONAL = Conditions()
+
+# What an item that cannot be created is refused with, before the store is asked.
+_REFUSALS = (MalformedRequest, PartitionKeyMismatch, TooLarge)
 
 
 class Mark(NamedTuple):
@@ -117,7 +121,12 @@ class Transaction:
 
     async def load(self, item_ids: Iterable[str]) -> None:
         """Reads many items at once, all from one moment."""
-        keys = [key for key in dict.fromkeys(self._place(one).key for one in item_ids) if key not in self._found]
+        await self._load_places([self._place(one) for one in item_ids])
+
+    async def _load_places(self, places: Iterable[Place]) -> None:
+        keys = [key for key in dict.fromkeys(place.key for place in places) if key not in self._found]
+        if not keys:
+            return
         for key, stored in zip(keys, await self._read_keys(keys), strict=True):
             self._found[key] = None if stored is None else unpack_item(stored)
 
@@ -133,6 +142,29 @@ class Transaction:
         if await self._visible(place) is not None:
             raise ItemExists(item_id=str(item["id"]))
         return await self._write(place, None, item)
+
+    async def create_many(self, items: Sequence[Item]) -> list[Outcome] | None:
+        """What a `create` of each would do, and much faster. None, with nothing staged, where one of them would be
+        refused, or cannot be decided without looking at another one: who asked then takes them one by one."""
+        planner = self._planner
+        if planner.unique_keys is not None or not items:
+            return None
+        try:
+            places = [self._place_of(item) for item in items]
+            await self._load_places(places)
+            keys = {place.key for place in places}
+            is_free = len(keys) == len(places) and keys.isdisjoint(self._staged)
+            if not is_free or any(self._found[key] is not None for key in keys):
+                return None
+            news = planner.complete_many(items, [self._next_number() for _ in items])
+        except _REFUSALS:
+            return None
+        self._staged.update({place.key: (place, after) for place, after in zip(places, news, strict=True)})
+        outcomes = [
+            Outcome(after.body, after.etag, charge.write(len(after.body), len(after.terms)), True) for after in news
+        ]
+        self.cost += sum(outcome.charge for outcome in outcomes)
+        return outcomes
 
     async def upsert(self, item: Item, conditions: Conditions = UNCONDITIONAL) -> Outcome:
         place = self._place_of(item)
@@ -208,6 +240,8 @@ class Transaction:
     def batch(self) -> Batch | None:
         """Everything that was staged, as one batch; None when it changes nothing."""
         batch = Batch()
+        if all(after is not None and self._found[key] is None for key, (_, after) in self._staged.items()):
+            return self._batch_of_new_items(batch)
         bytes_delta, items_delta, place_in_batch = 0, 0, 0
         found, plan_change = self._found, self._planner.plan_change
         for place, after in self._staged.values():
@@ -220,8 +254,18 @@ class Transaction:
             place_in_batch += 1
         if not place_in_batch:
             return None
+        return self._completed(batch, bytes_delta=bytes_delta, items_delta=items_delta)
+
+    def _batch_of_new_items(self, batch: Batch) -> Batch | None:
+        news = [(place, after) for place, after in self._staged.values() if after is not None]
+        if not news:
+            return None
+        self._planner.plan_new_items(batch, news)
+        return self._completed(batch, bytes_delta=sum(len(after.body) for _, after in news), items_delta=len(news))
+
+    def _completed(self, batch: Batch, *, bytes_delta: int, items_delta: int) -> Batch:
         batch.expectations += [
-            Expectation(key, None if stored is None else stored.version) for key, stored in found.items()
+            Expectation(key, None if stored is None else stored.version) for key, stored in self._found.items()
         ]
         self._plan_holders(batch)
         self._planner.plan_sizes(batch, self.point, bytes_delta=bytes_delta, items_delta=items_delta)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Final, cast
 
 from asterism.apis.nosql.context import Context
@@ -92,6 +92,18 @@ class UnitOperations:
 
     async def create(self, body: dict[str, object], options: WriteOptions) -> ItemOutcome | OperationRefused:
         return await self._write(lambda: self._work.create(_checked(body)), options)
+
+    async def create_many(self, bodies: Sequence[dict[str, object]]) -> list[ItemOutcome] | None:
+        if len(self._work.staged) + len(bodies) > _STAGED_ITEMS_MAX or self._written_bytes >= _WRITTEN_BYTES_MAX // 2:
+            return None
+        try:
+            done = await self._work.create_many([_checked(body) for body in bodies])
+        except MalformedRequest:
+            return None
+        if done is None:
+            return None
+        self._written_bytes += sum(len(one.body) for one in done)
+        return [ItemOutcome(201, one.body) for one in done]
 
     async def upsert(self, body: dict[str, object], options: WriteOptions) -> ItemOutcome | OperationRefused:
         return await self._write(lambda: self._work.upsert(_checked(body), Conditions(options.etag)), options)

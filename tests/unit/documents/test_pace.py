@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from asterism.documents.pace import Pace
-from asterism.documents.removal import SHARE_ITEMS, SHARE_ITEMS_ALONE, share_items
+from asterism.documents.removal import GENTLE_SHARE, LARGE_SHARE, share_of
 from tests.support.world import World, open_world
 
 
@@ -25,9 +25,9 @@ async def ask(world: World) -> None:
 async def test_work_in_the_background_begins_gently_and_takes_larger_steps_when_it_is_alone(tmp_path: Path) -> None:
     async with open_world(tmp_path) as world:
         pace = Pace(world.store.tools)
-        first = share_items(pace)
+        first = share_of(pace)
         await rest_until_quick(pace)
-        assert (first, share_items(pace)) == (SHARE_ITEMS, SHARE_ITEMS_ALONE)
+        assert (first, share_of(pace)) == (GENTLE_SHARE, LARGE_SHARE)
 
 
 async def test_work_in_the_background_is_gentle_again_as_soon_as_requests_come(tmp_path: Path) -> None:
@@ -39,4 +39,4 @@ async def test_work_in_the_background_is_gentle_again_as_soon_as_requests_come(t
             while not pace.is_gentle:
                 await pace.rest()
         requests.cancel()
-        assert share_items(pace) == SHARE_ITEMS
+        assert share_of(pace) == GENTLE_SHARE
