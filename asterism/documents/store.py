@@ -93,6 +93,7 @@ class DocumentStore:
         self.housekeeping.wake(changes)
         if changes.work:
             self.rekeying.wake()
+        self.rekeying.look_again()
         if changes.keyspaces and self.on_versions_kept is not None:
             self.on_versions_kept()
 
