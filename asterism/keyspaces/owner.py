@@ -106,8 +106,9 @@ class Owner:
         return Lsn(max(seen.get(range_id, 0) for range_id in (partition.id, *partition.parents)))
 
     def follow_others(self, follow: Callable[[], Awaitable[bool]]) -> None:
-        """There are other processes from now on."""
+        """There are other processes from now on, over a store that may have copies."""
         self._follow = follow
+        self._may_read_copies = True
 
     async def read(
         self, keyspace: Keyspace, point: bytes, keys: Sequence[bytes]

@@ -87,7 +87,9 @@ async def assembled(
         admission = Admission(catalog, config.limits, enforce=config.throttle, monotonic=clock.monotonic_seconds)
         for keyspace in catalog.keyspaces.values():
             admission.refresh(keyspace)
-        owner = Owner(engine, catalog.follow if is_shared else None)
+        # The nodes of a fleet may have standbys.
+        has_copies = config.fleet is not None or fleet.migration is not None
+        owner = Owner(engine, catalog.follow if is_shared else None, may_read_copies=has_copies)
         placing = Placing(catalog, owner, admission, config.limits, clock, default_rules=fleet.rules_for)
         reshaping = Reshaping(
             engine,
