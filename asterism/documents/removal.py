@@ -32,7 +32,7 @@ class Share:
 # longer than it takes.
 GENTLE_SHARE = Share(items=16, batch_items=4)
 # Expired items lie side by side in most indexes, so that many of them in one commit touch few pages.
-LARGE_SHARE = Share(items=128, batch_items=8)
+LARGE_SHARE = Share(items=192, batch_items=8)
 
 
 def share_of(pace: Pace) -> Share:

@@ -42,11 +42,13 @@ class NotAnOperation(Exception):
     """What the prelude never writes: a script broke its own prelude."""
 
 
-def prepare(operation: list[Any], operations: ScriptOperations) -> tuple[int, Awaitable[Outcome]]:
-    """A queued operation's number, and the operation itself, ready to be awaited."""
+def prepare(operation: list[Any], operations: ScriptOperations) -> Awaitable[Outcome]:
+    """A queued operation, ready to be awaited."""
     try:
         number, kind, reference, body, options = operation
-        return int(number), _CARRIERS[kind](operations, reference, body, options)
+        if type(number) is not int:
+            raise NotAnOperation
+        return _CARRIERS[kind](operations, reference, body, options)
     except (KeyError, TypeError, AttributeError, ValueError):
         raise NotAnOperation from None
 
@@ -61,7 +63,7 @@ def creates_from(queued: Sequence[list[Any]], start: int) -> list[list[Any]]:
 
 def _is_create(operation: object) -> bool:
     match operation:
-        case [int(), "create", _, dict(), _]:
+        case [int(), "create", _, dict(), dict()]:
             return True
         case _:
             return False
@@ -72,7 +74,15 @@ async def create_all(creates: Sequence[list[Any]], operations: ScriptOperations)
     outcomes = await operations.create_many([create[3] for create in creates]) if len(creates) > 1 else None
     if outcomes is None:
         return None
-    return [result_text(create[0], outcome) for create, outcome in zip(creates, outcomes, strict=True)]
+    return [told_to(create, outcome) for create, outcome in zip(creates, outcomes, strict=True)]
+
+
+def told_to(operation: list[Any], outcome: Outcome) -> bytes:
+    """The outcome of a queued operation as the sandbox reads it, without a document that the script cannot see."""
+    number, options = operation[0], operation[4]
+    if isinstance(outcome, ItemOutcome) and outcome.resource is not None and options.get("isBlind") is True:
+        return b'[%d,null,null,{"statusCode":%d}]' % (number, outcome.status)
+    return result_text(number, outcome)
 
 
 def result_text(number: int, outcome: Outcome) -> bytes:

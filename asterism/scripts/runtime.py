@@ -11,7 +11,7 @@ from typing import Any
 
 from asterism.errors import MalformedRequest
 from asterism.scripts import frames, udf
-from asterism.scripts.dispatch import NotAnOperation, create_all, creates_from, prepare, result_text
+from asterism.scripts.dispatch import NotAnOperation, create_all, creates_from, prepare, told_to
 from asterism.scripts.limits import DEFAULT_SCRIPT_LIMITS, ScriptLimits
 from asterism.scripts.operations import ScriptOperations
 from asterism.scripts.processes import HostEnded, HostPool, HostProcess, HostsBusy
@@ -188,10 +188,10 @@ class _Run:
             # Creates of which one is refused are not tried together again, one less each time.
             for operation in creates or [queued[len(results)]]:
                 try:
-                    number, pending = prepare(operation, self._operations)
+                    pending = prepare(operation, self._operations)
                 except NotAnOperation:
                     return _STOPPED[Stopped.BROKEN]
-                results.append(result_text(number, await pending))
+                results.append(told_to(operation, await pending))
         return results
 
     async def _let_others_run(self) -> None:

@@ -32,7 +32,7 @@ from asterism.storage.lmdb.transactions import WriteView
 # How long a group holds the event loop in one go; others have their turn before it goes on.
 SLICE_SECONDS_MAX = 0.0005
 # How long the changes of one group may take; what is still waiting then goes into the next transaction.
-GROUP_SECONDS_MAX = 0.004
+GROUP_SECONDS_MAX = 0.006
 # How long a transaction waits for changes that are just being made. With 32 writers on one core, 3 ms gave a tenth more
 # writes a second than 1 ms, at a lower median latency, because fewer commits are made; 6 ms gave nothing more.
 GATHER_SECONDS_MAX = 0.003

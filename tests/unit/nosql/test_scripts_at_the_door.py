@@ -471,3 +471,28 @@ async def test_a_procedure_reads_its_parameters_as_its_request_whatever_it_did_t
     }"""
     async with door_at_hand(tmp_path) as door:
         assert (await ran(door, body, ["one"], 2)).body == [["one"], 2]
+
+
+@pytest.mark.parametrize(
+    ("callback", "seen"),
+    [
+        ("function (error, made) { say(made.id); }", "i"),
+        ("function (error) { say(arguments[1].id); }", "i"),
+        ("function (error, made = null) { say(made.id); }", "i"),
+        ("function (...told) { say(told[1].id); }", "i"),
+        ("(function (error, made) { say(made.id); }).bind(null)", "i"),
+        ("(error, made) => say(made.id)", "i"),
+        ("function (error) { say(eval('argu' + 'ments')[1].id); }", "i"),
+        ("function (error) { say(typeof error); }", "undefined"),
+        ("error => say(typeof error)", "undefined"),
+        ("() => say('called')", "called"),
+    ],
+)
+async def test_a_callback_sees_the_document_however_it_asks_for_it(tmp_path: Path, callback: str, seen: str) -> None:
+    body = f"""function () {{
+        function say(what) {{ getContext().getResponse().setBody(what); }}
+        var collection = getContext().getCollection();
+        collection.createDocument(collection.getSelfLink(), {{id: "i", pk: "a"}}, {callback});
+    }}"""
+    async with door_at_hand(tmp_path) as door:
+        assert (await ran(door, body)).body == seen
