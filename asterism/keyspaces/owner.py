@@ -5,7 +5,8 @@ A request that meets a seal waits for the map that is about to be published and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from asterism.errors import StorageFull, StorageUnavailable
 from asterism.keyspaces.keyspace import Keyspace
@@ -25,20 +26,71 @@ from asterism.storage.contract import (
 from asterism.values.identifiers import Lsn
 
 
-class Owner:
-    """Reads and writes one partition of a keyspace at a time, chosen by a point of the hash line."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+class Reads(Protocol):
+    """Reading the partitions of a keyspace as the map in force places them."""
 
     async def read(
         self, keyspace: Keyspace, point: bytes, keys: Sequence[bytes]
     ) -> tuple[PartitionRange, Lsn, list[bytes | None]]:
+        """The values of keys that live where `point` does, all from one moment."""
+        ...
+
+    async def scan(
+        self,
+        keyspace: Keyspace,
+        seen: KeyspaceRecord,
+        partition: PartitionRange,
+        span: Span,
+        *,
+        limit: int,
+        bytes_max: int,
+        reverse: bool = False,
+    ) -> ScanPage | None:
+        """A page of a partition found in the record `seen`; None when another map is in force by now and the caller
+        must look for its place there."""
+        ...
+
+
+class Owner:
+    """Reads and writes one partition of a keyspace at a time, chosen by a point of the hash line."""
+
+    def __init__(self, engine: Engine, *, may_read_copies: bool = False) -> None:
+        """`may_read_copies` says that the store has copies, which `relaxed` reads may be answered by."""
+        self._engine = engine
+        self._may_read_copies = may_read_copies
+        # What a read must have seen, by range id; None asks for the newest there is.
+        self._seen_lsns: Mapping[int, int] | None = None
+        # How often anybody came here, so that work in the background can see whether it is alone.
+        self.calls = 0
+
+    def relaxed(self, seen_lsns: Mapping[int, int] | None) -> Owner:
+        """The same way to the partitions for reads that need not see the newest, only what `seen_lsns` (range id ->
+        LSN, of a partition or of one it came from) says was seen before."""
+        if not self._may_read_copies:
+            return self
+        relaxed = Owner(self._engine, may_read_copies=True)
+        relaxed._seen_lsns = seen_lsns or {}
+        return relaxed
+
+    def _at_least(self, partition: PartitionRange) -> Lsn | None:
+        seen = self._seen_lsns
+        if seen is None:
+            return None
+        if not seen:
+            return Lsn(0)
+        return Lsn(max(seen.get(range_id, 0) for range_id in (partition.id, *partition.parents)))
+
+    async def read(
+        self, keyspace: Keyspace, point: bytes, keys: Sequence[bytes]
+    ) -> tuple[PartitionRange, Lsn, list[bytes | None]]:
+        self.calls += 1
         while True:
             record = keyspace.record
             partition = record.map.find(point)
             try:
-                lsn, values = await self._engine.read(partition.partition, partition.epoch, keys)
+                lsn, values = await self._engine.read(
+                    partition.partition, partition.epoch, keys, at_least=self._at_least(partition)
+                )
             except (EpochFenced, PartitionUnknown):
                 await keyspace.wait_for_another_map(record)
             except EngineFailed as failure:
@@ -51,8 +103,11 @@ class Owner:
     ) -> tuple[Lsn, list[bytes | None]] | None:
         """Keys of a partition found in the record `seen`, which need not be near each other on the line; None when
         another map is in force by now, as for `scan`."""
+        self.calls += 1
         try:
-            return await self._engine.read(partition.partition, partition.epoch, keys)
+            return await self._engine.read(
+                partition.partition, partition.epoch, keys, at_least=self._at_least(partition)
+            )
         except (EpochFenced, PartitionUnknown):
             await keyspace.wait_for_another_map(seen)
             return None
@@ -72,9 +127,16 @@ class Owner:
     ) -> ScanPage | None:
         """A page of a partition found in the record `seen`; None when another map is in force by now and the caller
         must look for its place there."""
+        self.calls += 1
         try:
             return await self._engine.scan(
-                partition.partition, partition.epoch, span, reverse=reverse, limit=limit, bytes_max=bytes_max
+                partition.partition,
+                partition.epoch,
+                span,
+                reverse=reverse,
+                limit=limit,
+                bytes_max=bytes_max,
+                at_least=self._at_least(partition),
             )
         except (EpochFenced, PartitionUnknown):
             await keyspace.wait_for_another_map(seen)
@@ -84,6 +146,7 @@ class Owner:
 
     async def snapshot(self, keyspace: Keyspace, point: bytes) -> Snapshot:
         """One moment of the partition where `point` lives; it stays readable when that is split. Must be closed."""
+        self.calls += 1
         while True:
             record = keyspace.record
             partition = record.map.find(point)
@@ -105,6 +168,7 @@ class Owner:
 
         Raises the storage contract's ExpectationFailed and CeilingPassed: what they mean is the caller's to say.
         """
+        self.calls += 1
         while True:
             record = keyspace.record
             partition = record.map.find(point)
