@@ -21,9 +21,9 @@ from asterism.keyspaces.reshaping import Reshaping
 from asterism.limits import DEFAULT_LIMITS, Limits
 from asterism.storage.checked import CheckedEngine
 from asterism.storage.contract import Engine, Span
-from asterism.storage.lmdb import LmdbEngine
 from asterism.throughput.budgets import Throughput
 from asterism.values.identifiers import PartitionNumber
+from tests.support.stores import open_store
 
 ACCOUNT = "test"
 
@@ -85,7 +85,7 @@ async def open_world(
     on_step: Callable[[Step], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> AsyncIterator[World]:
-    engine: Engine = CheckedEngine(LmdbEngine.open(directory))
+    engine: Engine = CheckedEngine(await open_store(directory))
     try:
         catalog = Catalog(engine, random_bytes=os.urandom, monotonic=clock.monotonic_seconds)
         await catalog.open()
