@@ -143,9 +143,9 @@ def test_a_hot_key_beside_others_gets_its_own_side() -> None:
 
 
 def test_samples_of_other_ranges_do_not_count() -> None:
-    upper = first_map().split(
-        0, at=point("m"), low=PartitionNumber(2), high=PartitionNumber(3), epoch=Epoch(2)
-    ).ranges[1]
+    upper = (
+        first_map().split(0, at=point("m"), low=PartitionNumber(2), high=PartitionNumber(3), epoch=Epoch(2)).ranges[1]
+    )
     refused = plan_load_split(KEY, upper, [(point("a"), 5.0), (point("b"), 5.0)] * 50)
     assert isinstance(refused, Refusal)
     assert "Too few" in refused.reason
@@ -159,9 +159,7 @@ def test_too_few_requests_make_no_plan() -> None:
     ("numbers", "drift", "end"),
     [(range(100), Drift.RISING, "upper end"), (range(100, 0, -1), Drift.FALLING, "lower end")],
 )
-def test_a_monotonic_key_is_seen_and_said_to_be_a_hotspot_at_one_end(
-    numbers: range, drift: Drift, end: str
-) -> None:
+def test_a_monotonic_key_is_seen_and_said_to_be_a_hotspot_at_one_end(numbers: range, drift: Drift, end: str) -> None:
     samples = [(point(f"{number:06}"), 5.0) for number in numbers]
     assert drift_of([key for key, _ in samples]) is drift
     assert picture_of(samples).drift is drift
