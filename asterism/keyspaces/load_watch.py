@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from asterism.clock import Clock
@@ -18,7 +19,7 @@ from asterism.keyspaces.reshape_job import ReshapeJob
 from asterism.keyspaces.reshaping import Reshaping
 from asterism.keyspaces.statistics import partition_size
 from asterism.limits import Limits
-from asterism.partitioning.load_split import plan_cold_merges, plan_load_split
+from asterism.partitioning.load_split import SAMPLES_MIN, Sample, plan_cold_merges, plan_load_split
 from asterism.partitioning.partition_key import PartitionKeyKind
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.partitioning.split_merge import Refusal
@@ -161,13 +162,16 @@ class LoadWatch:
         record = keyspace.record
         for one in record.map.ranges:
             load = self._loads[record.rid][one.id]
-            if load.hot_periods >= self._patience.hot_periods and now >= load.look_again_at:
+            usage = keyspace.usage.get(one.id)
+            is_due = load.hot_periods >= self._patience.hot_periods and now >= load.look_again_at
+            # A few requests may be hot by their cost, and say nothing yet about where the load is.
+            if is_due and usage is not None and len(usage.recent) >= SAMPLES_MIN:
                 load.look_again_at = now + _REFUSED_SECONDS
-                await self._divide(keyspace, one, load)
+                await self._divide(keyspace, one, load, tuple(usage.recent))
 
-    async def _divide(self, keyspace: Keyspace, partition: PartitionRange, load: RangeLoad) -> None:
-        usage = keyspace.usage.get(partition.id)
-        samples = () if usage is None else tuple(usage.recent)
+    async def _divide(
+        self, keyspace: Keyspace, partition: PartitionRange, load: RangeLoad, samples: Sequence[Sample]
+    ) -> None:
         plan = plan_load_split(keyspace.record.definition, partition, samples)
         try:
             if isinstance(plan, Refusal):
