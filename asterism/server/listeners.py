@@ -36,7 +36,7 @@ BODY_SECONDS_MAX = 60.0
 READY_SECONDS_MAX = 10.0
 
 # Methods whose requests may have a body; for the others it is not even asked for.
-_METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+_METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH", "MERGE"})
 _JSON = ("content-type", "application/json")
 _CLOSE = ("connection", "close")
 
@@ -74,6 +74,7 @@ def make_application(*, admin: Door, nosql: Door, request_bytes_max: int) -> App
                 scheme=scope.scheme,
                 authority=scope.authority or headers.get("host") or "",
                 client_gone=protocol.client_disconnect,
+                client_address=scope.client,
             )
             door = admin if path.startswith(ADMIN_PREFIX) else nosql
             response = await door.answer(request)
