@@ -88,11 +88,12 @@ class Container:
     # --- reading ----------------------------------------------------------------------------------------------------
 
     async def read_item(
-        self, item_id: str, key: PartitionKey, *, session: Mapping[int, int] | None = None
+        self, item_id: str, key: PartitionKey, *, session: Mapping[int, int] | None = None, owner: Owner | None = None
     ) -> ItemAnswer:
+        """`owner` is the way to take, where the newest is not asked for (`Owner.relaxed`)."""
         place = place_at(self.planner.point(key), item_id)
         keyspace = self.keyspace
-        partition, lsn, (stored,) = await self._tools.owner.read(keyspace, place.point, (place.key,))
+        partition, lsn, (stored,) = await (owner or self._tools.owner).read(keyspace, place.point, (place.key,))
         if session is not None:
             check_session(session, partition, lsn)
         found = None if stored is None else unpack_item(stored)

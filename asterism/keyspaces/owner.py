@@ -5,7 +5,7 @@ A request that meets a seal waits for the map that is about to be published and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from asterism.errors import StorageFull, StorageUnavailable
 from asterism.keyspaces.keyspace import Keyspace
@@ -28,8 +28,29 @@ from asterism.values.identifiers import Lsn
 class Owner:
     """Reads and writes one partition of a keyspace at a time, chosen by a point of the hash line."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, may_read_copies: bool = False) -> None:
+        """`may_read_copies` says that the store has copies, which `relaxed` reads may be answered by."""
         self._engine = engine
+        self._may_read_copies = may_read_copies
+        # What a read must have seen, by range id; None asks for the newest there is.
+        self._seen_lsns: Mapping[int, int] | None = None
+
+    def relaxed(self, seen_lsns: Mapping[int, int] | None) -> Owner:
+        """The same way to the partitions for reads that need not see the newest, only what `seen_lsns` (range id ->
+        LSN, of a partition or of one it came from) says was seen before."""
+        if not self._may_read_copies:
+            return self
+        relaxed = Owner(self._engine, may_read_copies=True)
+        relaxed._seen_lsns = seen_lsns or {}
+        return relaxed
+
+    def _at_least(self, partition: PartitionRange) -> Lsn | None:
+        seen = self._seen_lsns
+        if seen is None:
+            return None
+        if not seen:
+            return Lsn(0)
+        return Lsn(max(seen.get(range_id, 0) for range_id in (partition.id, *partition.parents)))
 
     async def read(
         self, keyspace: Keyspace, point: bytes, keys: Sequence[bytes]
@@ -38,7 +59,9 @@ class Owner:
             record = keyspace.record
             partition = record.map.find(point)
             try:
-                lsn, values = await self._engine.read(partition.partition, partition.epoch, keys)
+                lsn, values = await self._engine.read(
+                    partition.partition, partition.epoch, keys, at_least=self._at_least(partition)
+                )
             except (EpochFenced, PartitionUnknown):
                 await keyspace.wait_for_another_map(record)
             except EngineFailed as failure:
@@ -52,7 +75,9 @@ class Owner:
         """Keys of a partition found in the record `seen`, which need not be near each other on the line; None when
         another map is in force by now, as for `scan`."""
         try:
-            return await self._engine.read(partition.partition, partition.epoch, keys)
+            return await self._engine.read(
+                partition.partition, partition.epoch, keys, at_least=self._at_least(partition)
+            )
         except (EpochFenced, PartitionUnknown):
             await keyspace.wait_for_another_map(seen)
             return None
@@ -74,7 +99,13 @@ class Owner:
         must look for its place there."""
         try:
             return await self._engine.scan(
-                partition.partition, partition.epoch, span, reverse=reverse, limit=limit, bytes_max=bytes_max
+                partition.partition,
+                partition.epoch,
+                span,
+                reverse=reverse,
+                limit=limit,
+                bytes_max=bytes_max,
+                at_least=self._at_least(partition),
             )
         except (EpochFenced, PartitionUnknown):
             await keyspace.wait_for_another_map(seen)

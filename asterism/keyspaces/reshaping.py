@@ -23,6 +23,7 @@ from asterism.keyspaces.owner import Owner
 from asterism.keyspaces.reshape_job import Progress, ReshapeJob, Step, Target
 from asterism.keyspaces.statistics import logical_partitions, partition_size
 from asterism.limits import Limits
+from asterism.partitioning.effective_key import border_at
 from asterism.partitioning.hash_space import midpoint
 from asterism.partitioning.key_range import KeyRange
 from asterism.partitioning.partition_map import PartitionRange, RangeStatus
@@ -223,13 +224,17 @@ class Reshaping:
         size = await partition_size(self._owner, keyspace, partition)
         finder, count = SplitPointFinder(size.bytes), 0
         async for one in logical_partitions(self._owner, keyspace, partition):
-            finder.feed(one.effective_key, one.size.bytes)
+            finder.feed(border_at(keyspace.record.definition, one.effective_key), one.size.bytes)
             count += 1
         plan = plan_demand_or_size_split(
             keyspace.record.definition, partition, logical_partitions=count, finder=finder, reason=reason
         )
         if isinstance(plan, Refusal):
             raise ReshapeRefused(reason=plan.reason)
+        return await self._begin_split(keyspace, plan)
+
+    async def split_at(self, keyspace: Keyspace, plan: SplitPlan) -> ReshapeJob:
+        """Begins a split that somebody else has planned."""
         return await self._begin_split(keyspace, plan)
 
     async def merge(self, keyspace: Keyspace, left_id: int, right_id: int) -> ReshapeJob:

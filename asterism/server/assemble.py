@@ -12,6 +12,9 @@ from asterism import __version__
 from asterism.apis.admin.console import Console
 from asterism.apis.admin.door import AdminDoor
 from asterism.apis.nosql.door import NoSqlDoor
+from asterism.apis.table.entity_record import partition_key_of
+from asterism.apis.table.entity_store import TableStore, TickSource
+from asterism.apis.table.table import TableTools
 from asterism.clock import SYSTEM_CLOCK
 from asterism.documents.container import Tools
 from asterism.documents.store import DocumentStore
@@ -19,9 +22,12 @@ from asterism.documents.version_retention import VersionRetention
 from asterism.errors import AsterismError
 from asterism.keyspaces.admission import Admission
 from asterism.keyspaces.catalog import Catalog
+from asterism.keyspaces.keyspace import Keyspace
+from asterism.keyspaces.load_watch import LoadWatch
 from asterism.keyspaces.owner import Owner
 from asterism.keyspaces.reshape_job import Step
 from asterism.keyspaces.reshaping import Reshaping
+from asterism.keyspaces.small_documents import SmallDocuments
 from asterism.scripts.runtime import ScriptRuntime
 from asterism.server.config import ServerConfig, StartRefused, account_keys
 from asterism.server.data_directory import DataDirectory
@@ -37,6 +43,8 @@ _BOOT_NUMBER_MAX = 2**24 - 1
 class Assembly:
     store: DocumentStore
     admission: Admission
+    tables: TableStore
+    console: Console
     nosql: NoSqlDoor
     admin: AdminDoor
 
@@ -93,11 +101,20 @@ async def assembled(
             scripts=scripts,
             new_activity_id=activity_ids(),
         )
-        admin = AdminDoor(
-            Console(store, admission, account=config.account, version=__version__, store_bytes=store_bytes(engine)),
-            keys=keys,
-            clock=clock,
+        load = LoadWatch(catalog, owner, reshaping, config.limits, clock)
+        table_tools = TableTools(owner, reshaping, load, config.limits, clock, TickSource(clock.wall_seconds))
+        tables = TableStore(catalog, admission, SmallDocuments(engine), table_tools)
+        console = Console(
+            store,
+            admission,
+            account=config.account,
+            version=__version__,
+            store_bytes=store_bytes(engine),
+            load=load,
+            find_table=table_keyspaces(tables),
+            partition_key_of_entity=partition_key_of,
         )
+        admin = AdminDoor(console, keys=keys, clock=clock)
         try:
             with _opening(directory):
                 await reshaping.recover()
@@ -105,9 +122,11 @@ async def assembled(
                 await store.rekeying.recover()
             store.reindexing.recover()
             retention.wake()
-            yield Assembly(store, admission, nosql, admin)
+            load.recover()
+            yield Assembly(store, admission, tables, console, nosql, admin)
         finally:
             scripts.close()
+            await load.stop()
             await retention.stop()
             await store.rekeying.stop()
             await store.housekeeping.stop()
@@ -131,6 +150,16 @@ def item_numbers(boot_number: int) -> Callable[[], int]:
     if boot_number > _BOOT_NUMBER_MAX:
         raise StartRefused("the store was opened more than 16 million times; copy its data to a new one")
     return itertools.count(boot_number << _ITEM_NUMBER_BITS_PER_BOOT).__next__
+
+
+def table_keyspaces(tables: TableStore) -> Callable[[str, str], Keyspace | None]:
+    """The admin door's way to a table, which it knows only as a keyspace."""
+
+    def find(account: str, name: str) -> Keyspace | None:
+        table = tables.find_table(account, name)
+        return None if table is None else table.keyspace
+
+    return find
 
 
 def store_bytes(engine: LmdbEngine) -> Callable[[], int]:

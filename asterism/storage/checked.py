@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -20,8 +20,10 @@ from asterism.storage.contract import (
     CeilingPassed,
     Engine,
     EngineFailed,
+    EngineStatus,
     ExpectationFailed,
     Fence,
+    FenceChanged,
     JournalEntry,
     ScanPage,
     Snapshot,
@@ -74,6 +76,11 @@ class _Partition:
             require(self.lsns == set(range(first, last + 1)), "the LSNs have a gap:", self.lsn, sorted(self.lsns))
         self.lsn = Lsn(last)
         self.lsns.clear()
+
+
+def _least_lsn(known: _Partition, at_least: Lsn | None) -> int:
+    """What a read must have seen: everything that has returned or, if it may be old, that LSN."""
+    return known.lsn_acknowledged if at_least is None else min(at_least, known.lsn_acknowledged)
 
 
 def check_key(key: bytes) -> None:
@@ -198,13 +205,13 @@ class CheckedEngine:
         require(not self._is_closed, "the engine is used after it was closed")
 
     async def read(
-        self, partition: PartitionNumber, epoch: Epoch, keys: Sequence[bytes]
+        self, partition: PartitionNumber, epoch: Epoch, keys: Sequence[bytes], *, at_least: Lsn | None = None
     ) -> tuple[Lsn, list[bytes | None]]:
         for key in keys:
             check_key(key)
         with self._fenced_call(partition, epoch) as known:
-            acknowledged = known.lsn_acknowledged
-            lsn, values = await self.engine.read(partition, epoch, keys)
+            acknowledged = _least_lsn(known, at_least)
+            lsn, values = await self.engine.read(partition, epoch, keys, at_least=at_least)
         require(len(values) == len(keys), "a read does not answer every key")
         require(lsn >= acknowledged, "a read does not see a batch that has returned:", lsn, acknowledged)
         return lsn, values
@@ -218,18 +225,23 @@ class CheckedEngine:
         reverse: bool = False,
         limit: int = 1000,
         bytes_max: int | None = None,
+        at_least: Lsn | None = None,
     ) -> ScanPage:
         check_span(span)
         check_limits(limit, bytes_max)
         with self._fenced_call(partition, epoch):
-            page = await self.engine.scan(partition, epoch, span, reverse=reverse, limit=limit, bytes_max=bytes_max)
+            page = await self.engine.scan(
+                partition, epoch, span, reverse=reverse, limit=limit, bytes_max=bytes_max, at_least=at_least
+            )
         check_page(page, span, reverse=reverse, limit=limit, bytes_max=bytes_max)
         return page
 
-    async def snapshot(self, partition: PartitionNumber, epoch: Epoch) -> CheckedSnapshot:
+    async def snapshot(
+        self, partition: PartitionNumber, epoch: Epoch, *, at_least: Lsn | None = None
+    ) -> CheckedSnapshot:
         with self._fenced_call(partition, epoch) as known:
-            acknowledged = known.lsn_acknowledged
-            snapshot = await self.engine.snapshot(partition, epoch)
+            acknowledged = _least_lsn(known, at_least)
+            snapshot = await self.engine.snapshot(partition, epoch, at_least=at_least)
         self.snapshots_open += 1
         require(snapshot.lsn >= acknowledged, "a snapshot does not see a batch that has returned:", snapshot.lsn)
         return CheckedSnapshot(self, snapshot)
@@ -260,10 +272,16 @@ class CheckedEngine:
 
     # --- partitions -----------------------------------------------------------------------------------------------
 
-    async def create_partition(self, partition: PartitionNumber, fence: Fence, *, lsn: Lsn = Lsn(0)) -> None:
+    async def create_partition(
+        self, partition: PartitionNumber, fence: Fence, *, lsn: Lsn = Lsn(0), announced: bool = False
+    ) -> None:
         self._check_open()
-        await self.engine.create_partition(partition, fence, lsn=lsn)
+        await self.engine.create_partition(partition, fence, lsn=lsn, announced=announced)
         self._partitions[partition] = _Partition(fence=fence, lsn=lsn, lsn_acknowledged=lsn)
+
+    def watch(self, partition: PartitionNumber, callback: Callable[[], None]) -> Callable[[], None]:
+        self._check_open()
+        return self.engine.watch(partition, callback)
 
     async def drop_partition(self, partition: PartitionNumber) -> bool:
         self._check_open()
@@ -284,13 +302,26 @@ class CheckedEngine:
         require(lsn >= acknowledged, "the LSN went back:", lsn, acknowledged)
         return fence, lsn
 
-    async def set_fence(self, partition: PartitionNumber, fence: Fence, *, lsn: Lsn | None = None) -> Lsn:
+    async def set_fence(
+        self,
+        partition: PartitionNumber,
+        fence: Fence,
+        *,
+        lsn: Lsn | None = None,
+        expected: Fence | None = None,
+    ) -> Lsn:
         self._check_open()
         known = self._partitions[partition]
-        acknowledged = known.lsn_acknowledged
+        acknowledged, before = known.lsn_acknowledged, known.fence
         known.fence, known.fence_changes = None, known.fence_changes + 1
         changes = known.fence_changes
-        lsn_now = await self.engine.set_fence(partition, fence, lsn=lsn)
+        try:
+            lsn_now = await self.engine.set_fence(partition, fence, lsn=lsn, expected=expected)
+        except FenceChanged:
+            if known.fence_changes == changes:
+                require(before is None or before != expected, "the fence was the expected one:", expected)
+                known.fence = before
+            raise
         require(lsn_now >= max(acknowledged, lsn or 0), "the fence has an LSN that is too low:", lsn_now)
         if known.fence_changes == changes:
             known.fence = fence
@@ -351,6 +382,10 @@ class CheckedEngine:
         await self.engine.write_copied(partition, puts=puts, deletes=deletes, range_deletes=range_deletes)
 
     # --- the engine itself ----------------------------------------------------------------------------------------
+
+    async def status(self) -> EngineStatus:
+        self._check_open()
+        return await self.engine.status()
 
     async def close(self) -> None:
         self._check_open()

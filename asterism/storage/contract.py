@@ -10,7 +10,7 @@ journaling) and the *LSN*. Every call carries the epoch its caller believes in.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -131,6 +131,26 @@ class JournalEntry:
     spans: tuple[Span, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class StandbyStatus:
+    """A copy of the node that follows it: its name, how it follows (the server's own word, such as "sync") and how
+    many bytes of log it has still to make its own, None where that cannot be told."""
+
+    name: str
+    state: str
+    lag_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStatus:
+    """What an operator wants to know of a node. `is_writable` False: it takes no batches that make the data grow."""
+
+    bytes_used: int
+    is_writable: bool
+    server_version: str
+    standbys: tuple[StandbyStatus, ...] = ()
+
+
 class StorageRefusal(Exception):
     """Why an engine did not do a call. The floors above translate these; no client ever sees one."""
 
@@ -164,8 +184,13 @@ class OutOfSpace(StorageRefusal):
     later calls may succeed."""
 
 
+class FenceChanged(StorageRefusal):
+    """The fence is not the one the caller expected to replace; nothing was changed."""
+
+
 class EngineFailed(StorageRefusal):
-    """The engine could not do the call for a reason of its own. Whether a batch was applied is then not known."""
+    """The engine could not do the call for a reason of its own. Whether a batch was applied is then not known; an
+    outcome that the engine can find out is never reported this way."""
 
 
 class Snapshot(Protocol):
@@ -190,10 +215,14 @@ class Engine(Protocol):
     process and the machine being switched off. A caller cancelled in `apply` does not know whether its batch was
     applied. Calls with an epoch raise `PartitionUnknown` or `EpochFenced` as the
     fence says, before anything else is looked at; calls without one raise `PartitionUnknown`.
+
+    A read with `at_least` may be old: any copy of the partition that has reached that LSN may answer it. A copy that
+    has not, or whose fence refuses the epoch, is passed over in favour of the original, which answers whatever its LSN
+    is; an engine without copies takes no notice.
     """
 
     async def read(
-        self, partition: PartitionNumber, epoch: Epoch, keys: Sequence[bytes]
+        self, partition: PartitionNumber, epoch: Epoch, keys: Sequence[bytes], *, at_least: Lsn | None = None
     ) -> tuple[Lsn, list[bytes | None]]:
         """Values of the keys, None where absent, and the partition's LSN, all from one moment."""
         ...
@@ -207,12 +236,13 @@ class Engine(Protocol):
         reverse: bool = False,
         limit: int = 1000,
         bytes_max: int | None = None,
+        at_least: Lsn | None = None,
     ) -> ScanPage:
         """At most `limit` entries, and no further entry once `bytes_max` bytes of keys and values are collected
         (at least one entry is always returned if the span has any)."""
         ...
 
-    async def snapshot(self, partition: PartitionNumber, epoch: Epoch) -> Snapshot:
+    async def snapshot(self, partition: PartitionNumber, epoch: Epoch, *, at_least: Lsn | None = None) -> Snapshot:
         """The fence is looked at now and not again: a snapshot outlives a seal."""
         ...
 
@@ -222,9 +252,17 @@ class Engine(Protocol):
 
     # --- partitions ---------------------------------------------------------------------------------------------
 
-    async def create_partition(self, partition: PartitionNumber, fence: Fence, *, lsn: Lsn = Lsn(0)) -> None:
+    async def create_partition(
+        self, partition: PartitionNumber, fence: Fence, *, lsn: Lsn = Lsn(0), announced: bool = False
+    ) -> None:
         """Makes an empty namespace whose first batch will get `lsn` + 1. Creating one that exists is an error
-        (`EngineFailed`)."""
+        (`EngineFailed`). Batches applied to an `announced` partition can be watched by every process (`watch`)."""
+        ...
+
+    def watch(self, partition: PartitionNumber, callback: Callable[[], None]) -> Callable[[], None]:
+        """Calls back, on the running event loop, soon after anyone, in this process or another, has applied a batch to
+        an announced partition; several batches may share a call, and a call may be for nothing. After a time in which
+        the engine could not have heard of a batch it calls back once. Returns the function that ends the watch."""
         ...
 
     async def drop_partition(self, partition: PartitionNumber) -> bool:
@@ -238,10 +276,18 @@ class Engine(Protocol):
 
     async def read_fence(self, partition: PartitionNumber) -> tuple[Fence, Lsn]: ...
 
-    async def set_fence(self, partition: PartitionNumber, fence: Fence, *, lsn: Lsn | None = None) -> Lsn:
+    async def set_fence(
+        self,
+        partition: PartitionNumber,
+        fence: Fence,
+        *,
+        lsn: Lsn | None = None,
+        expected: Fence | None = None,
+    ) -> Lsn:
         """Replaces the fence, durably; every batch applied before it is complete and none applied after it escapes
         it. Returns the partition's LSN at that moment. `lsn` raises the LSN (it never lowers it). Turning
-        journaling off forgets the journal."""
+        journaling off forgets the journal. With `expected`, a fence that is another is left as it is
+        (`FenceChanged`)."""
         ...
 
     # --- copying (no epoch: used on partitions the copier itself has fenced or not yet published) -------------------
@@ -270,6 +316,8 @@ class Engine(Protocol):
         ...
 
     # --- the engine itself --------------------------------------------------------------------------------------
+
+    async def status(self) -> EngineStatus: ...
 
     async def close(self) -> None:
         """Waits for batches under way, then releases everything. The engine cannot be used again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from asterism.storage.contract import (
     Expectation,
     ExpectationFailed,
     Fence,
+    FenceChanged,
     JournalEntry,
     PartitionUnknown,
     ScanPage,
@@ -375,6 +377,88 @@ async def test_a_drop_forbids_access_at_once_and_removes_in_shares(engine: Check
     assert await keys_of(engine, TWO) == []
 
 
+async def test_a_fence_is_replaced_only_if_it_is_the_expected_one(engine: CheckedEngine) -> None:
+    await put(engine, b"a")
+    sealed = Fence(EPOCH, sealed=True, journaling=True)
+    for expected in (Fence(OTHER_EPOCH), Fence(EPOCH, sealed=True), Fence(EPOCH, journaling=True)):
+        with pytest.raises(FenceChanged):
+            await engine.set_fence(ONE, sealed, lsn=Lsn(9), expected=expected)
+    assert await engine.read_fence(ONE) == (Fence(EPOCH), 1)
+    assert await engine.set_fence(ONE, sealed, lsn=Lsn(9), expected=Fence(EPOCH)) == 9
+    assert await engine.read_fence(ONE) == (sealed, 9)
+    with pytest.raises(PartitionUnknown):
+        await engine.set_fence(TWO, sealed, expected=Fence(EPOCH))
+
+
+async def test_of_concurrent_changes_of_one_fence_exactly_one_succeeds(engine: CheckedEngine) -> None:
+    fences = [Fence(Epoch(100 + number)) for number in range(10)]
+    changes = (engine.engine.set_fence(ONE, fence, expected=Fence(EPOCH)) for fence in fences)
+    outcomes = await asyncio.gather(*changes, return_exceptions=True)
+    kinds: list[type] = [type(outcome) for outcome in outcomes]
+    assert (kinds.count(int), kinds.count(FenceChanged)) == (1, 9)
+    assert (await engine.engine.read_fence(ONE))[0] == fences[kinds.index(int)]
+
+
+# --- watching -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_watcher_hears_of_each_batch_of_an_announced_partition_until_it_ends_its_watch(
+    engine: CheckedEngine,
+) -> None:
+    await engine.create_partition(TWO, Fence(EPOCH), announced=True)
+    heard = asyncio.Event()
+    end_watch = engine.watch(TWO, heard.set)
+    for _ in range(3):
+        await put(engine, b"a", partition=TWO)
+        await asyncio.wait_for(heard.wait(), timeout=10)
+        # Let a call for the same batch that is still under way arrive before the next one is waited for.
+        await asyncio.sleep(0.05)
+        heard.clear()
+    end_watch()
+    await put(engine, b"a", partition=TWO)
+    await asyncio.sleep(0.1)
+    assert not heard.is_set()
+
+
+async def test_watches_of_one_partition_are_apart(engine: CheckedEngine) -> None:
+    await engine.create_partition(TWO, Fence(EPOCH), announced=True)
+    first, second = asyncio.Event(), asyncio.Event()
+    end_first = engine.watch(TWO, first.set)
+    end_second = engine.watch(TWO, second.set)
+    end_first()
+    end_first()
+    await put(engine, b"a", partition=TWO)
+    await asyncio.wait_for(second.wait(), timeout=10)
+    assert not first.is_set()
+    end_second()
+
+
+# --- reads that may be old ------------------------------------------------------------------------------------------
+
+
+async def test_a_read_that_may_be_old_sees_at_least_what_it_asks_for(engine: CheckedEngine) -> None:
+    lsn = await put(engine, b"a")
+    assert await engine.read(ONE, EPOCH, [b"a"], at_least=lsn) == (1, [b"value of a"])
+    assert (await engine.scan(ONE, EPOCH, ALL, at_least=lsn)).entries == [(b"a", b"value of a")]
+    snapshot = await engine.snapshot(ONE, EPOCH, at_least=lsn)
+    assert (snapshot.lsn, await snapshot.read([b"a"])) == (1, [b"value of a"])
+    await snapshot.close()
+    # Nobody has reached this one, and whoever asks is told how far the original is.
+    assert (await engine.read(ONE, EPOCH, [b"a"], at_least=Lsn(99)))[0] == 1
+
+
+async def test_a_read_that_may_be_old_does_not_pass_the_fence(engine: CheckedEngine) -> None:
+    await put(engine, b"a")
+    await engine.set_fence(ONE, Fence(OTHER_EPOCH))
+    for call in (
+        engine.read(ONE, EPOCH, [b"a"], at_least=Lsn(0)),
+        engine.scan(ONE, EPOCH, ALL, at_least=Lsn(0)),
+        engine.snapshot(ONE, EPOCH, at_least=Lsn(0)),
+    ):
+        with pytest.raises(EpochFenced):
+            await call
+
+
 # --- journal and copies ---------------------------------------------------------------------------------------------
 
 
@@ -428,6 +512,15 @@ async def test_nothing_is_copied_into_a_partition_in_use(engine: CheckedEngine) 
 
 
 # --- the engine itself ----------------------------------------------------------------------------------------------
+
+
+async def test_the_status_tells_how_much_is_stored_and_where(engine: CheckedEngine) -> None:
+    before = await engine.status()
+    await engine.apply(ONE, EPOCH, Batch(puts=[(b"large", os.urandom(3 << 20))]))
+    after = await engine.status()
+    assert after.bytes_used > before.bytes_used
+    assert after.is_writable
+    assert any(character.isdigit() for character in after.server_version)
 
 
 async def test_everything_is_there_when_the_store_is_opened_again(open_engine: EngineOpener, tmp_path: Path) -> None:

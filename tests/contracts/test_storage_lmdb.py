@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
+import sys
 from pathlib import Path
 
 import lmdb
@@ -98,6 +99,38 @@ def test_an_engine_serves_one_event_loop_after_another(tmp_path: Path) -> None:
     asyncio.run(engine.create_partition(ONE, Fence(EPOCH)))
     assert [asyncio.run(engine.apply(ONE, EPOCH, Batch())) for _ in range(3)] == [1, 2, 3]
     asyncio.run(engine.close())
+
+
+WRITES_FROM_ANOTHER_PROCESS = """
+import asyncio, sys
+from asterism.storage.contract import Batch
+from asterism.storage.lmdb import LmdbEngine
+
+async def main():
+    engine = LmdbEngine.open(sys.argv[1], durable=False)
+    await engine.apply(1, 1, Batch(puts=[(b"theirs", b"")]))
+    await engine.close()
+
+asyncio.run(main())
+"""
+
+
+async def write_from_another_process(directory: Path) -> None:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", WRITES_FROM_ANOTHER_PROCESS, str(directory))
+    assert await process.wait() == 0
+
+
+@pytest.mark.parametrize("shared", [True, False])
+async def test_a_batch_of_another_process_is_heard_of_if_the_store_is_shared(tmp_path: Path, shared: bool) -> None:
+    await make_store(tmp_path)
+    engine = LmdbEngine.open(tmp_path, durable=False, shared=shared)
+    calls: list[None] = []
+    end_watch = engine.watch(ONE, lambda: calls.append(None))
+    await write_from_another_process(tmp_path)
+    await asyncio.sleep(0.1)
+    assert len(calls) == shared
+    end_watch()
+    await engine.close()
 
 
 numbers = st.integers(0, 2**64 - 1)

@@ -35,6 +35,7 @@ class World:
     store: DocumentStore
     reshaping: Reshaping
     owner: Owner
+    admission: Admission
 
     async def container(
         self, path: str = "/pk", *, throughput: Throughput | None = None, **settings: object
@@ -101,7 +102,7 @@ async def open_world(
         await store.housekeeping.recover()
         await store.rekeying.recover()
         store.reindexing.recover()
-        yield World(engine, catalog, store, reshaping, owner)
+        yield World(engine, catalog, store, reshaping, owner, admission)
         await store.reindexing.stop()
         await store.rekeying.stop()
         await store.housekeeping.stop()

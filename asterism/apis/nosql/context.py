@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -14,6 +15,7 @@ from asterism.clock import Clock
 from asterism.documents.container import Container
 from asterism.documents.store import DocumentStore
 from asterism.errors import ContainerRecreated, MalformedRequest, OwnerNotFound, PreconditionFailed, ResourceNotFound
+from asterism.keyspaces.owner import Owner
 from asterism.keyspaces.records import DatabaseRecord
 from asterism.limits import Limits
 from asterism.scripts.runtime import ScriptRuntime
@@ -72,6 +74,11 @@ class Context:
         if intended is not None and intended != self.facts(container).rid:
             raise ContainerRecreated(name=container.record.name)
         return container
+
+    def reading_owner(self, told: Headers, session: Mapping[int, int] | None) -> Owner:
+        """The way to the partitions for a read: to the newest, or to any copy that has seen what the session has."""
+        owner = self.store.tools.owner
+        return owner if self.consistency_rules.reads_newest(told) else owner.relaxed(session)
 
     def facts(self, container: Container) -> ContainerFacts:
         known = self._facts.get(container.record.rid)

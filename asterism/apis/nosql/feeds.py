@@ -122,9 +122,14 @@ async def read_item_feed(context: Context, request: Request, parts: list[str]) -
     told = request.headers
     container = context.items_container(told, parts)
     scope = scope_of(container, told)
-    await check_sessions(context, container, scope, context.consistency_rules.session_of(told))
+    session = context.consistency_rules.session_of(told)
+    await check_sessions(context, container, scope, session)
     page = await read_items_page(
-        context.store.tools.owner, container, scope, position=position_of(told), items_max=page_items_max(told)
+        context.reading_owner(told, session),
+        container,
+        scope,
+        position=position_of(told),
+        items_max=page_items_max(told),
     )
     answer_headers = page_headers(
         context,

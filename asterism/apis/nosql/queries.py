@@ -71,11 +71,12 @@ async def query_items(context: Context, request: Request, parts: list[str]) -> R
         raise NeedsQueryPlan(plan_json=dumps(plan_of(container, query, told)).decode())
     scope = scope_of(container, told)
     scopes = scopes_of(container, query.compiled, scope)
-    await check_sessions(context, container, scope, context.consistency_rules.session_of(told))
+    session = context.consistency_rules.session_of(told)
+    await check_sessions(context, container, scope, session)
     started = context.clock.monotonic_seconds()
     position = position_of(told)
     page = await run_page(
-        context.store.tools.owner,
+        context.reading_owner(told, session),
         container,
         query.compiled,
         scopes,

@@ -1,7 +1,8 @@
 """Sessions and consistency levels: what a request asks of a read, and what an answer tells of its place in the log.
 
-On one node every read sees every acknowledged write, so all five levels are met; what remains to do is to refuse a
-level that the account does not offer, and a token of a log that this server has not reached.
+Where the store has no copies every read sees every acknowledged write, so all five levels are met; what remains to do
+is to refuse a level that the account does not offer, and a token of a log that this server has not reached. Where it
+has copies, the levels below bounded staleness may be answered by them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from asterism.errors import MalformedRequest
 # From the strongest to the weakest: a request may ask for less than the account gives, never for more.
 CONSISTENCY_LEVELS: Final = ("Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual")
 _SESSION: Final = "Session"
+# Bounded staleness is met by reading the newest: no bound on a copy's lag has to be watched.
+_NEWEST: Final = frozenset({"Strong", "BoundedStaleness"})
 # A client that only reads sends one token again and again; long ones are parsed each time, to keep the cache small.
 _CACHED_TOKEN_CHARACTERS_MAX: Final = 128
 _CACHED_TOKENS_MAX: Final = 2048
@@ -33,6 +36,10 @@ class ConsistencyRules:
         self._account_level = account_level
         strongest = CONSISTENCY_LEVELS.index(account_level)
         self._allowed = {level: level == _SESSION for level in CONSISTENCY_LEVELS[strongest:]}
+
+    def reads_newest(self, told: Headers) -> bool:
+        """Whether a read must see every acknowledged write, rather than what its session has seen."""
+        return (told.get(headers.CONSISTENCY_LEVEL) or self._account_level) in _NEWEST
 
     def session_of(self, told: Headers) -> Mapping[int, int] | None:
         """Range id -> LSN that a read must have reached, or None when it need not look; refuses unknown levels."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -12,6 +12,7 @@ import lmdb
 from asterism.storage.contract import (
     Batch,
     EngineFailed,
+    EngineStatus,
     EpochFenced,
     Fence,
     JournalEntry,
@@ -33,6 +34,7 @@ from asterism.storage.lmdb.layout import (
     decode_meta,
 )
 from asterism.storage.lmdb.views import LmdbSnapshot, journal_entries, scan_page
+from asterism.storage.lmdb.watching import Watchers
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
 
 # How many changes of `transactions.REMOVE_ENTRIES_PER_CHANGE` entries one call of `drop_partition` is worth.
@@ -47,21 +49,25 @@ class LmdbEngine:
     The fence is read inside every transaction and never remembered: another process may have moved it.
     """
 
-    def __init__(self, store: StoreEnvironment) -> None:
+    def __init__(self, store: StoreEnvironment, *, shared: bool = False) -> None:
         self._store = store
         self._names = PartitionNames()
         self._committer = GroupCommitter(store, self._names)
+        self._watchers = Watchers(self._lsn_now, polls=shared)
 
     @classmethod
-    def open(cls, path: str | Path, *, map_bytes: int | None = None, durable: bool = True) -> Self:
+    def open(
+        cls, path: str | Path, *, map_bytes: int | None = None, durable: bool = True, shared: bool = False
+    ) -> Self:
         """Opens the directory, which is made if it is missing. Without `map_bytes` the map is as large as allowed, up
-        to 1 TiB. An engine that is not `durable` leaves it to the operating system when to write: for tests."""
-        return cls(StoreEnvironment(Path(path), map_bytes=map_bytes, durable=durable))
+        to 1 TiB. An engine that is not `durable` leaves it to the operating system when to write: for tests. `shared`:
+        other processes write to the store, and `watch` is to hear of it."""
+        return cls(StoreEnvironment(Path(path), map_bytes=map_bytes, durable=durable), shared=shared)
 
     # --- reading --------------------------------------------------------------------------------------------------
 
     async def read(
-        self, partition: PartitionNumber, epoch: Epoch, keys: Sequence[bytes]
+        self, partition: PartitionNumber, epoch: Epoch, keys: Sequence[bytes], *, at_least: Lsn | None = None
     ) -> tuple[Lsn, list[bytes | None]]:
         # The hottest path of the database: written out, and ended with abort() because `with` costs half as much again.
         meta_key, prefix = self._names[partition]
@@ -91,6 +97,7 @@ class LmdbEngine:
         reverse: bool = False,
         limit: int = 1000,
         bytes_max: int | None = None,
+        at_least: Lsn | None = None,
     ) -> ScanPage:
         try:
             with self._store.begin_read() as txn:
@@ -100,7 +107,7 @@ class LmdbEngine:
         except lmdb.Error as error:
             raise self._store.translate(error) from error
 
-    async def snapshot(self, partition: PartitionNumber, epoch: Epoch) -> LmdbSnapshot:
+    async def snapshot(self, partition: PartitionNumber, epoch: Epoch, *, at_least: Lsn | None = None) -> LmdbSnapshot:
         try:
             txn = self._store.begin_read()
             try:
@@ -127,14 +134,32 @@ class LmdbEngine:
     # --- writing --------------------------------------------------------------------------------------------------
 
     async def apply(self, partition: PartitionNumber, epoch: Epoch, batch: Batch) -> Lsn:
-        return await self._committer.submit(
+        lsn = await self._committer.submit(
             partial(transactions.apply_batch, partition=partition, epoch=epoch, batch=batch)
         )
+        if partition in self._watchers:
+            self._watchers.tell(partition, lsn)
+        return lsn
 
     # --- partitions -----------------------------------------------------------------------------------------------
 
-    async def create_partition(self, partition: PartitionNumber, fence: Fence, *, lsn: Lsn = Lsn(0)) -> None:
+    async def create_partition(
+        self, partition: PartitionNumber, fence: Fence, *, lsn: Lsn = Lsn(0), announced: bool = False
+    ) -> None:
+        # Every partition can be watched here, so that there is nothing to remember of one that is announced.
         await self._committer.submit(partial(transactions.create_partition, partition=partition, fence=fence, lsn=lsn))
+
+    def watch(self, partition: PartitionNumber, callback: Callable[[], None]) -> Callable[[], None]:
+        return self._watchers.add(partition, callback)
+
+    def _lsn_now(self, partition: PartitionNumber) -> Lsn | None:
+        """None for a partition that is not there, or while the store cannot tell."""
+        try:
+            with self._store.begin_read() as txn:
+                record = txn.get(self._names[partition][0])
+        except lmdb.Error:
+            return None
+        return None if record is None else decode_meta(record).lsn
 
     async def drop_partition(self, partition: PartitionNumber) -> bool:
         for _ in range(DROP_CHANGES_PER_CALL):
@@ -167,8 +192,15 @@ class LmdbEngine:
             raise self._store.translate(error) from error
         return meta.fence(), meta.lsn
 
-    async def set_fence(self, partition: PartitionNumber, fence: Fence, *, lsn: Lsn | None = None) -> Lsn:
-        set_fence = partial(transactions.set_fence, partition=partition, fence=fence, lsn=lsn)
+    async def set_fence(
+        self,
+        partition: PartitionNumber,
+        fence: Fence,
+        *,
+        lsn: Lsn | None = None,
+        expected: Fence | None = None,
+    ) -> Lsn:
+        set_fence = partial(transactions.set_fence, partition=partition, fence=fence, lsn=lsn, expected=expected)
         lsn_now, has_more = await self._committer.submit(set_fence)
         # The journal is forgotten already; what is left of it is taken away in pieces that others can write between.
         while has_more:
@@ -234,6 +266,16 @@ class LmdbEngine:
         except lmdb.Error as error:
             raise EngineFailed(str(error)) from error
 
+    async def status(self) -> EngineStatus:
+        try:
+            with self._store.begin_read() as txn:
+                is_writable = self._store.room_bytes(txn) > 0
+        except (lmdb.Error, OSError) as error:
+            raise EngineFailed(str(error)) from error
+        version = ".".join(map(str, lmdb.version()))
+        return EngineStatus(self.stats().bytes_used, is_writable=is_writable, server_version=f"LMDB {version}")
+
     async def close(self) -> None:
+        self._watchers.close()
         await self._committer.close()
         self._store.close()

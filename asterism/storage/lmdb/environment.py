@@ -127,16 +127,19 @@ class StoreEnvironment:
         if self._transactions_without_asking > 0:
             self._transactions_without_asking -= 1
             return True
+        room_bytes = self.room_bytes(txn)
+        if room_bytes > PLENTY_BYTES:
+            self._transactions_without_asking = TRANSACTIONS_WITHOUT_ASKING
+        return room_bytes > 0
+
+    def room_bytes(self, txn: lmdb.Transaction[bytes]) -> int:
         tree = txn.stat()
         used_bytes = (tree["branch_pages"] + tree["leaf_pages"] + tree["overflow_pages"]) * tree["psize"]
         disk = os.statvfs(self._path)
         file_bytes = os.stat(self._path / "data.mdb").st_size
         capacity_bytes = min(self._map_bytes_open, file_bytes + disk.f_bavail * disk.f_frsize)
         reserved_bytes = min(RESERVED_BYTES_MAX, max(RESERVED_BYTES_MIN, capacity_bytes // RESERVED_SHARE))
-        room_bytes = capacity_bytes - used_bytes - reserved_bytes
-        if room_bytes > PLENTY_BYTES:
-            self._transactions_without_asking = TRANSACTIONS_WITHOUT_ASKING
-        return room_bytes > 0
+        return capacity_bytes - used_bytes - reserved_bytes
 
     def translate(self, error: Exception) -> StorageRefusal:
         """The refusal that a failure inside a transaction means for its callers, if nothing was committed."""

@@ -20,6 +20,7 @@ from asterism.storage.contract import (
     EpochFenced,
     ExpectationFailed,
     Fence,
+    FenceChanged,
     OutOfSpace,
     PartitionUnknown,
     Span,
@@ -178,9 +179,13 @@ def create_partition(view: WriteView, partition: PartitionNumber, fence: Fence, 
     view.change_meta(partition, meta)
 
 
-def set_fence(view: WriteView, partition: PartitionNumber, fence: Fence, lsn: Lsn | None) -> tuple[Lsn, bool]:
+def set_fence(
+    view: WriteView, partition: PartitionNumber, fence: Fence, lsn: Lsn | None, expected: Fence | None
+) -> tuple[Lsn, bool]:
     """Returns the LSN, and whether there are forgotten journal records still to be removed."""
     meta = view.meta(partition)
+    if expected is not None and meta.fence() != expected:
+        raise FenceChanged(partition)
     if lsn is not None and lsn > meta.lsn:
         meta.lsn = lsn
     ends_journal = meta.journaling and not fence.journaling

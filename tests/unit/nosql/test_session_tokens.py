@@ -61,3 +61,10 @@ def test_a_token_counts_only_for_session_consistency() -> None:
     assert rules.session_of(token) == {0: 5}
     assert rules.session_of({**token, "x-ms-consistency-level": "Session"}) == {0: 5}
     assert rules.session_of({**token, "x-ms-consistency-level": "Eventual"}) is None
+
+
+@pytest.mark.parametrize("level", CONSISTENCY_LEVELS)
+def test_only_strong_and_bounded_reads_need_the_newest(level: str) -> None:
+    needs = level in ("Strong", "BoundedStaleness")
+    assert ConsistencyRules("Strong").reads_newest({"x-ms-consistency-level": level}) is needs
+    assert ConsistencyRules(level).reads_newest({}) is needs
