@@ -85,7 +85,8 @@ def wire_forms(path: str) -> Iterator[str]:
     tried: set[str] = set()
     for left_alone in _choices(keys):
         keys_form = _keys_form(keys, left_alone)
-        for form in (*(f"{one}({keys_form}" for one in _fronts(front)), quote(path, safe=f"/{left_alone}")):
+        quoted = (quote(path, safe=f"/(),={left_alone}"), quote(path, safe=f"/{left_alone}"))
+        for form in (*(f"{one}({keys_form}" for one in _fronts(front)), *quoted):
             if form not in tried:
                 tried.add(form)
                 yield form

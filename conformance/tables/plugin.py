@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import hmac
-import json
 import os
 import sys
 import time
 from typing import Any
 
 import pytest
-from azure.core.credentials import AccessToken, AzureNamedKeyCredential
+from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
 
 from conformance.tables import transport
+from conformance.tables.credentials import AsyncCredential, Credential
 from conformance.tables.devtools_testutils import SLEEP_SECONDS_MAX, test_proxy
 
 __all__ = ["test_proxy"]
@@ -27,43 +25,6 @@ _KEYS = {
     _COSMOS: os.environ["ASTERISM_TESTS_TABLES_PRIMARY_COSMOS_ACCOUNT_KEY"],
 }
 _services: list[TableServiceClient] = []
-
-
-def token() -> AccessToken:
-    """A token as a directory would issue it, signed with the key of the account instead."""
-    now = int(time.time())
-    claims = {
-        "aud": "https://storage.azure.com",
-        "iss": "https://sts.windows.net/00000000-0000-0000-0000-000000000000/",
-        "nbf": now - 60,
-        "exp": now + 3600,
-    }
-    signed = f"{_part(json.dumps({'alg': 'HS256', 'typ': 'JWT'}).encode())}.{_part(json.dumps(claims).encode())}"
-    digest = hmac.digest(base64.b64decode(_KEYS[_STORAGE]), signed.encode(), "sha256")
-    return AccessToken(f"{signed}.{_part(digest)}", now + 3600)
-
-
-def _part(content: bytes) -> str:
-    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
-
-
-class Credential:
-    def get_token(self, *_: Any, **__: Any) -> AccessToken:
-        return token()
-
-
-class AsyncCredential:
-    async def get_token(self, *_: Any, **__: Any) -> AccessToken:
-        return token()
-
-    async def close(self) -> None:
-        pass
-
-    async def __aenter__(self) -> AsyncCredential:
-        return self
-
-    async def __aexit__(self, *_: Any) -> None:
-        pass
 
 
 def pytest_configure(config: pytest.Config) -> None:

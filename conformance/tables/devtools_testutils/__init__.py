@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from conformance.tables.credentials import AsyncCredential, Credential
+
 # The tests wait for a service that copies itself and takes a while to hear of new policies.
 SLEEP_SECONDS_MAX = 0.1
 
@@ -120,6 +122,10 @@ class ResponseCallback:
     def override_status(self, response: Any) -> None:
         if response.http_response.status_code == self.status:
             response.http_response.status_code = self.new_status
+
+
+def get_credential(*, is_async: bool = False, **_: Any) -> Any:
+    return AsyncCredential() if is_async else Credential()
 
 
 def is_live() -> bool:
