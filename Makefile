@@ -13,10 +13,10 @@ RUNNER ?=
 TEST_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test lint unit bench conformance format clean
+.PHONY: help serve test lint unit bench conformance conformance-tables format clean
 
 help: ## Show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
 
 serve: $(STAMPS)/run ## Start the server (options: ARGS="--port 9000 --https")
 	@exec $(BIN)/asterism serve $(ARGS)
@@ -38,6 +38,9 @@ bench: $(STAMPS)/run ## Measure against bare building blocks and a peer (ARGS="-
 
 conformance: $(STAMPS)/conformance ## Run the official client's own tests, write docs/conformance.md (MARKERS=..., ARGS=...)
 	$(BIN)/python -m conformance.run --markers "$(MARKERS)" $(RUNNER) -- $(ARGS)
+
+conformance-tables: $(STAMPS)/conformance ## The same for the client for tables (RUNNER="--strict", ARGS=...)
+	$(BIN)/python -m conformance.tables.run $(RUNNER) -- $(ARGS)
 
 format: $(STAMPS)/test ## Put the code into the project's format
 	$(BIN)/ruff check --fix .

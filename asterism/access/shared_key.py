@@ -95,9 +95,12 @@ def _fronts(front: str) -> Iterator[str]:
     """The part before the keys. A name that is refused may hold slashes, which then are encoded as well."""
     yield quote(front, safe="/$!&'*+,;=:@")
     yield quote(front, safe="/")
-    account, _, rest = front.removeprefix("/").partition("/")
+    inner = front.removeprefix("/")
+    account, slash, rest = inner.partition("/")
     if "/" in rest:
         yield f"/{quote(account)}/{quote(rest, safe='')}"
+    if slash:
+        yield f"/{quote(inner, safe='')}"
 
 
 def _choices(keys: str) -> Iterator[str]:

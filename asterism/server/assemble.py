@@ -12,10 +12,12 @@ from asterism import __version__
 from asterism.apis.admin.console import Console
 from asterism.apis.admin.door import AdminDoor
 from asterism.apis.nosql.door import NoSqlDoor
+from asterism.apis.table.accounts import Account
+from asterism.apis.table.door import TableDoor
 from asterism.apis.table.entity_record import partition_key_of
 from asterism.apis.table.entity_store import TableStore, TickSource
 from asterism.apis.table.table import TableTools
-from asterism.clock import SYSTEM_CLOCK
+from asterism.clock import SYSTEM_CLOCK, Clock
 from asterism.documents.container import Tools
 from asterism.documents.store import DocumentStore
 from asterism.documents.version_retention import VersionRetention
@@ -29,7 +31,13 @@ from asterism.keyspaces.reshape_job import Step
 from asterism.keyspaces.reshaping import Reshaping
 from asterism.keyspaces.small_documents import SmallDocuments
 from asterism.scripts.runtime import ScriptRuntime
-from asterism.server.config import ServerConfig, StartRefused, account_keys
+from asterism.server.config import (
+    ServerConfig,
+    StartRefused,
+    account_keys,
+    accounts_of_cosmos_tables,
+    accounts_of_tables,
+)
 from asterism.server.data_directory import DataDirectory
 from asterism.storage.contract import StorageRefusal
 from asterism.storage.lmdb import LmdbEngine
@@ -46,6 +54,8 @@ class Assembly:
     tables: TableStore
     console: Console
     nosql: NoSqlDoor
+    table: TableDoor
+    cosmos_table: TableDoor
     admin: AdminDoor
 
 
@@ -115,6 +125,7 @@ async def assembled(
             partition_key_of_entity=partition_key_of,
         )
         admin = AdminDoor(console, keys=keys, clock=clock)
+        table, cosmos_table = _table_doors(config, tables, clock)
         try:
             with _opening(directory):
                 await reshaping.recover()
@@ -123,7 +134,7 @@ async def assembled(
             store.reindexing.recover()
             retention.wake()
             load.recover()
-            yield Assembly(store, admission, tables, console, nosql, admin)
+            yield Assembly(store, admission, tables, console, nosql, table, cosmos_table, admin)
         finally:
             scripts.close()
             await load.stop()
@@ -134,6 +145,24 @@ async def assembled(
             await reshaping.stop()
     finally:
         await engine.close()
+
+
+def _table_doors(config: ServerConfig, tables: TableStore, clock: Clock) -> tuple[TableDoor, TableDoor]:
+    """The same tables, as Azure Table storage presents them and as Cosmos DB for Table does."""
+    request_ids = activity_ids()
+
+    def door(accounts: dict[str, Account], *, is_cosmos: bool) -> TableDoor:
+        return TableDoor(
+            tables,
+            accounts=accounts,
+            clock=clock,
+            is_cosmos=is_cosmos,
+            unsigned_tokens=config.unsigned_tokens,
+            new_request_id=request_ids,
+        )
+
+    storage = door(accounts_of_tables(config), is_cosmos=False)
+    return storage, door(accounts_of_cosmos_tables(config), is_cosmos=True)
 
 
 @contextmanager

@@ -85,14 +85,22 @@ class MemoryTable:
         *,
         limit: int,
         entries_examined_max: int,
+        accept: Callable[[StoredEntity], bool] | None = None,
         spent: Spent | None = None,
     ) -> EntityPage:
         self._spend(spent, 2.0)
         keys = sorted(self._entities)
         first = 0 if lower is None else bisect_left(keys, lower)
         end = len(keys) if upper is None else bisect_left(keys, upper)
-        last = min(end, first + min(limit, entries_examined_max))
-        return EntityPage([self._entities[key] for key in keys[first:last]], keys[last] if last < end else None)
+        found: list[StoredEntity] = []
+        for at in range(first, end):
+            entity = self._entities[keys[at]]
+            taken = accept is None or accept(entity)
+            if at - first >= entries_examined_max or (taken and len(found) >= limit):
+                return EntityPage(found, keys[at])
+            if taken:
+                found.append(entity)
+        return EntityPage(found, None)
 
 
 class MemoryTableStore:

@@ -98,5 +98,5 @@ def _read_fields(element: ElementTree.Element) -> dict[str, str]:
 
 
 def _write(identifier: str, fields: Mapping[str, str] | None) -> str:
-    policy = "" if fields is None else node("AccessPolicy", "".join(leaf(*field) for field in fields.items()))
+    policy = "" if not fields else node("AccessPolicy", "".join(leaf(*field) for field in fields.items()))
     return node("SignedIdentifier", leaf("Id", identifier) + policy)

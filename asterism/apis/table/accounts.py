@@ -58,7 +58,8 @@ class Address:
 def read_address(authority: str, path: str) -> Address:
     """Path style (`/account/…`) unless the host names the account (`account.table.…`).
 
-    The client mangles a path-style secondary: it puts `account-secondary` before the path it has signed.
+    The client mangles a path-style secondary: it puts `account-secondary` before the path it has signed, and when it
+    comes back to the primary, `account` before that.
     """
     host = _HOST_STYLE.match(authority)
     if host is not None:
@@ -67,6 +68,10 @@ def read_address(authority: str, path: str) -> Address:
         return Address(account, path.removeprefix("/"), account != name, (path,), "")
     first, _, rest = path.removeprefix("/").partition("/")
     if not first.endswith(SECONDARY_SUFFIX):
+        detour = f"{first}{SECONDARY_SUFFIX}/{first}/"
+        if rest.startswith(detour):
+            rest = rest.removeprefix(detour)
+            return Address(first, rest, False, (f"/{first}/{rest}", path), f"/{first}")
         return Address(first, rest, False, (path,), f"/{first}")
     account = first.removesuffix(SECONDARY_SUFFIX)
     second, _, behind = rest.partition("/")

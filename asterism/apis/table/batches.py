@@ -132,6 +132,9 @@ def _plan_one(call: Call, operation: PartRequest) -> tuple[str, EntityWrite]:
         if method == "DELETE":
             return name, plan_delete(call, name, keys, operation.headers)
         return name, plan_update(call, name, keys, method, operation.headers, operation.body)
+    if resource.kind is Kind.BEHIND_A_TABLE:
+        # A slash that was encoded, so it is a part of the name.
+        call.check_name(operation.target.partition("(")[0])
     raise invalid_input("The operation cannot be part of a change set.")
 
 

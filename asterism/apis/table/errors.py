@@ -130,7 +130,7 @@ TABLE: Final[dict[type[AsterismError], Callable[[Any], Refusal]]] = {
     errors.Unauthorized: lambda error: not_authenticated(error.reason),
     errors.Forbidden: lambda error: not_permitted(error.reason),
     errors.ResourceNotFound: lambda error: table_not_found() if error.kind == "table" else resource_not_found(),
-    errors.OwnerNotFound: lambda _: resource_not_found(),
+    errors.OwnerNotFound: lambda _: table_not_found(),
     errors.ResourceExists: lambda _: Refusal(409, "TableAlreadyExists", "The table specified already exists."),
     errors.ItemNotFound: lambda _: resource_not_found(),
     errors.ItemExists: lambda _: entity_exists(),

@@ -18,6 +18,7 @@ from asterism.apis.table.filter_tree import And, Compare, Comparison, Condition,
 from asterism.apis.table.stored import StoredEntity
 from asterism.apis.table.timestamps import ticks_of
 from asterism.values.json_text import dumps
+from asterism.values.ordered_text import ordered_text
 
 Members = dict[str, Kept]
 Test = Callable[[StoredEntity, Members], bool]
@@ -88,6 +89,9 @@ def _compare(name: str, comparison: Comparison, literal: Literal) -> Test:
         place = _KEY_NAMES[name]
         if literal.type is not EdmType.STRING:
             return _always(comparison in _TRUE_OF_LESS)
+        if _has_order_of_its_own(str(value)):
+            ordered = ordered_text(str(value))
+            return lambda entity, _: compare(ordered_text(str(entity[place])), ordered)
         return lambda entity, _: compare(entity[place], value)
     if name == "Timestamp":
         if literal.type is not EdmType.DATETIME:
@@ -105,6 +109,11 @@ def _compare(name: str, comparison: Comparison, literal: Literal) -> Test:
     return test
 
 
+def _has_order_of_its_own(text: str) -> bool:
+    """Whether Python may sort the text unlike the service does, which goes by UTF-16: only from U+E000 on."""
+    return not text.isascii() and max(text) >= "\ue000"
+
+
 def _always(answer: bool) -> Test:
     return lambda _entity, _members: answer
 
@@ -114,6 +123,8 @@ def compare_kept(kept: Kept, annotation: str | None, comparison: Comparison, lit
     kind = type_of(kept, annotation)
     if kind is not literal.type and literal.type not in _WIDENED.get(kind, ()):
         return comparison in _TRUE_OF_LESS
+    if kind is EdmType.STRING and _has_order_of_its_own(str(literal.value)):
+        return _OPERATORS[comparison](ordered_text(str(kept)), ordered_text(str(literal.value)))
     return _OPERATORS[comparison](_comparable(kind, kept), literal.value)
 
 

@@ -6,11 +6,17 @@ from typing import Final, NamedTuple
 
 from asterism.apis.table.edm import EdmType
 from asterism.apis.table.filter_tree import And, Compare, Comparison, Condition, Constant, Or
+from asterism.values.ordered_text import ordered_text
 
 Key = tuple[str, str]
 
 # A filter with more alternatives than this is answered from the whole stretch between its first and last key.
 BOXES_MAX: Final = 256
+
+
+def order(key: Key) -> tuple[bytes, bytes]:
+    """What keys sort by: the service's order of texts, which is not Python's."""
+    return ordered_text(key[0]), ordered_text(key[1])
 
 
 class Interval(NamedTuple):
@@ -21,7 +27,7 @@ class Interval(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        return self.upper is not None and self.lower >= self.upper
+        return self.upper is not None and ordered_text(self.lower) >= ordered_text(self.upper)
 
     @property
     def only(self) -> str | None:
@@ -29,10 +35,10 @@ class Interval(NamedTuple):
         return self.lower if self.upper == self.lower + "\0" else None
 
     def common(self, other: Interval) -> Interval:
-        lower = max(self.lower, other.lower)
+        lower = max(self.lower, other.lower, key=ordered_text)
         if self.upper is None or other.upper is None:
             return Interval(lower, self.upper if other.upper is None else other.upper)
-        return Interval(lower, min(self.upper, other.upper))
+        return Interval(lower, min(self.upper, other.upper, key=ordered_text))
 
 
 EVERY: Final = Interval("", None)
@@ -70,7 +76,7 @@ _ALL: Final = [Box(EVERY, EVERY)]
 def spans_of(condition: Condition | None) -> list[KeySpan]:
     """The spans in which every match lies, in order and apart from each other; none when there can be no match."""
     boxes = _ALL if condition is None else _boxes(condition)
-    spans = sorted((_span(box) for box in boxes if not box.is_empty), key=lambda span: span.lower)
+    spans = sorted((_span(box) for box in boxes if not box.is_empty), key=lambda span: order(span.lower))
     apart: list[KeySpan] = []
     for span in spans:
         if apart and _touch(apart[-1], span):
@@ -90,11 +96,11 @@ def _span(box: Box) -> KeySpan:
 
 
 def _touch(earlier: KeySpan, later: KeySpan) -> bool:
-    return earlier.upper is None or later.lower < earlier.upper
+    return earlier.upper is None or order(later.lower) < order(earlier.upper)
 
 
 def _later(one: Key | None, other: Key | None) -> Key | None:
-    return None if one is None or other is None else max(one, other)
+    return None if one is None or other is None else max(one, other, key=order)
 
 
 def _boxes(condition: Condition) -> list[Box]:
@@ -132,8 +138,8 @@ def _fewer(boxes: list[Box]) -> list[Box]:
     if len(boxes) <= BOXES_MAX:
         return boxes
     ends = [box.partition_keys.upper for box in boxes]
-    end = None if None in ends else max(end for end in ends if end is not None)
-    return [Box(Interval(min(box.partition_keys.lower for box in boxes), end), EVERY)]
+    end = None if None in ends else max((end for end in ends if end is not None), key=ordered_text)
+    return [Box(Interval(min((box.partition_keys.lower for box in boxes), key=ordered_text), end), EVERY)]
 
 
 def _intervals(comparison: Comparison, value: str) -> list[Interval]:

@@ -52,8 +52,9 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("PUT", Kind.ENTITIES, "properties", service.set_properties, True, "Refused: a table has no properties."),
     Route("GET", Kind.ENTITIES, "stats", service.get_statistics, False, "Refused: a table has no statistics."),
     *(
-        Route(method, Kind.BEHIND_A_TABLE, None, tables.behind_a_table, False, "Refused: a segment too many.")
+        Route(method, Kind.BEHIND_A_TABLE, comp, tables.behind_a_table, False, "Refused: a segment too many.")
         for method in ("GET", "POST", "PUT", "MERGE", "DELETE")
+        for comp in (None, "acl")
     ),
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from asterism.apis.table.stored import EntityPage, EntityWrite, Spent, StoredEntity, TableKind
@@ -37,10 +37,12 @@ class TableLike(Protocol):
         *,
         limit: int,
         entries_examined_max: int,
+        accept: Callable[[StoredEntity], bool] | None = None,
         spent: Spent | None = None,
     ) -> EntityPage:
-        """Entities from `lower` on and before `upper`: in the order of their keys, or for a `cosmos` table in the
-        order of the hash of their partition keys. May stop early, and then says where to go on."""
+        """Entities from `lower` on and before `upper`, with `accept` only those it takes: in the order of their keys,
+        or for a `cosmos` table in the order of the hash of their partition keys. May stop early, and then says where
+        to go on."""
         ...
 
 

@@ -136,6 +136,9 @@ async def behind_a_table(call: Call) -> Response:
         raise invalid_input("Request url is invalid.")
     if rest == "$batch":
         raise Refusal(415, "MediaTypeNotSupported", "None of the provided media types are supported")
+    if "/" in rest:
+        # Slashes that were encoded, so they are a part of the name.
+        call.check_name(f"{call.resource.table}/{rest}".partition("(")[0])
     call.table(call.resource.table)
     if rest.startswith("Tables("):
         raise invalid_input(
