@@ -26,6 +26,7 @@ from benchmarks import (
     case_query,
     case_split,
     case_start,
+    case_tables,
 )
 from benchmarks.measurement import Measurement, not_measured
 from benchmarks.processes import PROJECT, NotMeasured, load_core, server_core
@@ -41,6 +42,7 @@ CASES: dict[str, Callable[[], Awaitable[list[Measurement]]]] = {
     "query": case_query.measure,
     "batch": case_batch.measure,
     "feed": case_feed.measure,
+    "tables": case_tables.measure,
 }
 RESULTS = PROJECT / "build" / "bench.json"
 # For output that goes to a file.

@@ -249,3 +249,33 @@ def live(table: Table) -> set[int]:
 
 async def told(table: Table, lower: EntityKey | None, upper: EntityKey | None, limit: int) -> list[Name]:
     return [(one.partition_key, one.row_key) for one in await everything(table, lower, upper, limit=limit)]
+
+
+def test_scans_that_run_while_ranges_are_divided_and_joined_miss_nothing() -> None:
+    async def test(world: TableWorld) -> None:
+        table = await world.tables.create_table(ACCOUNT, "Read", kind="storage")
+        long = "k" * 300
+        names = [(f"{pk:02}{long if pk % 5 == 0 else ''}", f"{row:02}") for pk in range(40) for row in range(10)]
+        for pk in dict.fromkeys(name[0] for name in names):
+            await table.apply([upsert(*name) for name in names if name[0] == pk])
+        done = asyncio.Event()
+        scans = 0
+
+        async def keep_scanning() -> None:
+            nonlocal scans
+            while not done.is_set():
+                assert await told(table, None, None, 7) == sorted(names, key=order)
+                scans += 1
+
+        scanning = [asyncio.create_task(keep_scanning()) for _ in range(2)]
+        reshaping, keyspace = world.world.reshaping, table.keyspace
+        for _ in range(3):
+            await reshaping.finished(await reshaping.split(keyspace, keyspace.record.map.ranges[0].id))
+        while ranges(table) > 1:
+            left, right, *_ = keyspace.record.map.ranges
+            await reshaping.finished(await reshaping.merge(keyspace, left.id, right.id))
+        done.set()
+        await asyncio.gather(*scanning)
+        assert scans > 2
+
+    run(test, patience=NEVER)
