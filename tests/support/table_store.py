@@ -19,6 +19,7 @@ from asterism.apis.table.stored import (
     WriteKind,
 )
 from asterism.errors import ResourceExists, ResourceNotFound
+from asterism.limits import PAGE_BYTES_MAX
 from asterism.throughput.budgets import Throughput
 
 _MUST_EXIST = {WriteKind.REPLACE, WriteKind.MERGE, WriteKind.DELETE}
@@ -93,13 +94,16 @@ class MemoryTable:
         first = 0 if lower is None else bisect_left(keys, lower)
         end = len(keys) if upper is None else bisect_left(keys, upper)
         found: list[StoredEntity] = []
+        page_bytes = 0
         for at in range(first, end):
             entity = self._entities[keys[at]]
             taken = accept is None or accept(entity)
-            if at - first >= entries_examined_max or (taken and len(found) >= limit):
+            is_full = len(found) >= limit or page_bytes >= PAGE_BYTES_MAX
+            if at - first >= entries_examined_max or (taken and is_full):
                 return EntityPage(found, keys[at])
             if taken:
                 found.append(entity)
+                page_bytes += len(entity.properties)
         return EntityPage(found, None)
 
 
