@@ -16,6 +16,7 @@ from azure.data.tables import (
     generate_table_sas,
 )
 
+from asterism.apis.http import Request
 from asterism.apis.table.accounts import DEVELOPMENT_KEY
 from tests.unit.table.table_door_at_hand import ACCOUNT, DoorAtHand, change_set, insertion, one, rows, upsert
 
@@ -147,9 +148,8 @@ async def test_a_stored_policy_stands_behind_signatures_until_it_is_taken_away(d
 @pytest.mark.parametrize(
     "body",
     [
-        b"<SignedIdentifiers>"
-        + b"<SignedIdentifier><Id>%d</Id></SignedIdentifier>" * 6 % tuple(range(6))
-        + b"</SignedIdentifiers>",
+        b"<SignedIdentifiers>%b</SignedIdentifiers>"
+        % b"".join(b"<SignedIdentifier><Id>%d</Id></SignedIdentifier>" % number for number in range(6)),
         b"<SignedIdentifiers><SignedIdentifier /></SignedIdentifiers>",
         b"<Other />",
         b"<broken",
@@ -216,14 +216,9 @@ async def test_a_browser_may_do_what_a_rule_says(door: DoorAtHand) -> None:
 
 
 async def test_the_secondary_location_is_for_reading(door: DoorAtHand) -> None:
-    from asterism.apis.http import Request
-
     async def send(method: str, path: str, query: str = "") -> tuple[int, bytes]:
-        signed = await door.send(method, path, query=query)
-        del signed
-        request = Request(
-            method, f"/{ACCOUNT}-secondary/{path}", f"{query}&{account_sas('rwdlacu', 'sco')}", {}, b"", "http", "h"
-        )
+        sas = account_sas("rwdlacu", "sco")
+        request = Request(method, f"/{ACCOUNT}-secondary/{path}", f"{query}&{sas}", {}, b"", "http", "h")
         response = await door.door.answer(request)
         return response.status, response.body
 
@@ -237,8 +232,6 @@ async def test_the_secondary_location_is_for_reading(door: DoorAtHand) -> None:
 
 
 async def test_an_unknown_account_is_not_told_from_a_wrong_key(door: DoorAtHand) -> None:
-    from asterism.apis.http import Request
-
     response = await door.door.answer(Request("GET", "/nobody/orders()", "", {}, b"", "http", "h"))
     assert response.status == 403
     assert ("x-ms-error-code", "AuthenticationFailed") in response.headers
