@@ -72,6 +72,7 @@ def make_scope(path: str = "/dbs", *, method: str = "GET", version: str = "1.1",
         scheme="http",
         authority=None,
         http_version=version,
+        client="127.0.0.1:50000",
         headers={"host": "db.test:1", **{name.replace("_", "-"): value for name, value in headers.items()}},
     )
 
