@@ -393,3 +393,39 @@ def test_a_logical_partition_of_a_cosmos_table_is_limited_and_that_of_a_storage_
                 await table.apply([insert("p", "2", big)])
 
     run(test, limits=DEFAULT_LIMITS.with_changes(logical_partition_bytes_max=1000))
+
+
+# --- what it asks of the store ----------------------------------------------------------------------------------------
+
+
+def test_a_get_is_one_read_an_insert_one_batch_and_a_group_one_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(world: TableWorld) -> None:
+        table = await a_table(world)
+        # The size of a partition is learned once, after the first write to it.
+        await table.apply([insert("p", "first")])
+        await asyncio.sleep(0.01)
+        calls: list[str] = []
+        engine = world.world.engine
+        for name in ("read", "scan", "apply"):
+            monkeypatch.setattr(engine, name, counted(calls, name, getattr(engine, name)))
+        await table.get("p", "r")
+        assert calls == ["read"]
+        calls.clear()
+        await table.apply([insert("p", str(number)) for number in range(100)])
+        assert calls == ["apply"]
+        calls.clear()
+        await table.apply([write(WriteKind.MERGE, "p", str(number), b'"b":2', "*") for number in range(100)])
+        assert calls == ["read", "apply"]
+        calls.clear()
+        page = await table.scan(("p", "1"), ("p", "2"), limit=100, entries_examined_max=100)
+        assert (len(page.entities), calls) == (11, ["scan"])
+
+    run(test)
+
+
+def counted(calls: list[str], name: str, call: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
+    async def count(*arguments: object, **named: object) -> object:
+        calls.append(name)
+        return await call(*arguments, **named)
+
+    return count
