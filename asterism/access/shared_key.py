@@ -77,6 +77,7 @@ def shared_key_signature(key: bytes, text: str) -> str:
 def wire_forms(path: str) -> Iterator[str]:
     """The texts that a client may have sent, and signed, for a path."""
     if _PLAIN_PATH.match(path):
+        # Nearly every request: nothing in it was encoded.
         yield path
     front, parenthesis, keys = path.partition("(")
     if not parenthesis:

@@ -27,7 +27,7 @@ from asterism.apis.table.errors import (
     resource_not_found,
 )
 from asterism.apis.table.paging import read_select
-from asterism.apis.table.resources import Kind, read_resource
+from asterism.apis.table.resources import Kind, Resource, read_resource
 from asterism.apis.table.store_contract import TableLike
 from asterism.apis.table.stored import EntityWrite, OperationFailed, StoredEntity, WriteKind
 from asterism.apis.table.timestamps import etag_text
@@ -93,10 +93,11 @@ def _plan(call: Call, operations: list[PartRequest]) -> tuple[TableLike, str, li
     row_keys: set[str] = set()
     for index, operation in enumerate(operations):
         try:
-            name, write = _plan_one(call, operation)
+            resource = read_resource(operation.target)
             if table is None:
-                table, table_name = call.table(name), name
-            elif name.lower() != table_name.lower() or write.partition_key != writes[0].partition_key:
+                table, table_name = _table_of(call, operation, resource), resource.table
+            write = _plan_one(call, operation, resource)
+            if writes and (resource.table != table_name or write.partition_key != writes[0].partition_key):
                 raise Refusal(
                     400,
                     "CommandsInBatchActOnDifferentPartitions",
@@ -119,22 +120,24 @@ def _plan(call: Call, operations: list[PartRequest]) -> tuple[TableLike, str, li
     return table, table_name, writes
 
 
-def _plan_one(call: Call, operation: PartRequest) -> tuple[str, EntityWrite]:
-    resource = read_resource(operation.target)
-    name = resource.table
-    method = "MERGE" if operation.method == "PATCH" else operation.method
-    if resource.kind is Kind.ENTITIES and method == "POST":
-        call.check_name(name)
-        return name, plan_insert(call, name, operation.body)
-    if resource.kind is Kind.ENTITY and method in ("PUT", "MERGE", "DELETE"):
-        call.check_name(name)
-        keys = read_keys(resource.keys)
-        if method == "DELETE":
-            return name, plan_delete(call, name, keys, operation.headers)
-        return name, plan_update(call, name, keys, method, operation.headers, operation.body)
+def _table_of(call: Call, operation: PartRequest, resource: Resource) -> TableLike:
+    """The table of the first operation, which then is that of all."""
     if resource.kind is Kind.BEHIND_A_TABLE:
         # A slash that was encoded, so it is a part of the name.
         call.check_name(operation.target.partition("(")[0])
+    return call.table(resource.table)
+
+
+def _plan_one(call: Call, operation: PartRequest, resource: Resource) -> EntityWrite:
+    name = resource.table
+    method = "MERGE" if operation.method == "PATCH" else operation.method
+    if resource.kind is Kind.ENTITIES and method == "POST":
+        return plan_insert(call, name, operation.body)
+    if resource.kind is Kind.ENTITY and method in ("PUT", "MERGE", "DELETE"):
+        keys = read_keys(resource.keys)
+        if method == "DELETE":
+            return plan_delete(call, name, keys, operation.headers)
+        return plan_update(call, name, keys, method, operation.headers, operation.body)
     raise invalid_input("The operation cannot be part of a change set.")
 
 

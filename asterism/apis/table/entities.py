@@ -20,6 +20,7 @@ from asterism.apis.table.errors import (
     too_many_properties,
 )
 from asterism.apis.table.paging import read_select
+from asterism.apis.table.store_contract import TableLike
 from asterism.apis.table.stored import EntityWrite, FailureReason, IfMatch, OperationFailed, StoredEntity, WriteKind
 from asterism.apis.table.timestamps import etag_text, ticks_of_etag
 
@@ -49,7 +50,7 @@ _PERMISSIONS: Final = {
 async def insert_entity(call: Call) -> Response:
     table = call.table(call.resource.table)
     write = plan_insert(call, call.resource.table, call.request.body)
-    (stored,) = await _apply(call, write)
+    stored = await _apply(call, table, write)
     assert stored is not None
     more = insert_headers(call, call.resource.table, stored, call.request.headers)
     if headers.read_preference(call.request.headers) == "return-no-content":
@@ -77,27 +78,27 @@ async def read_one_entity(call: Call) -> Response:
 
 async def write_one_entity(call: Call) -> Response:
     """PUT and MERGE: an update with `If-Match`, an upsert without."""
-    call.table(call.resource.table)
+    table = call.table(call.resource.table)
     keys = read_keys(call.resource.keys)
     write = plan_update(call, call.resource.table, keys, call.method, call.request.headers, call.request.body)
-    (stored,) = await _apply(call, write)
+    stored = await _apply(call, table, write)
     assert stored is not None
     return Response(204, [("etag", etag_text(stored.etag_time))])
 
 
 async def delete_one_entity(call: Call) -> Response:
-    call.table(call.resource.table)
+    table = call.table(call.resource.table)
     keys = read_keys(call.resource.keys)
-    await _apply(call, plan_delete(call, call.resource.table, keys, call.request.headers))
+    await _apply(call, table, plan_delete(call, call.resource.table, keys, call.request.headers))
     return Response(204, [])
 
 
-async def _apply(call: Call, write: EntityWrite) -> list[StoredEntity | None]:
-    table = call.table(call.resource.table)
+async def _apply(call: Call, table: TableLike, write: EntityWrite) -> StoredEntity | None:
     try:
-        return list(await table.apply((write,), call.spent))
+        (stored,) = await table.apply((write,), call.spent)
     except OperationFailed as failure:
         raise REFUSALS[failure.reason]() from None
+    return stored
 
 
 # --- what a request asks for, alone or in a change set --------------------------------------------------------------

@@ -64,4 +64,4 @@ def key_too_large() -> Refusal:
 def entity_reference(table: str, keys: EntityKeys) -> str:
     """How a URL names the entity, percent-encoded."""
     partition_key, row_key = (quote(one.replace("'", "''"), safe="~") for one in keys)
-    return f"{table}(PartitionKey='{partition_key}',RowKey='{row_key}')"
+    return f"{table if table.isascii() else quote(table)}(PartitionKey='{partition_key}',RowKey='{row_key}')"
