@@ -12,6 +12,7 @@ from asterism.apis.table import headers
 from asterism.apis.table.context import Call, json_answer
 from asterism.apis.table.continuation import read_token, write_token
 from asterism.apis.table.entity_json import write_page
+from asterism.apis.table.errors import Refusal
 from asterism.apis.table.filter_match import Matcher, make_matcher
 from asterism.apis.table.filter_parser import parse_filter
 from asterism.apis.table.filter_spans import WHOLE_TABLE, Key, KeySpan, order, spans_of
@@ -20,6 +21,8 @@ from asterism.apis.table.store_contract import TableLike
 from asterism.apis.table.stored import StoredEntity
 from asterism.limits import PAGE_BYTES_MAX
 
+# OData has more than tables do.
+_UNKNOWN_OPTIONS: Final = frozenset({"$orderby", "$skip", "$expand", "$inlinecount", "$count"})
 # Entities looked at without a break for other requests: a few milliseconds.
 SLICE_ENTITIES: Final = 1000
 # A page ends after this long with what it has; the service allows itself five.
@@ -31,6 +34,9 @@ async def query_entities(call: Call) -> Response:
     table = call.table(name)
     call.allow("r", ResourceType.OBJECT, name)
     query = call.query
+    if not _UNKNOWN_OPTIONS.isdisjoint(query):
+        # Not one of the statuses that clients repeat.
+        raise Refusal(501, "NotImplemented", "The requested operation is not implemented on the specified resource.")
     text = query.get("$filter")
     condition = parse_filter(text) if text else None
     search = _Search(

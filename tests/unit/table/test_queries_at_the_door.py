@@ -93,6 +93,11 @@ async def test_a_selection_has_what_was_asked_and_the_etag(door: DoorAtHand) -> 
     assert {"n", "s", "RowKey"} <= set(whole.json["value"][0])
 
 
+async def test_options_that_tables_do_not_have_are_not_implemented(door: DoorAtHand) -> None:
+    answer = await door.send("GET", "orders()", query="$orderby=n")
+    assert (answer.status, answer.code) == (501, "NotImplemented")
+
+
 async def test_a_malformed_filter_is_refused(door: DoorAtHand) -> None:
     answer = await door.query("n eq")
     assert (answer.status, answer.code) == (400, "InvalidInput")
