@@ -11,7 +11,7 @@ import binascii
 import math
 import re
 from collections.abc import Callable
-from enum import Enum
+from enum import StrEnum
 from typing import Final
 
 from asterism.apis.table.errors import Refusal, invalid_input, out_of_range, value_too_large
@@ -31,7 +31,7 @@ _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _WHOLE = re.compile(r"\s*[+-]?\d{1,20}\s*", re.ASCII)
 
 
-class EdmType(Enum):
+class EdmType(StrEnum):
     STRING = "Edm.String"
     INT32 = "Edm.Int32"
     INT64 = "Edm.Int64"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
+from enum import StrEnum
 from typing import Final, NamedTuple, cast
 
 from asterism.apis.table.edm import ANNOTATED, READERS, EdmType, Kept, unknown_type, untyped
@@ -35,7 +35,7 @@ EXCESS_REFUSALS: Final = {
 }
 
 
-class Metadata(Enum):
+class Metadata(StrEnum):
     NONE = "nometadata"
     MINIMAL = "minimalmetadata"
     FULL = "fullmetadata"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 from asterism.apis.table.edm import EdmType
 
 
-class Comparison(Enum):
+class Comparison(StrEnum):
     EQ = "eq"
     NE = "ne"
     GT = "gt"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from typing import NamedTuple
 
 from asterism.apis.table.errors import bad_query_syntax
 
 
-class Kind(Enum):
+class Kind(StrEnum):
     SERVICE = "service"
     TABLES = "tables"
     TABLE = "table"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import Literal, NamedTuple
 
 # The kind of a table: `storage` tables lie in ranges of PartitionKey, `cosmos` tables by its hash.
@@ -34,7 +34,8 @@ class EntityPage(NamedTuple):
     next_key: tuple[str, str] | None
 
 
-class WriteKind(Enum):
+# Enumerations of texts, because those are found in dictionaries without a call into Python.
+class WriteKind(StrEnum):
     INSERT = "insert"
     REPLACE = "replace"
     MERGE = "merge"
@@ -52,7 +53,7 @@ class EntityWrite:
     if_match: IfMatch = None
 
 
-class FailureReason(Enum):
+class FailureReason(StrEnum):
     EXISTS = "exists"
     NOT_FOUND = "not found"
     ETAG_MISMATCH = "etag mismatch"
