@@ -7,17 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from asterism.cli.options import (
-    DEFAULT_ENDPOINT,
-    DEFAULT_KEY,
-    DEFAULT_TABLE_ACCOUNT,
-    Endpoint,
-    Format,
-    Insecure,
-    Key,
-    OutputFormat,
-    TableAccount,
-)
+from asterism.cli import options
 
 
 def partitions(
@@ -30,14 +20,14 @@ def partitions(
     table: Annotated[
         str | None, typer.Option("--table", metavar="NAME", help="A table, in place of a container.")
     ] = None,
-    account: TableAccount = DEFAULT_TABLE_ACCOUNT,
+    account: options.TableAccount = options.DEFAULT_TABLE_ACCOUNT,
     details: Annotated[
         bool, typer.Option("--details", help="Also the largest and the hottest logical partitions.")
     ] = False,
-    output_format: OutputFormat = Format.TABLE,
-    endpoint: Endpoint = DEFAULT_ENDPOINT,
-    key: Key = DEFAULT_KEY,
-    insecure: Insecure = False,
+    output_format: options.OutputFormat = options.Format.TABLE,
+    endpoint: options.Endpoint = options.DEFAULT_ENDPOINT,
+    key: options.Key = options.DEFAULT_KEY,
+    insecure: options.Insecure = False,
 ) -> None:
     """Show the physical partitions of a container or a table: range, size, load or share of throughput, state."""
     if table is not None and database is None:
@@ -50,7 +40,7 @@ def partitions(
 
     client = AdminClient(endpoint, key, insecure=insecure)
     told = client.get("partitions", **asked, details="true" if details else "false")
-    if output_format is Format.JSON:
+    if output_format is options.Format.JSON:
         typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
         return
     title = f"{'/'.join(asked.values())}: partition key {', '.join(told['partition_key']['paths'])}"

@@ -14,7 +14,7 @@ class RekeyPhase(StrEnum):
     PREPARING = "preparing"
     COPYING = "copying"
     FOLLOWING = "following"
-    # The operator has switched: both were equal, and the target is on its own.
+    # The operator has switched: both were equal, the source refuses writes, and the target is on its own.
     SWITCHED = "switched"
     # Too much cannot be copied; what is there stays, for the operator to look at.
     FAILED = "failed"
@@ -22,6 +22,24 @@ class RekeyPhase(StrEnum):
     @property
     def is_over(self) -> bool:
         return self in (RekeyPhase.SWITCHED, RekeyPhase.FAILED)
+
+
+class RekeyStep(StrEnum):
+    """What a job has just done, for those who watch it closely."""
+
+    TARGET_MADE = "the target and the job's record are there"
+    SCRIPTS_COPIED = "the target has the source's scripts"
+    VERSIONS_KEPT = "the source keeps its versions"
+    PREPARED = "the place is noted from which changes are followed"
+    PIECE_COPIED = "some items are copied"
+    COPIED = "all items are copied"
+    CHANGES_FOLLOWED = "some changes are followed"
+    SWITCH_ASKED = "the operator's word is recorded"
+    FENCED = "the source refuses writes"
+    QUIET = "the writes that were let in are over"
+    COMPARED = "both are known to be equal"
+    SWITCHED = "the switch is recorded"
+    RESTORED = "the source keeps its versions no longer than before"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.layout import after_prefix
 from asterism.keyspaces.principals import PERMISSIONS, USERS, PrincipalKind, PrincipalRecord, Principals
 from asterism.keyspaces.records import DatabaseRecord, KeyspaceRecord, OfferRecord
+from asterism.keyspaces.rekey_records import RekeyRecords
 from asterism.keyspaces.scripts_catalog import ScriptsCatalog
 from asterism.partitioning.partition_key import PartitionKeyDefinition
 from asterism.partitioning.partition_map import PartitionMap, initial_map
@@ -48,7 +49,6 @@ _JOB = b"j"
 _HISTORY = b"h"
 _CATCHING_UP = b"x"
 _TASK = b"b"
-_REKEY = b"r"
 _NEXT_PARTITION = b"n/partition"
 _NEXT_BOOT = b"n/boot"
 _NEXT_TASK = b"n/task"
@@ -86,6 +86,7 @@ class Catalog:
         self._lsn_floor = Lsn(0)
         self.users = self._principals(USERS, lambda rid: rid in self.databases)
         self.permissions = self._principals(PERMISSIONS, lambda rid: self.users.get(rid) is not None)
+        self.rekeys = RekeyRecords(self._change, self.scan)
         self.scripts = ScriptsCatalog(lambda kind: self._principals(kind, lambda rid: rid in self.keyspaces))
 
     def _principals(self, kind: PrincipalKind, owner_exists: Callable[[bytes], bool]) -> Principals:
@@ -228,6 +229,8 @@ class Catalog:
         partition_count: int,
         throughput: Throughput | None,
         now: int,
+        # What else is to be kept from the moment on that there is a keyspace of this resource id.
+        with_puts: Callable[[bytes], Iterable[tuple[bytes, bytes]]] | None = None,
     ) -> Keyspace:
         async with self._changing:
             if database.rid not in self.databases:
@@ -248,7 +251,7 @@ class Catalog:
             name_key = _name_key(_KEYSPACE_NAME + database.rid, name)
             batch = Batch(
                 expectations=[Expectation(name_key, None)],
-                puts=[(name_key, record.rid)],
+                puts=[(name_key, record.rid), *(with_puts(record.rid) if with_puts else ())],
                 versioned_puts=[(_KEYSPACE + record.rid, record.to_bytes())],
             )
             offer = self._new_offer(record.rid, throughput, now, batch)
@@ -273,13 +276,19 @@ class Catalog:
         catching_up: Callable[[KeyspaceRecord], Mapping[str, Any]] | None = None,
         with_changes: Batch | None = None,
     ) -> None:
-        """`catching_up` says, of the record as it was, what is to be done to its data from now on; `with_changes` is
-        whatever else must change in the same moment."""
+        """`catching_up` says, of the record as it was, what is due to its data; `with_changes` happens with it."""
         async with self._changing:
             before = keyspace.record
             due = before.catching_up if catching_up is None else catching_up(before)
             record = replace(before, settings=settings, etag=self._new_etag(), changed_at=now, catching_up=due)
             await self._put_keyspace(keyspace, record, with_changes or Batch())
+
+    async def refuse_writes(self, keyspace: Keyspace, sentence: str) -> None:
+        """From now on; `keyspace.earlier_work_done` tells when the writes before are over. "" lets them in again."""
+        async with self._changing:
+            # Other settings, though equal: who is at work under those of before can be told apart.
+            record = replace(keyspace.record, settings=dict(keyspace.record.settings), writes_refused=sentence)
+            await self._put_keyspace(keyspace, record, Batch())
 
     async def put_catching_up_position(self, keyspace: Keyspace, stored: bytes) -> None:
         """Remembers how far the data was brought in line with the settings."""
@@ -444,13 +453,6 @@ class Catalog:
     async def tasks(self) -> list[bytes]:
         return [value for _, value in await self.scan(_TASK)]
 
-    async def put_rekey(self, number: int, stored: bytes | None) -> None:
-        key = _REKEY + _NUMBER.pack(number)
-        await self._change(Batch(deletes=[key]) if stored is None else Batch(puts=[(key, stored)]))
-
-    async def rekeys(self) -> list[bytes]:
-        return [value for _, value in await self.scan(_REKEY)]
-
     async def history_of(self, keyspace_rid: bytes) -> list[bytes]:
         return [value for _, value in await self.scan(_HISTORY + keyspace_rid)]
 
@@ -471,10 +473,8 @@ class Catalog:
         while True:
             _, (stored,) = await self._engine.read(CATALOG_PARTITION, CATALOG_EPOCH, [counter_key])
             first = 1 if stored is None else _NUMBER.unpack(stored)[0]
-            batch = Batch(
-                expectations=[Expectation(counter_key, stored)],
-                puts=[(counter_key, _NUMBER.pack(first + count))],
-            )
+            counted = (counter_key, _NUMBER.pack(first + count))
+            batch = Batch(expectations=[Expectation(counter_key, stored)], puts=[counted])
             try:
                 await self._engine.apply(CATALOG_PARTITION, CATALOG_EPOCH, batch)
             except ExpectationFailed:

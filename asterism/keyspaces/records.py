@@ -49,7 +49,8 @@ class DatabaseRecord:
 @dataclass(frozen=True, slots=True)
 class KeyspaceRecord:
     """A keyspace: its partition key, its map, and what only the floors above understand: `settings`, which clients see,
-    and `catching_up`, which says what is still to be done to data written under older settings (empty: nothing)."""
+    and `catching_up`, which says what is still to be done to data written under older settings (empty: nothing).
+    `writes_refused` is the sentence that clients' writes are refused with (empty: they are not)."""
 
     rid: bytes
     name: str
@@ -59,6 +60,7 @@ class KeyspaceRecord:
     etag: str
     changed_at: int
     catching_up: Mapping[str, Any] = field(default_factory=dict)
+    writes_refused: str = ""
 
     @property
     def database_rid(self) -> bytes:
@@ -75,6 +77,7 @@ class KeyspaceRecord:
                 "etag": self.etag,
                 "changed_at": self.changed_at,
                 "catching_up": dict(self.catching_up),
+                "writes_refused": self.writes_refused,
             }
         )
 
@@ -90,6 +93,7 @@ class KeyspaceRecord:
             etag=told["etag"],
             changed_at=told["changed_at"],
             catching_up=told.get("catching_up", {}),
+            writes_refused=told.get("writes_refused", ""),
         )
 
 
