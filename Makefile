@@ -15,10 +15,10 @@ TEST_WORKERS ?= 2
 WITH_WORKERS ?= tests/clients/test_sdk_sync.py tests/clients/test_sdk_transactions.py tests/clients/test_scripts.py
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test lint unit bench conformance format clean
+.PHONY: help serve test lint unit bench conformance conformance-tables format clean
 
 help: ## Show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
 
 serve: $(STAMPS)/run ## Start the server (options: ARGS="--port 9000 --https")
 	@exec $(BIN)/asterism serve $(ARGS)
@@ -41,6 +41,9 @@ bench: $(STAMPS)/run $(STAMPS)/postgresql ## Measure against bare building block
 
 conformance: $(STAMPS)/conformance ## Run the official client's own tests, write docs/conformance.md (MARKERS=..., ARGS=...)
 	$(BIN)/python -m conformance.run --markers "$(MARKERS)" $(RUNNER) -- $(ARGS)
+
+conformance-tables: $(STAMPS)/conformance ## The same for the client for tables (RUNNER="--strict", ARGS=...)
+	$(BIN)/python -m conformance.tables.run $(RUNNER) -- $(ARGS)
 
 format: $(STAMPS)/test ## Put the code into the project's format
 	$(BIN)/ruff check --fix .

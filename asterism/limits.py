@@ -46,6 +46,9 @@ class Limits:
     physical_partition_bytes_max: int = 50 * GIB
     # Spec C5.
     physical_partition_ru_per_second_max: int = 10_000
+    # A range of ordered keys serves whatever it is asked; one that serves more than this for a while is divided. The
+    # service speaks of 20,000 entities of 1 KB a second.
+    ordered_range_ru_per_second_max: int = 20_000
     # At creation with manual throughput the service plans for this many RU/s per partition.
     initial_manual_ru_per_second_per_partition: int = 6_000
     # Spec C12: the floor of provisioned throughput.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -57,3 +58,5 @@ class PartitionUsage:
     request_units: float = 0.0
     # Effective keys of logical partitions by request units; 64 are enough to name the hottest ten.
     hottest: HeavyHitters[bytes] = field(default_factory=lambda: HeavyHitters(64))
+    # Effective keys and costs of one in eight of the last requests, in their order: where the load is now.
+    recent: deque[tuple[bytes, float]] = field(default_factory=lambda: deque(maxlen=256))

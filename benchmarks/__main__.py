@@ -28,6 +28,7 @@ from benchmarks import (
     case_query,
     case_split,
     case_start,
+    case_tables,
 )
 from benchmarks.measurement import Measurement, not_measured
 from benchmarks.processes import PROJECT, NotMeasured, load_core, server_core
@@ -45,6 +46,7 @@ CASES: dict[str, Callable[[], Awaitable[list[Measurement]]]] = {
     "feed": case_feed.measure,
     "postgres": case_postgres.measure,
     "move": case_move.measure,
+    "tables": case_tables.measure,
 }
 RESULTS = PROJECT / "build" / "bench.json"
 # For output that goes to a file.

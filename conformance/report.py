@@ -1,4 +1,4 @@
-"""docs/conformance.md: the score by marker and by file, and what failed."""
+"""The NoSQL part of docs/conformance.md: the score by marker and by file, and what failed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def write_report(run: Run, outcomes: list[Outcome]) -> str:
     by_marker = {marker: [outcome for outcome in outcomes if marker in outcome.markers] for marker in chosen}
     by_file = {file: [outcome for outcome in outcomes if outcome.file == file] for file in files(outcomes)}
     lines = [
-        "# Conformance",
+        "## NoSQL",
         "",
         f"The tests that `azure-cosmos` {run.client_version} brings in its own source distribution, run unchanged",
         f"against Asterism over https. Written by `make conformance`; the command was `{run.command}`.",
@@ -38,11 +38,11 @@ def write_report(run: Run, outcomes: list[Outcome]) -> str:
         "A test with several markers counts in each of them; one that failed beside others was run once more alone.",
         "The tests sleep 30 seconds between two looks at a split; here that is half a second (conformance/plugin.py).",
         "",
-        "## By marker",
+        "### By marker",
         "",
         *table("Marker", {**by_marker, "**all**": outcomes}),
         "",
-        "## By file",
+        "### By file",
         "",
         *table("File", by_file),
         "",
@@ -85,7 +85,7 @@ def listing(title: str, outcomes: Iterable[Outcome], results: set[Result]) -> li
     if not chosen:
         return []
     lines = (f"- `{outcome.test}`: {plain(outcome.why)}" for outcome in chosen)
-    return [f"## {title}", "", *lines, ""]
+    return [f"### {title}", "", *lines, ""]
 
 
 def plain(text: str) -> str:
@@ -96,4 +96,4 @@ def plain(text: str) -> str:
 def unneeded(patterns: tuple[str, ...]) -> list[str]:
     if not patterns:
         return []
-    return ["## Reasons no longer needed", "", *(f"- `{pattern}`" for pattern in patterns), ""]
+    return ["### Reasons no longer needed", "", *(f"- `{pattern}`" for pattern in patterns), ""]

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from conformance.document import write_part
 from conformance.outcomes import Outcome, Result, explain, read_outcomes, read_reasons, reasons_no_longer_needed
 from conformance.report import Run, write_report
 from conformance.server import EMULATOR_PORT, STOP_SECONDS_MAX, ServerNotReady, choose_port, running_server
@@ -105,8 +106,7 @@ def run_and_report(workspace: Workspace, options: Options, *, host: str, key: st
     if options.pytest_arguments:
         print(text)
     else:
-        REPORT.parent.mkdir(exist_ok=True)
-        REPORT.write_text(text, encoding="utf-8")
+        write_part(REPORT, "nosql", text)
     count = Counter(outcome.result for outcome in explained)
     print(", ".join(f"{result} {count[result]}" for result in Result))
     unexplained = count[Result.FAILED] + count[Result.ERROR]

@@ -38,11 +38,17 @@ def choose_port() -> int:
     raise ServerNotReady("no free port")
 
 
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 @contextmanager
 def running_server(*, port: int, key: str, log: Path, more_arguments: Sequence[str] = ()) -> Iterator[str]:
     """Starts the server, waits until it is ready, yields its endpoint, and always stops it."""
     with tempfile.TemporaryDirectory(prefix="asterism-conformance-") as data, log.open("wb") as output:
-        arguments = ["--data", data, "--port", str(port), "--key", key, "--https", *more_arguments]
+        arguments = ["--data", data, "--port", str(port), "--key", key, "--https", "--apis", "nosql", *more_arguments]
         process = subprocess.Popen([*START, *arguments], stdout=output, stderr=subprocess.STDOUT)
         try:
             wait_until_ready(process, port=port, log=log)

@@ -86,26 +86,29 @@ class Workspace:
 
 def prepare_workspace(build: Path, *, account_key: str) -> Workspace:
     """Downloads the source distribution of the installed client (once per version) and adds what its tests miss."""
-    client_version = importlib.metadata.version(CLIENT_PACKAGE)
     build.mkdir(parents=True, exist_ok=True)
-    source = unpack_client_source(build, client_version)
+    source, client_version = unpack_source(build, CLIENT_PACKAGE)
     stubs = build / "stubs"
     write_stubs(stubs, account_key=account_key)
     write_pytest_settings(source / "tests" / "pytest.ini")
     return Workspace(client_version, source / "tests", stubs)
 
 
-def unpack_client_source(build: Path, client_version: str) -> Path:
-    source = build / f"{CLIENT_PACKAGE.replace('-', '_')}-{client_version}"
+def unpack_source(build: Path, package: str) -> tuple[Path, str]:
+    """The source distribution of the installed version of a package, downloaded once, and that version."""
+    version = importlib.metadata.version(package)
+    stem = f"{package.replace('-', '_')}-{version}"
+    source = build / stem
     if source.is_dir():
-        return source
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", CLIENT_PACKAGE]
-    subprocess.run([*pip, "--dest", str(build), f"{CLIENT_PACKAGE}=={client_version}"], check=True)
-    archive = next(build.glob(f"azure[_-]cosmos-{client_version}.tar.gz"))
+        return source, version
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", package]
+    subprocess.run([*pip, "--dest", str(build), f"{package}=={version}"], check=True)
+    # The name of the archive has hyphens or underscores, as its maker liked.
+    archive = next(build.glob(f"{package.replace('-', '[_-]')}-{version}.tar.gz"))
     with tarfile.open(archive) as tar:
         tar.extractall(build, filter="data")
     unpacked = build / archive.name.removesuffix(".tar.gz")
-    return unpacked if unpacked == source else unpacked.rename(source)
+    return (unpacked if unpacked == source else unpacked.rename(source)), version
 
 
 def write_stubs(stubs: Path, *, account_key: str) -> None:

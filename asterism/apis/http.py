@@ -12,9 +12,9 @@ HeaderList = list[tuple[str, str]]
 class Headers(Protocol):
     """Request headers, looked up by lower-case name."""
 
-    def get(self, key: str, default: str | None = None) -> str | None: ...
+    def get(self, key: str, /) -> str | None: ...
 
-    def __contains__(self, key: str) -> bool: ...
+    def __contains__(self, key: str, /) -> bool: ...
 
 
 # Not frozen, because one is made for every request and freezing costs a microsecond; nobody changes one all the same.
@@ -31,6 +31,8 @@ class Request:
     authority: str
     # Comes to its end when the client closes its connection; long work asks for it.
     client_gone: Callable[[], Awaitable[None]] | None = None
+    # Address and port of the client, as `127.0.0.1:54321`.
+    client_address: str = ""
 
 
 @dataclass(slots=True)

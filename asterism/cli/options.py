@@ -36,6 +36,10 @@ Insecure = Annotated[
 ]
 Wait = Annotated[bool, typer.Option("--wait", help="Stay until it is done, and show how far it is.")]
 
+TableAccount = Annotated[str, typer.Option("--account", metavar="NAME", help="The account of a table.")]
+
+# The account that clients take when they are told to use development storage.
+DEFAULT_TABLE_ACCOUNT = "devstoreaccount1"
 DEFAULT_ENDPOINT = "http://127.0.0.1:8081"
 DEFAULT_KEY = WELL_KNOWN_EMULATOR_KEY
 

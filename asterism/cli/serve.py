@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from asterism.cli.failure import CommandFailed
-from asterism.server.config import ServerConfig, StartRefused, limit_names, parse_consistency, parse_limits
+from asterism.server.config import (
+    ServerConfig,
+    StartRefused,
+    limit_names,
+    parse_apis,
+    parse_consistency,
+    parse_limits,
+)
 
 if TYPE_CHECKING:
     from asterism.server.fleet_config import FleetConfig
@@ -58,6 +65,35 @@ def serve(
             envvar="ASTERISM_PORT", min=0, max=65535, rich_help_panel=_WHERE, help="Port to listen on; 0 for any."
         ),
     ] = _DEFAULTS.port,
+    apis: Annotated[
+        str,
+        typer.Option(
+            envvar="ASTERISM_APIS",
+            metavar="NAMES",
+            rich_help_panel=_WHERE,
+            help="The protocols to serve, with commas between: nosql, table.",
+        ),
+    ] = ",".join(_DEFAULTS.apis),
+    table_port: Annotated[
+        int,
+        typer.Option(
+            envvar="ASTERISM_TABLE_PORT",
+            min=0,
+            max=65535,
+            rich_help_panel=_WHERE,
+            help="Port for Azure Table storage; 0 for any.",
+        ),
+    ] = _DEFAULTS.table_port,
+    cosmos_table_port: Annotated[
+        int,
+        typer.Option(
+            envvar="ASTERISM_COSMOS_TABLE_PORT",
+            min=0,
+            max=65535,
+            rich_help_panel=_WHERE,
+            help="Port for the same tables as Cosmos DB for Table; 0 for any.",
+        ),
+    ] = _DEFAULTS.cosmos_table_port,
     https: Annotated[
         bool,
         typer.Option(
@@ -107,6 +143,34 @@ def serve(
             help="The same without a file: postgresql://… or lmdb:DIR; may be repeated, the first has the catalog.",
         ),
     ] = None,
+    table_account: Annotated[
+        list[str] | None,
+        typer.Option(
+            envvar="ASTERISM_TABLE_ACCOUNT",
+            metavar="NAME:KEY",
+            show_default="the well-known development account",
+            rich_help_panel=_WHO,
+            help="An account for tables, its key in base64; may be repeated.",
+        ),
+    ] = None,
+    cosmos_table_account: Annotated[
+        list[str] | None,
+        typer.Option(
+            envvar="ASTERISM_COSMOS_TABLE_ACCOUNT",
+            metavar="NAME:KEY",
+            rich_help_panel=_WHO,
+            help="A further account, or another key, for the port of Cosmos DB for Table; may be repeated.",
+        ),
+    ] = None,
+    unsigned_tokens: Annotated[
+        bool,
+        typer.Option(
+            "--unsigned-tokens",
+            envvar="ASTERISM_UNSIGNED_TOKENS",
+            rich_help_panel=_WHO,
+            help="Let tables take bearer tokens that nobody has signed. For tests only.",
+        ),
+    ] = False,
     seed: Annotated[
         Path | None,
         typer.Option(
@@ -184,6 +248,12 @@ def serve(
             fleet=_fleet(fleet, store or []),
             fleet_file=fleet,
             workers=workers,
+            apis=parse_apis(apis),
+            table_port=table_port,
+            cosmos_table_port=cosmos_table_port,
+            table_accounts=tuple(table_account or ()),
+            cosmos_table_accounts=tuple(cosmos_table_account or ()),
+            unsigned_tokens=unsigned_tokens,
         )
         from asterism.server.run import run_server
 

@@ -14,6 +14,8 @@ from asterism.throughput.token_bucket import Throttled, TokenBucket
 
 # Every so many requests the past counts half, so that the hottest keys are those of now.
 _FADE_REQUESTS = 100_000
+# Every eighth request is remembered for a while; 100,000 is a multiple of eight.
+_SAMPLING_MASK = 7
 
 
 class Keyspace:
@@ -95,7 +97,9 @@ class Keyspace:
                 usage.throttled += 1
                 raise RequestRateTooLarge(retry_after_seconds=admission.retry_after_seconds)
         usage.requests += 1
-        if not usage.requests % _FADE_REQUESTS:
-            usage.hottest.halve()
+        if not usage.requests & _SAMPLING_MASK:
+            usage.recent.append((effective_key, request_units))
+            if not usage.requests % _FADE_REQUESTS:
+                usage.hottest.halve()
         usage.request_units += request_units
         usage.hottest.add(effective_key, request_units)

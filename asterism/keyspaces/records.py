@@ -92,7 +92,7 @@ class KeyspaceRecord:
             rid=bytes.fromhex(told["rid"]),
             name=told["name"],
             settings=told["settings"],
-            definition=PartitionKeyDefinition.parse(told["definition"]),
+            definition=PartitionKeyDefinition.from_record(told["definition"]),
             map=PartitionMap.from_json(told["map"]),
             etag=told["etag"],
             changed_at=told["changed_at"],

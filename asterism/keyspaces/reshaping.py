@@ -25,7 +25,7 @@ from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.owner import Owner
 from asterism.keyspaces.placing import Placing
 from asterism.keyspaces.reshape_job import Progress, ReshapeJob, Step, Target
-from asterism.keyspaces.statistics import logical_partitions, partition_size
+from asterism.keyspaces.statistics import bytes_by_range, logical_partitions, partition_size
 from asterism.keyspaces.takeover import (
     abandon,
     let_requests_in_again,
@@ -35,6 +35,7 @@ from asterism.keyspaces.takeover import (
     take_over,
 )
 from asterism.limits import Limits
+from asterism.partitioning.effective_key import border_at
 from asterism.partitioning.hash_space import midpoint
 from asterism.partitioning.key_range import KeyRange
 from asterism.partitioning.partition_map import PartitionMap, PartitionRange, RangeStatus
@@ -194,7 +195,7 @@ class Reshaping:
                 definition=record.definition,
                 ru_per_second=effective_ru(offer.throughput),
                 limits=self._limits,
-                bytes_by_range=await self._bytes_by_range(keyspace),
+                bytes_by_range=await bytes_by_range(self._owner, keyspace),
             )
             try:
                 jobs = [
@@ -246,13 +247,17 @@ class Reshaping:
         size = await partition_size(self._owner, keyspace, partition)
         finder, count = SplitPointFinder(size.bytes), 0
         async for one in logical_partitions(self._owner, keyspace, partition):
-            finder.feed(one.effective_key, one.size.bytes)
+            finder.feed(border_at(keyspace.record.definition, one.effective_key), one.size.bytes)
             count += 1
         plan = plan_demand_or_size_split(
             keyspace.record.definition, partition, logical_partitions=count, finder=finder, reason=reason
         )
         if isinstance(plan, Refusal):
             raise ReshapeRefused(reason=plan.reason)
+        return await self._begin_split(keyspace, plan)
+
+    async def split_at(self, keyspace: Keyspace, plan: SplitPlan) -> ReshapeJob:
+        """Begins a split that somebody else has planned."""
         return await self._begin_split(keyspace, plan)
 
     async def merge(self, keyspace: Keyspace, left_id: int, right_id: int) -> ReshapeJob:
@@ -267,7 +272,7 @@ class Reshaping:
             raise ReshapeRefused(
                 reason=f"The provisioned throughput needs {needed} partitions; lower it before merging."
             )
-        sizes = await self._bytes_by_range(keyspace)
+        sizes = await bytes_by_range(self._owner, keyspace)
         if sizes[left.id] + sizes[right.id] >= self._limits.physical_partition_bytes_max * SIZE_SPLIT_FRACTION:
             raise ReshapeRefused(reason="Together the two partitions would be too large, and split again at once.")
         node = await self.placing.for_merge(keyspace, left, right)
@@ -287,7 +292,7 @@ class Reshaping:
         """What could be merged now that throughput or data has shrunk: a proposal the operator may accept."""
         offer = self._catalog.governing_offer(keyspace.record.rid)
         ru = self._limits.throughput_ru_per_second_min if offer is None else effective_ru(offer.throughput)
-        sizes = await self._bytes_by_range(keyspace)
+        sizes = await bytes_by_range(self._owner, keyspace)
         return plan_merges(keyspace.record.map, ru_per_second=ru, bytes_by_range=sizes, limits=self._limits)
 
     async def finished(self, job: ReshapeJob) -> None:
@@ -486,12 +491,6 @@ class Reshaping:
         progress.step = step
         if self._on_step is not None:
             self._on_step(step)
-
-    # --- small things -------------------------------------------------------------------------------------------------
-
-    async def _bytes_by_range(self, keyspace: Keyspace) -> dict[int, int]:
-        ranges = keyspace.record.map.ranges
-        return {one.id: (await partition_size(self._owner, keyspace, one)).bytes for one in ranges}
 
 
 def _check_unfinished(job: ReshapeJob, current: PartitionMap) -> None:

@@ -37,8 +37,12 @@ async def partition_size(owner: Reads, keyspace: Keyspace, partition: PartitionR
     return size_from(stored)
 
 
+async def bytes_by_range(owner: Reads, keyspace: Keyspace) -> dict[int, int]:
+    return {one.id: (await partition_size(owner, keyspace, one)).bytes for one in keyspace.record.map.ranges}
+
+
 async def stored_bytes(owner: Owner, keyspace: Keyspace) -> int:
-    return sum([(await partition_size(owner, keyspace, one)).bytes for one in keyspace.record.map.ranges])
+    return sum((await bytes_by_range(owner, keyspace)).values())
 
 
 async def logical_partitions(

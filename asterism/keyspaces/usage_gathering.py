@@ -104,16 +104,18 @@ class UsageGathering:
 
 def _numbers(usage: PartitionUsage) -> list[Any]:
     hottest = {key.hex(): request_units for key, request_units in usage.hottest.top(_HOTTEST_COUNT)}
-    return [usage.requests, usage.throttled, usage.request_units, hottest]
+    recent = [(key.hex(), request_units) for key, request_units in usage.recent]
+    return [usage.requests, usage.throttled, usage.request_units, hottest, recent]
 
 
 def _add(usage: PartitionUsage, numbers: list[Any]) -> None:
-    requests, throttled, request_units, hottest = numbers
+    requests, throttled, request_units, hottest, recent = numbers
     usage.requests += requests
     usage.throttled += throttled
     usage.request_units += request_units
     for key, hot_units in hottest.items():
         usage.hottest.add(bytes.fromhex(key), hot_units)
+    usage.recent.extend((bytes.fromhex(key), recent_units) for key, recent_units in recent)
 
 
 def _copy(usage: Usage) -> Usage:

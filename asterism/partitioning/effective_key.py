@@ -1,4 +1,5 @@
-"""The effective partition key: a key value's place on the hash line, byte for byte the service's own.
+"""The effective partition key: a key value's place on the hash line, byte for byte the service's own; or, for the
+kind Range, its place in the order of the keys themselves.
 
 A client that computes hashes itself must agree with the server (spec C6), so these functions follow the service in
 everything, down to the two bits that version 2 clears.
@@ -14,6 +15,7 @@ import mmh3
 from asterism.errors import MalformedRequest, PartitionKeyMismatch
 from asterism.partitioning.key_range import KeyRange, point_from_text, point_to_text
 from asterism.partitioning.partition_key import Component, PartitionKey, PartitionKeyDefinition, PartitionKeyKind
+from asterism.values.ordered_text import PART_BYTES_MAX, leading_part
 from asterism.values.undefined import UNDEFINED
 
 _UNDEFINED_MARK = b"\x00"
@@ -49,7 +51,7 @@ def effective_key(definition: PartitionKeyDefinition, key: PartitionKey) -> byte
     if definition.version == 1:
         return _version_1(key[0])
     if len(key) == 1:
-        return _version_2(key[0])
+        return _version_2(key[0]) if definition.kind is not PartitionKeyKind.RANGE else _ordered(key[0])
     return b"".join([_version_2(component) for component in key])
 
 
@@ -69,6 +71,18 @@ def prefix_range(definition: PartitionKeyDefinition, key: PartitionKey) -> KeyRa
         raise PartitionKeyMismatch
     prefix = effective_key(definition, key)
     return KeyRange(prefix, prefix + b"\xff")
+
+
+def border_at(definition: PartitionKeyDefinition, point: bytes) -> bytes:
+    """The last place at or before a point where the line may be divided. Long ordered keys that share their beginning
+    lie in no order among each other, so they stay together; everywhere else the line may be divided at any key."""
+    return point[:PART_BYTES_MAX] if definition.kind is PartitionKeyKind.RANGE else point
+
+
+def _ordered(component: Component) -> bytes:
+    if not isinstance(component, str):
+        raise PartitionKeyMismatch
+    return leading_part(component)
 
 
 def _version_2(component: Component) -> bytes:

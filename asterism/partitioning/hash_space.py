@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from asterism.partitioning.effective_key import decode_hash, encode_number
 from asterism.partitioning.key_range import KeyRange
-from asterism.partitioning.partition_key import PartitionKeyDefinition
+from asterism.partitioning.partition_key import PartitionKeyDefinition, PartitionKeyKind
 
 _V2_LEVEL_BYTES = 16
 _V2_HASH_MAX = (1 << 126) - 1
@@ -17,13 +17,17 @@ _V1_HASH_MAX = (1 << 32) - 1
 
 def even_boundaries(definition: PartitionKeyDefinition, count: int) -> tuple[bytes, ...]:
     """The `count - 1` points that divide the whole line into `count` equal parts."""
+    if definition.kind is PartitionKeyKind.RANGE and count > 1:
+        raise ValueError("an ordered line can only be divided where its data is")
     if definition.version == 1:
         return tuple(_v1_point(_V1_HASH_MAX * part // count) for part in range(1, count))
     return tuple(_v2_point(_V2_HASH_MAX * part // count) for part in range(1, count))
 
 
 def midpoint(definition: PartitionKeyDefinition, key_range: KeyRange) -> bytes | None:
-    """The middle of the range in hash space; None if no boundary fits inside it."""
+    """The middle of the range in hash space; None if no boundary fits inside it, or if keys are not hashed."""
+    if definition.kind is PartitionKeyKind.RANGE:
+        return None
     if definition.version == 1:
         start, end = _v1_hashes(key_range)
         middle = (start + end) // 2
@@ -32,7 +36,10 @@ def midpoint(definition: PartitionKeyDefinition, key_range: KeyRange) -> bytes |
 
 
 def hash_fraction(definition: PartitionKeyDefinition, key_range: KeyRange) -> float:
-    """The part of the hash line in the range, from 0 to 1, as its first level sees it."""
+    """The part of the hash line in the range, from 0 to 1, as its first level sees it. How much of an ordered line a
+    range covers is not known without its data: 0."""
+    if definition.kind is PartitionKeyKind.RANGE:
+        return 0.0
     if definition.version == 1:
         start, end = _v1_hashes(key_range)
         return (end - start) / _V1_HASH_MAX

@@ -33,6 +33,8 @@ _CACHED_HEADERS_MAX = 8192
 class PartitionKeyKind(enum.Enum):
     HASH = "Hash"
     MULTI_HASH = "MultiHash"
+    # The line is the order of the keys themselves, not of their hashes. Only for keyspaces made by the program itself.
+    RANGE = "Range"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,13 @@ class PartitionKeyDefinition:
             raise MalformedRequest(reason="A container without a partition key cannot have the kind MultiHash.")
         return cls(paths=_parse_paths(definition.get("paths"), kind), kind=kind, version=version, system_key=system_key)
 
+    @classmethod
+    def from_record(cls, stored: Mapping[str, object]) -> PartitionKeyDefinition:
+        """Reads what `to_json` wrote, kinds that clients cannot ask for included."""
+        if stored.get("kind") != PartitionKeyKind.RANGE.value:
+            return cls.parse(stored)
+        return cls(paths=_parse_paths(stored.get("paths"), PartitionKeyKind.HASH), kind=PartitionKeyKind.RANGE)
+
     def to_json(self) -> dict[str, object]:
         told: dict[str, object] = {"paths": list(self.paths), "kind": self.kind.value, "version": self.version}
         if self.system_key:
@@ -85,7 +94,7 @@ class PartitionKeyDefinition:
 
 
 def _parse_kind(kind: object) -> PartitionKeyKind:
-    for known in PartitionKeyKind:
+    for known in (PartitionKeyKind.HASH, PartitionKeyKind.MULTI_HASH):
         if kind == known.value:
             return known
     raise MalformedRequest(reason="The partition key definition's 'kind' must be 'Hash' or 'MultiHash'.")

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from asterism.limits import Limits
 from asterism.partitioning.hash_space import hash_fraction, midpoint
-from asterism.partitioning.partition_key import PartitionKeyDefinition
+from asterism.partitioning.partition_key import PartitionKeyDefinition, PartitionKeyKind
 from asterism.partitioning.partition_map import PartitionMap, PartitionRange
 
 # The service offers partitions for merging below 3,000 RU/s and 20 GB each; written as parts of the limits of a
@@ -25,6 +25,7 @@ class SplitReason(enum.Enum):
     THROUGHPUT = "throughput"
     SIZE = "size"
     DEMAND = "demand"
+    LOAD = "load"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,8 @@ def plan_demand_or_size_split(
             "All data of the partition has one partition key value, and a logical partition cannot be divided. "
             "Choose a partition key with more values, or add a level to it, and copy the items over."
         )
+    if logical_partitions == 0 and definition.kind is PartitionKeyKind.RANGE:
+        return Refusal("The partition holds no data, and the line of ordered keys has no middle without data.")
     at = midpoint(definition, partition_range.range) if logical_partitions == 0 else finder.split_point()
     if at is None:
         return Refusal("All data of the partition has one place on the hash line, so the partition cannot be divided.")

@@ -13,7 +13,12 @@ from asterism import __version__
 from asterism.apis.admin.console import Console
 from asterism.apis.admin.door import AdminDoor
 from asterism.apis.nosql.door import NoSqlDoor
-from asterism.clock import SYSTEM_CLOCK
+from asterism.apis.table.accounts import Account
+from asterism.apis.table.door import TableDoor
+from asterism.apis.table.entity_record import partition_key_of
+from asterism.apis.table.entity_store import TableStore, TickSource
+from asterism.apis.table.table import TableTools
+from asterism.clock import SYSTEM_CLOCK, Clock
 from asterism.documents.container import Tools
 from asterism.documents.expiry_hints import ExpiryHints
 from asterism.documents.store import DocumentStore
@@ -23,15 +28,24 @@ from asterism.keyspaces.admission import Admission
 from asterism.keyspaces.budget_sharing import BudgetSharing
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.coordination import Coordination, Services
+from asterism.keyspaces.keyspace import Keyspace
+from asterism.keyspaces.load_watch import LoadWatch
 from asterism.keyspaces.moving import Moving
 from asterism.keyspaces.owner import Owner
 from asterism.keyspaces.placing import Placing
 from asterism.keyspaces.reshape_job import Step
 from asterism.keyspaces.reshaping import Reshaping
+from asterism.keyspaces.small_documents import SmallDocuments
 from asterism.keyspaces.usage_gathering import UsageGathering
 from asterism.scripts.runtime import ScriptRuntime
 from asterism.server.background import BackgroundWork
-from asterism.server.config import ServerConfig, StartRefused, account_keys
+from asterism.server.config import (
+    ServerConfig,
+    StartRefused,
+    account_keys,
+    accounts_of_cosmos_tables,
+    accounts_of_tables,
+)
 from asterism.server.data_directory import DataDirectory
 from asterism.server.fleet import Fleet, embedded, open_fleet
 from asterism.server.migration import Migration
@@ -49,7 +63,11 @@ class Assembly:
     migration: Migration
     store: DocumentStore
     admission: Admission
+    tables: TableStore
+    console: Console
     nosql: NoSqlDoor
+    table: TableDoor
+    cosmos_table: TableDoor
     admin: AdminDoor
 
 
@@ -125,6 +143,10 @@ async def assembled(
             scripts=scripts,
             new_activity_id=activity_ids(),
         )
+        usage = UsageGathering(catalog)
+        load = LoadWatch(catalog, owner, reshaping, config.limits, clock, usage_of=usage.of_keyspace)
+        table_tools = TableTools(owner, reshaping, load, config.limits, clock, TickSource(clock.wall_seconds))
+        tables = TableStore(catalog, admission, SmallDocuments(engine), table_tools)
         catalog.listeners.append(store.take_over)
         background = Services(
             [
@@ -134,9 +156,9 @@ async def assembled(
                 (store.housekeeping.recover, store.housekeeping.stop),
                 (store.rekeying.recover, store.rekeying.stop),
                 (retention.start, retention.stop),
+                (load.start, load.stop),
             ]
         )
-        usage = UsageGathering(catalog)
         coordination = Coordination(
             engine,
             catalog,
@@ -153,31 +175,50 @@ async def assembled(
         usage.on_news = coordination.hurry
         work = BackgroundWork(catalog, owner, background, coordination)
         migration = Migration(fleet, catalog, moving, work, new_id=new_fleet_id)
-        admin = AdminDoor(
-            Console(
-                store,
-                admission,
-                account=config.account,
-                version=__version__,
-                usage=usage,
-                engines=engine,
-                moving=moving,
-                migration=MigrationDesk(migration, fleet, directory.path),
-            ),
-            keys=keys,
-            clock=clock,
+        console = Console(
+            store,
+            admission,
+            account=config.account,
+            version=__version__,
+            usage=usage,
+            engines=engine,
+            moving=moving,
+            migration=MigrationDesk(migration, fleet, directory.path),
+            load=load,
+            find_table=table_keyspaces(tables),
+            partition_key_of_entity=partition_key_of,
         )
+        admin = AdminDoor(console, keys=keys, clock=clock)
+        table, cosmos_table = _table_doors(config, tables, clock)
         try:
             with _opening(config, directory):
                 await work.start()
                 await migration.recover()
-            yield Assembly(fleet, migration, store, admission, nosql, admin)
+            yield Assembly(fleet, migration, store, admission, tables, console, nosql, table, cosmos_table, admin)
         finally:
             scripts.close()
             await migration.stop()
             await work.stop()
     finally:
         await fleet.close()
+
+
+def _table_doors(config: ServerConfig, tables: TableStore, clock: Clock) -> tuple[TableDoor, TableDoor]:
+    """The same tables, as Azure Table storage presents them and as Cosmos DB for Table does."""
+    request_ids = activity_ids()
+
+    def door(accounts: dict[str, Account], *, is_cosmos: bool) -> TableDoor:
+        return TableDoor(
+            tables,
+            accounts=accounts,
+            clock=clock,
+            is_cosmos=is_cosmos,
+            unsigned_tokens=config.unsigned_tokens,
+            new_request_id=request_ids,
+        )
+
+    storage = door(accounts_of_tables(config), is_cosmos=False)
+    return storage, door(accounts_of_cosmos_tables(config), is_cosmos=True)
 
 
 @contextmanager
@@ -199,6 +240,16 @@ def item_numbers(boot_number: int) -> Callable[[], int]:
 
 def new_fleet_id() -> str:
     return os.urandom(8).hex()
+
+
+def table_keyspaces(tables: TableStore) -> Callable[[str, str], Keyspace | None]:
+    """The admin door's way to a table, which it knows only as a keyspace."""
+
+    def find(account: str, name: str) -> Keyspace | None:
+        table = tables.find_table(account, name)
+        return None if table is None else table.keyspace
+
+    return find
 
 
 def activity_ids() -> Callable[[], str]:

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY, AccountKeys
+from asterism.apis.table.accounts import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Account, parse_account
 from asterism.limits import DEFAULT_LIMITS, GIB, KIB, MIB, Limits
 
 if TYPE_CHECKING:
     from asterism.server.fleet_config import FleetConfig
 
+API_NAMES = ("nosql", "table")
 CONSISTENCY_LEVELS = ("Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual")
 
 _UNIT_BYTES = {"": 1, "B": 1, "KB": KIB, "MB": MIB, "GB": GIB}
@@ -47,6 +49,17 @@ class ServerConfig:
     fleet_file: Path | None = None
     # Processes that serve the same ports over the same store.
     workers: int = 1
+    # The protocols that are served; see API_NAMES.
+    apis: tuple[str, ...] = API_NAMES
+    # Azurite's, where clients look with `UseDevelopmentStorage=true`.
+    table_port: int = 10002
+    cosmos_table_port: int = 8902
+    # As NAME:KEY. Without any there is the well-known development account, with its key that everybody knows.
+    table_accounts: tuple[str, ...] = field(default=(), repr=False)
+    # Further ones that only the listener for Cosmos DB for Table knows, or knows by another key.
+    cosmos_table_accounts: tuple[str, ...] = field(default=(), repr=False)
+    # Whether tables take bearer tokens that nobody has signed, as test tools make them.
+    unsigned_tokens: bool = False
 
     @property
     def scheme(self) -> str:
@@ -100,6 +113,33 @@ def parse_consistency(given: str) -> str:
         if level.lower() == given.lower():
             return level
     raise StartRefused(f"there is no consistency level {given!r}; the levels are {', '.join(CONSISTENCY_LEVELS)}")
+
+
+def parse_apis(given: str) -> tuple[str, ...]:
+    """The protocols in a text such as `nosql,table`, in the order of API_NAMES."""
+    names = {name.strip().lower() for name in given.split(",") if name.strip()}
+    unknown = sorted(names.difference(API_NAMES))
+    if unknown or not names:
+        told = f"there is no protocol {unknown[0]!r}" if unknown else "no protocol is chosen"
+        raise StartRefused(f"{told}; the protocols are {', '.join(API_NAMES)}")
+    return tuple(name for name in API_NAMES if name in names)
+
+
+def accounts_of_tables(config: ServerConfig) -> dict[str, Account]:
+    given = config.table_accounts or (f"{DEVELOPMENT_ACCOUNT}:{DEVELOPMENT_KEY}",)
+    return _parse_accounts(given)
+
+
+def accounts_of_cosmos_tables(config: ServerConfig) -> dict[str, Account]:
+    return accounts_of_tables(config) | _parse_accounts(config.cosmos_table_accounts)
+
+
+def _parse_accounts(given: Sequence[str]) -> dict[str, Account]:
+    try:
+        accounts = [parse_account(text) for text in given]
+    except ValueError as error:
+        raise StartRefused(f"a table account cannot be used: {error}") from None
+    return {account.name: account for account in accounts}
 
 
 def account_keys(config: ServerConfig) -> AccountKeys:

@@ -6,6 +6,7 @@ import ipaddress
 import os
 
 from asterism import __version__
+from asterism.apis.table.accounts import DEVELOPMENT_ACCOUNT
 from asterism.server.config import ServerConfig
 
 _ANY_ADDRESS = {"0.0.0.0", "::", ""}
@@ -17,21 +18,16 @@ def endpoint(config: ServerConfig, port: int) -> str:
 
 
 def greeting(config: ServerConfig, port: int) -> str:
-    where = endpoint(config, port)
-    key = config.key if config.key_is_public else "********"
     lines = [
         f"Asterism {__version__} is ready.",
-        f"  Endpoint           {where}",
-        f"  Connection string  AccountEndpoint={where};AccountKey={key};",
+        *(_nosql_lines(config, port) if "nosql" in config.apis else ()),
+        *(_table_lines(config) if "table" in config.apis else ()),
         f"  Data directory     {config.data.resolve()}",
         f"  Stop               Ctrl+C, or SIGTERM to process {os.getpid()}",
     ]
     if config.fleet is not None:
-        lines.insert(
-            4, f"  Fleet              {config.fleet.name}: {', '.join(one.name for one in config.fleet.nodes)}"
-        )
-    if not config.key_is_public:
-        lines.insert(3, "  Key                the one given with --key or ASTERISM_KEY; it is not shown here")
+        names = ", ".join(one.name for one in config.fleet.nodes)
+        lines.insert(-2, f"  Fleet              {config.fleet.name}: {names}")
     if config.https:
         lines.insert(-1, f"  Certificate        {(config.data / 'tls' / 'certificate.pem').resolve()} (self-signed)")
     if config.key_is_public and not is_loopback(config.host):
@@ -39,7 +35,29 @@ def greeting(config: ServerConfig, port: int) -> str:
             f"Warning: {config.host} can be reached by others and the key is the emulator's, which everybody knows; "
             "set your own with --key or ASTERISM_KEY."
         )
+    if "table" in config.apis and not config.table_accounts and not is_loopback(config.host):
+        lines.append(
+            f"Warning: everybody knows the key of the account {DEVELOPMENT_ACCOUNT}; give tables accounts of your own "
+            "with --table-account."
+        )
     return "\n".join(lines)
+
+
+def _nosql_lines(config: ServerConfig, port: int) -> list[str]:
+    where = endpoint(config, port)
+    key = config.key if config.key_is_public else "********"
+    lines = [f"  Endpoint           {where}", f"  Connection string  AccountEndpoint={where};AccountKey={key};"]
+    if not config.key_is_public:
+        lines.append("  Key                the one given with --key or ASTERISM_KEY; it is not shown here")
+    return lines
+
+
+def _table_lines(config: ServerConfig) -> list[str]:
+    account = "ACCOUNT" if config.table_accounts else DEVELOPMENT_ACCOUNT
+    return [
+        f"  Tables             {endpoint(config, config.table_port)}{account}",
+        f"  Cosmos DB tables   {endpoint(config, config.cosmos_table_port)}{account} (the same tables)",
+    ]
 
 
 def is_loopback(host: str) -> bool:

@@ -8,7 +8,7 @@ import errno
 import logging
 import resource
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ BODY_SECONDS_MAX = 60.0
 READY_SECONDS_MAX = 10.0
 
 # Methods whose requests may have a body; for the others it is not even asked for.
-_METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+_METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH", "MERGE"})
 _JSON = ("content-type", "application/json")
 _CLOSE = ("connection", "close")
 
@@ -52,8 +52,8 @@ class _BodyRefused(Exception):
         self.body = b'{"code":"%b","message":"%b"}' % (code.encode(), message.encode())
 
 
-def make_application(*, admin: Door, nosql: Door, request_bytes_max: int) -> Application:
-    """The callback the HTTP server runs for each request."""
+def make_application(*, admin: Door, door: Door, request_bytes_max: int) -> Application:
+    """The callback the HTTP server runs for each request of a port: its door answers, the admin door at its prefix."""
 
     slow_bodies = SlowBodies()
 
@@ -74,9 +74,10 @@ def make_application(*, admin: Door, nosql: Door, request_bytes_max: int) -> App
                 scheme=scope.scheme,
                 authority=scope.authority or headers.get("host") or "",
                 client_gone=protocol.client_disconnect,
+                client_address=scope.client,
             )
-            door = admin if path.startswith(ADMIN_PREFIX) else nosql
-            response = await door.answer(request)
+            asked = admin if path.startswith(ADMIN_PREFIX) else door
+            response = await asked.answer(request)
         except _BodyRefused as refused:
             protocol.response_bytes(refused.status, _head_for_refusal(scope.http_version), refused.body)
         except ProtocolClosed:
@@ -266,3 +267,27 @@ class Listener:
         self._server.stop()
         done, _ = await asyncio.wait({self._serving}, timeout=drain_seconds_max)
         return bool(done)
+
+
+class ListenerGroup:
+    """The listeners of all doors, as one."""
+
+    def __init__(self, listeners: Sequence[Listener]) -> None:
+        self._listeners = listeners
+
+    async def start(self) -> None:
+        for listener in self._listeners:
+            await listener.start()
+
+    async def until(self, stopping: asyncio.Event) -> None:
+        """Returns when `stopping` is set; the end of any of them without it is an error."""
+        waiting = [asyncio.create_task(listener.until(stopping)) for listener in self._listeners]
+        done, others = await asyncio.wait(waiting, return_when=asyncio.FIRST_EXCEPTION)
+        for task in others:
+            task.cancel()
+        for task in done:
+            task.result()
+
+    async def stop(self, *, drain_seconds_max: float) -> bool:
+        stopped = await asyncio.gather(*(one.stop(drain_seconds_max=drain_seconds_max) for one in self._listeners))
+        return all(stopped)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import datetime
 import gc
 import logging
@@ -12,12 +13,20 @@ from collections.abc import Callable
 
 import uvloop
 
+from asterism.apis.http import Door
 from asterism.keyspaces.reshape_job import Step
+from asterism.limits import MIB
 from asterism.server.assemble import Assembly, assembled
 from asterism.server.config import ServerConfig
 from asterism.server.data_directory import DataDirectory, claimed
 from asterism.server.greeting import greeting
-from asterism.server.listeners import Listener, choose_address, make_application, raise_open_files_limit
+from asterism.server.listeners import (
+    Listener,
+    ListenerGroup,
+    choose_address,
+    make_application,
+    raise_open_files_limit,
+)
 from asterism.server.workers import WorkerPool
 
 LOG = logging.getLogger("asterism.server")
@@ -25,6 +34,8 @@ LOG = logging.getLogger("asterism.server")
 # How long requests under way may take after the signal to stop.
 DRAIN_SECONDS_MAX = 10.0
 STOPPING = "Stopping: answering the requests under way."
+# The door for tables refuses bodies above 4 MB in its protocol's own words; what is larger still never gets there.
+TABLE_REQUEST_BYTES_MAX = 16 * MIB
 
 
 def run_server(config: ServerConfig, *, say: Callable[[str], None]) -> None:
@@ -40,7 +51,8 @@ def run_server(config: ServerConfig, *, say: Callable[[str], None]) -> None:
 async def serve(
     config: ServerConfig, *, say: Callable[[str], None], on_step: Callable[[Step], None] | None = None
 ) -> None:
-    address, port = choose_address(config.host, config.port)
+    address, port = choose_address(config.host, config.port if "nosql" in config.apis else 0)
+    config = choose_table_ports(config)
     stopping = _stop_signal()
     with claimed(config.data) as directory:
         await _serve(
@@ -82,7 +94,8 @@ async def _serve(
 
 def _run_workers(config: ServerConfig, *, say: Callable[[str], None]) -> None:
     """The parent's lock on the data directory is the workers' too: it is free when the last of them has ended."""
-    address = choose_address(config.host, config.port)
+    address = choose_address(config.host, config.port if "nosql" in config.apis else 0)
+    config = choose_table_ports(config)
 
     def run_worker(_: int, is_first: bool, parent_pipe: int, on_ready: Callable[[], None]) -> int:
         uvloop.run(
@@ -126,6 +139,15 @@ def _on_parent_gone(parent_pipe: int, stopping: asyncio.Event) -> None:
     stopping.set()
 
 
+def choose_table_ports(config: ServerConfig) -> ServerConfig:
+    """The ports of the tables, found free; chosen by the operating system where the configuration says 0."""
+    if "table" not in config.apis:
+        return config
+    _, table_port = choose_address(config.host, config.table_port)
+    _, cosmos_table_port = choose_address(config.host, config.cosmos_table_port)
+    return dataclasses.replace(config, table_port=table_port, cosmos_table_port=cosmos_table_port)
+
+
 def _spare_the_collector() -> None:
     """What start-up made lives as long as the server and need not be looked at again; and requests make little that
     counting references does not free, so the collector comes less often than for a program of unknown habits."""
@@ -161,19 +183,34 @@ async def _seed(
     return True
 
 
-def _listener(config: ServerConfig, directory: DataDirectory, address: str, port: int, assembly: Assembly) -> Listener:
-    application = make_application(
-        admin=assembly.admin, nosql=assembly.nosql, request_bytes_max=config.limits.request_bytes_max
-    )
-    if not config.https:
-        return Listener(application, address=address, port=port, certificate=None, private_key=None)
-    # Only here: loading it takes longer than everything else at start-up.
-    from asterism.server.tls import ensure_certificate
+def _listener(
+    config: ServerConfig, directory: DataDirectory, address: str, port: int, assembly: Assembly
+) -> ListenerGroup:
+    doors: list[tuple[Door, int, int]] = []
+    if "nosql" in config.apis:
+        doors.append((assembly.nosql, port, config.limits.request_bytes_max))
+    if "table" in config.apis:
+        doors.append((assembly.table, config.table_port, TABLE_REQUEST_BYTES_MAX))
+        doors.append((assembly.cosmos_table, config.cosmos_table_port, TABLE_REQUEST_BYTES_MAX))
+    certificate = private_key = None
+    if config.https:
+        # Only here: loading it takes longer than everything else at start-up.
+        from asterism.server.tls import ensure_certificate
 
-    now = datetime.datetime.now(datetime.UTC)
-    files = ensure_certificate(directory.tls, config.tls_names, now=now)
-    return Listener(
-        application, address=address, port=port, certificate=files.certificate, private_key=files.private_key
+        now = datetime.datetime.now(datetime.UTC)
+        files = ensure_certificate(directory.tls, config.tls_names, now=now)
+        certificate, private_key = files.certificate, files.private_key
+    return ListenerGroup(
+        [
+            Listener(
+                make_application(admin=assembly.admin, door=door, request_bytes_max=bytes_max),
+                address=address,
+                port=door_port,
+                certificate=certificate,
+                private_key=private_key,
+            )
+            for door, door_port, bytes_max in doors
+        ]
     )
 
 

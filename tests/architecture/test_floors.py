@@ -40,6 +40,7 @@ FLOOR_OF_UNIT = {
     "apis": 6,
     "apis.nosql": 6,
     "apis.admin": 6,
+    "apis.table": 6,
     "libraries": 6,
     "portal": 6,
     "server": 7,

@@ -37,9 +37,10 @@ def free_port() -> int:
 
 
 def environment() -> dict[str, str]:
-    """This process's environment without anything that would configure the server."""
+    """This process's environment without anything that would configure the server, apart from its protocols: tests run
+    beside each other, and the tables' well-known ports are there once only."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ASTERISM_")}
-    return {**kept, "PYTHONPATH": str(PROJECT)}
+    return {**kept, "PYTHONPATH": str(PROJECT), "ASTERISM_APIS": "nosql"}
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from asterism.documents.container import Container
 from asterism.documents.store import DocumentStore
+from asterism.errors import ResourceNotFound
 from asterism.keyspaces.admission import Admission
 from asterism.keyspaces.keyspace import Keyspace
+from asterism.keyspaces.load_watch import LoadWatch
 from asterism.keyspaces.moving import Moving
 from asterism.keyspaces.nodes import Nodes
 from asterism.keyspaces.owner import Owner
+from asterism.keyspaces.records import DatabaseRecord
 from asterism.keyspaces.reshaping import Reshaping
 from asterism.keyspaces.usage_gathering import UsageGathering
 from asterism.storage.nodes import NodeEngines
@@ -38,9 +41,12 @@ class Console:
     engines: NodeEngines
     moving: Moving
     migration: MigrationControl
-
     # What all processes have served.
     usage: UsageGathering
+    load: LoadWatch
+    # The keyspace of a table, by the names of its account and its own.
+    find_table: Callable[[str, str], Keyspace | None]
+    partition_key_of_entity: Callable[[bytes], str]
 
     @property
     def reshaping(self) -> Reshaping:
@@ -60,22 +66,33 @@ class Console:
     def container(self, database: str, container: str) -> Container:
         return self.store.container(self.store.database(self.account, database), container)
 
+    def table(self, account: str, name: str) -> Keyspace:
+        found = self.find_table(account, name)
+        if found is None:
+            raise ResourceNotFound(kind="table", name=name)
+        return found
+
     def names_of(self, keyspace_rid: bytes) -> tuple[str, str] | None:
-        """The names of a keyspace's database and its own; None if it is gone."""
+        """The names of a keyspace's database and its own; None if it is gone. What lies in another account, as tables
+        do, has that account's name for its database's."""
         catalog = self.store.catalog
         keyspace, database = catalog.keyspaces.get(keyspace_rid), catalog.databases.get(keyspace_rid[:4])
-        if keyspace is None or database is None or database.account != self.account:
+        if keyspace is None or database is None:
             return None
-        return database.name, keyspace.record.name
+        return self._database_name(database), keyspace.record.name
 
     def node_name(self, node: NodeNumber) -> str:
         record = self.nodes.records.get(node)
         return str(node) if record is None else record.name
 
     def keyspaces(self) -> list[tuple[str, Keyspace]]:
-        """Every keyspace of the account, with the name of its database, in the order of both names."""
-        return [
-            (database.name, container.keyspace)
-            for database in self.store.list_databases(self.account)
-            for container in self.store.list_containers(database)
+        """Every keyspace, with the name of its database as `names_of` gives it, in the order of both names."""
+        databases = self.store.catalog.databases
+        named = [
+            (self._database_name(databases[keyspace.record.database_rid]), keyspace)
+            for keyspace in self.store.catalog.keyspaces.values()
         ]
+        return sorted(named, key=lambda one: (one[0], one[1].record.name))
+
+    def _database_name(self, database: DatabaseRecord) -> str:
+        return database.name if database.account == self.account else database.account

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import parse_qs
 
+from asterism.apis.admin.console import Console
 from asterism.apis.http import Request
 from asterism.errors import MalformedRequest
+from asterism.keyspaces.keyspace import Keyspace
 from asterism.values.json_text import loads
 
 
@@ -27,6 +29,13 @@ def text_of(told: dict[str, Any], name: str) -> str:
     if not isinstance(value, str) or not value:
         raise MalformedRequest(reason=f"'{name}' is missing, or is not a text.")
     return value
+
+
+def keyspace_of(console: Console, told: dict[str, Any]) -> Keyspace:
+    """The container that a request names by `database` and `container`, or the table by `account` and `table`."""
+    if "table" in told:
+        return console.table(text_of(told, "account"), text_of(told, "table"))
+    return console.keyspace(text_of(told, "database"), text_of(told, "container"))
 
 
 def range_id_of(value: object) -> int:

@@ -1,4 +1,4 @@
-"""A container's physical partitions as an operator wants to see them."""
+"""The physical partitions of a container or a table as an operator wants to see them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any, cast
 
 from asterism.apis.admin.console import Console
 from asterism.apis.admin.errors import JSON_HEADERS
-from asterism.apis.admin.parameters import query_parameters, text_of
+from asterism.apis.admin.ordered_ranges import describe_ordered, readable_key, readable_text
+from asterism.apis.admin.parameters import keyspace_of, query_parameters
 from asterism.apis.http import Request, Response
 from asterism.documents.item_record import body_of
 from asterism.errors import AsterismError
@@ -16,7 +17,7 @@ from asterism.keyspaces.layout import ITEMS, after_prefix
 from asterism.keyspaces.statistics import logical_partitions, partition_size
 from asterism.metrics import PartitionUsage
 from asterism.partitioning.key_range import point_to_text
-from asterism.partitioning.partition_key import extract
+from asterism.partitioning.partition_key import PartitionKeyKind, extract
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.storage.contract import Span
 from asterism.values.item import Item
@@ -24,13 +25,13 @@ from asterism.values.json_text import dumps, loads
 from asterism.values.undefined import UNDEFINED
 
 TOP_COUNT = 5
+_NAMES = ("database", "container", "account", "table")
 
 
 async def show_partitions(console: Console, request: Request) -> Response:
     """`details=false` leaves out what has to look at every logical partition."""
     told = query_parameters(request)
-    database, container = text_of(told, "database"), text_of(told, "container")
-    keyspace = console.keyspace(database, container)
+    keyspace = keyspace_of(console, told)
     with_details = told.get("details") != "false"
     share = console.admission.share_of(keyspace)
     record = keyspace.record
@@ -39,12 +40,13 @@ async def show_partitions(console: Console, request: Request) -> Response:
     for partition in record.map.ranges:
         usage = served.get(partition.id) or PartitionUsage()
         entry = await _describe(console, keyspace, partition, share, usage)
+        if record.definition.kind is PartitionKeyKind.RANGE:
+            entry |= describe_ordered(console.load, keyspace, partition)
         if with_details:
             entry |= await _describe_logical(console, keyspace, partition, usage)
         shown.append(entry)
-    answer = {
-        "database": database,
-        "container": container,
+    answer: dict[str, Any] = {name: told[name] for name in _NAMES if name in told}
+    answer |= {
         "partition_key": record.definition.to_json(),
         "map_version": record.map.version,
         "partitions": shown,
@@ -100,6 +102,8 @@ async def _name(console: Console, keyspace: Keyspace, effective_key: bytes) -> d
     """A logical partition by its hash and, found in one of its items, by its partition key value."""
     named: dict[str, Any] = {"effective_key": point_to_text(effective_key)}
     record = keyspace.record
+    if record.definition.kind is PartitionKeyKind.RANGE:
+        return named | {"partition_key": [readable_key(effective_key)]}
     prefix = ITEMS + effective_key
     page = await console.owner.scan(
         keyspace,
@@ -109,6 +113,8 @@ async def _name(console: Console, keyspace: Keyspace, effective_key: bytes) -> d
         limit=1,
         bytes_max=1,
     )
+    if page is not None and page.entries and "table" in record.settings:
+        return named | {"partition_key": [readable_text(console.partition_key_of_entity(page.entries[0][1]))]}
     if page is not None and page.entries:
         item = cast(Item, loads(body_of(page.entries[0][1])))
         try:

@@ -6,7 +6,7 @@ from typing import Any
 
 from asterism.apis.admin.console import Console
 from asterism.apis.admin.errors import JSON_HEADERS
-from asterism.apis.admin.parameters import body_object, query_parameters, range_id_of, text_of
+from asterism.apis.admin.parameters import body_object, keyspace_of, query_parameters, range_id_of
 from asterism.apis.admin.rekeying import rekeys_under_way
 from asterism.apis.http import Request, Response
 from asterism.documents.reindexing import Walk
@@ -18,14 +18,14 @@ from asterism.values.json_text import dumps, loads
 
 async def begin_split(console: Console, request: Request) -> Response:
     told = body_object(request)
-    keyspace = console.keyspace(text_of(told, "database"), text_of(told, "container"))
+    keyspace = keyspace_of(console, told)
     job = await console.reshaping.split(keyspace, range_id_of(told.get("range")))
     return accepted(console, job)
 
 
 async def begin_merge(console: Console, request: Request) -> Response:
     told = body_object(request)
-    keyspace = console.keyspace(text_of(told, "database"), text_of(told, "container"))
+    keyspace = keyspace_of(console, told)
     ranges = told.get("ranges")
     if not isinstance(ranges, list) or len(ranges) != 2:
         raise MalformedRequest(reason="'ranges' must be the ids of two neighbouring partition ranges.")
@@ -67,8 +67,7 @@ def _tasks(console: Console) -> list[dict[str, Any]]:
 
 
 def _asked_for(console: Console, request: Request) -> Keyspace:
-    told = query_parameters(request)
-    return console.keyspace(text_of(told, "database"), text_of(told, "container"))
+    return keyspace_of(console, query_parameters(request))
 
 
 def accepted(console: Console, job: ReshapeJob) -> Response:

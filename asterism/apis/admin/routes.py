@@ -47,7 +47,9 @@ class Route:
 ROUTES: dict[tuple[str, str], Route] = {
     ("GET", "_asterism/health"): Route(show_health, "The readiness probe; needs no key.", signed=False),
     ("GET", "_asterism/metrics"): Route(show_metrics, "Counters and sizes in the text format of Prometheus."),
-    ("GET", "_asterism/partitions"): Route(show_partitions, "A container's physical partitions, ?database=&container="),
+    ("GET", "_asterism/partitions"): Route(
+        show_partitions, "Physical partitions, of ?database=&container= or of ?account=&table="
+    ),
     ("POST", "_asterism/query"): Route(
         run_query, "A page of a query's results: database, container, query, parameters, explain.", is_query=True
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,10 @@ from asterism.server.config import (
     ServerConfig,
     StartRefused,
     account_keys,
+    accounts_of_cosmos_tables,
+    accounts_of_tables,
     limit_names,
+    parse_apis,
     parse_consistency,
     parse_limits,
 )
@@ -93,4 +96,40 @@ def test_a_server_that_listens_everywhere_is_reached_by_its_local_name() -> None
 def test_the_well_known_key_on_an_open_address_is_warned_of() -> None:
     assert "Warning" in greeting(ServerConfig(host="0.0.0.0"), 8081)
     assert "Warning" not in greeting(ServerConfig(host="127.0.0.2"), 8081)
-    assert "Warning" not in greeting(ServerConfig(host="0.0.0.0", key="c2VjcmV0", data=Path("d")), 8081)
+    own = ServerConfig(host="0.0.0.0", key="c2VjcmV0", data=Path("d"), table_accounts=("shop:c2VjcmV0",))
+    assert "Warning" not in greeting(own, 8081)
+    assert "--table-account" in greeting(replace(own, table_accounts=()), 8081)
+    assert "Warning" not in greeting(replace(own, table_accounts=(), apis=("nosql",)), 8081)
+
+
+def test_the_greeting_tells_the_endpoints_of_the_protocols_that_are_served() -> None:
+    assert "http://127.0.0.1:10002/devstoreaccount1" in greeting(ServerConfig(), 8081)
+    assert "10002" not in greeting(ServerConfig(apis=("nosql",)), 8081)
+    assert "AccountEndpoint" not in greeting(ServerConfig(apis=("table",)), 8081)
+
+
+def test_the_keys_of_table_accounts_are_not_shown() -> None:
+    config = ServerConfig(table_accounts=("shop:c2VjcmV0",), cosmos_table_accounts=("shop:c2VjcmV0",))
+    assert "c2VjcmV0" not in repr(config)
+    assert "c2VjcmV0" not in greeting(config, 8081)
+
+
+def test_the_development_account_is_there_until_others_are_given() -> None:
+    assert list(accounts_of_tables(ServerConfig())) == ["devstoreaccount1"]
+    config = ServerConfig(table_accounts=("shop:c2VjcmV0",), cosmos_table_accounts=("more:a2V5", "shop:a2V5"))
+    assert list(accounts_of_tables(config)) == ["shop"]
+    cosmos = accounts_of_cosmos_tables(config)
+    assert {name: account.keys for name, account in cosmos.items()} == {"shop": (b"key",), "more": (b"key",)}
+
+
+def test_a_table_account_that_is_none_is_a_reason_not_to_start() -> None:
+    with pytest.raises(StartRefused, match="write NAME:KEY"):
+        accounts_of_tables(ServerConfig(table_accounts=("shop",)))
+
+
+def test_protocols_are_chosen_by_name() -> None:
+    assert parse_apis("table, NoSQL") == ("nosql", "table")
+    assert parse_apis("table") == ("table",)
+    for text in ("", ",", "gremlin", "table,x"):
+        with pytest.raises(StartRefused, match="the protocols are nosql, table"):
+            parse_apis(text)

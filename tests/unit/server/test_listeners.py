@@ -72,6 +72,7 @@ def make_scope(path: str = "/dbs", *, method: str = "GET", version: str = "1.1",
         scheme="http",
         authority=None,
         http_version=version,
+        client="127.0.0.1:50000",
         headers={"host": "db.test:1", **{name.replace("_", "-"): value for name, value in headers.items()}},
     )
 
@@ -82,7 +83,7 @@ class Doors:
     admin: FakeDoor = field(default_factory=lambda: FakeDoor(b"admin"))
 
     async def call(self, scope: Any, protocol: FakeProtocol) -> tuple[int, dict[str, str], bytes]:
-        application = make_application(admin=self.admin, nosql=self.nosql, request_bytes_max=BYTES_MAX)
+        application = make_application(admin=self.admin, door=self.nosql, request_bytes_max=BYTES_MAX)
         await application(scope, protocol)
         return protocol.answers[0]
 
@@ -162,7 +163,7 @@ async def test_an_error_of_a_door_is_a_500_without_its_details_and_is_logged(
 
 async def test_a_client_that_has_gone_gets_no_answer() -> None:
     protocol = FakeProtocol(client_is_gone=True)
-    application = make_application(admin=FakeDoor(b""), nosql=FakeDoor(b""), request_bytes_max=BYTES_MAX)
+    application = make_application(admin=FakeDoor(b""), door=FakeDoor(b""), request_bytes_max=BYTES_MAX)
     await application(make_scope(method="POST", content_length="2"), protocol)
     assert protocol.answers == []
 

@@ -1,0 +1,128 @@
+"""SharedKey and SharedKeyLite for tables: what a client signed, and whether a key of the account made the signature.
+
+A client signs the path as it puts it on the wire, and clients encode the same path differently. The path arrives here
+decoded, so the forms it may have had are tried, the likeliest first: a client encodes a character always or never,
+apart from the punctuation of the address itself, which nearly all leave alone.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hmac
+import re
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from urllib.parse import quote
+
+# Never encoded by anybody, or punctuation that stands for itself in an address without keys.
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9/_.~$()',=-]*\Z", re.ASCII)
+# Punctuation that a URL may hold either way. Everything else has one form only.
+_EITHER_WAY = "!$&'()*+,;=:@/"
+# How the clients in use treat it inside a key: all encoded (Python, .NET), as JavaScript's encodeURIComponent does, as
+# yarl does below Python's asyncio client, all but the slash left alone, and what Go leaves alone.
+_LEFT_ALONE = ("", "!'()*", "!$&'()*,;=:@", "!$&'()*+,;=:@", "$&+=:@")
+# Beyond those, every choice of at most this many kinds of punctuation is tried.
+_KINDS_TRIED_MAX = 2
+
+_SCHEMES = ("SharedKey ", "SharedKeyLite ")
+
+
+def signed_account(authorization: str) -> str:
+    """The account that the header names; empty when the header has another form."""
+    _, _, rest = authorization.partition(" ")
+    return rest.partition(":")[0].strip()
+
+
+def is_shared_key(authorization: str) -> bool:
+    return authorization.startswith(_SCHEMES)
+
+
+def check_shared_key(
+    keys: Sequence[bytes],
+    *,
+    authorization: str,
+    verb: str,
+    content_md5: str,
+    content_type: str,
+    date: str,
+    account: str,
+    paths: Sequence[str],
+    comp: str | None,
+) -> bool:
+    """Whether one of the keys signed this. `paths` are decoded, with the account in front as the client saw it."""
+    scheme, _, rest = authorization.partition(" ")
+    given = _decoded(rest.rpartition(":")[2].strip())
+    if given is None:
+        return False
+    head = (
+        f"{date}\n/{account}"
+        if scheme == "SharedKeyLite"
+        else (f"{verb}\n{content_md5}\n{content_type}\n{date}\n/{account}")
+    )
+    tail = "" if comp is None else f"?comp={comp}"
+    for path in paths:
+        for form in wire_forms(path):
+            payload = f"{head}{form}{tail}".encode("utf-8", "replace")
+            for key in keys:
+                if hmac.compare_digest(hmac.digest(key, payload, "sha256"), given):
+                    return True
+    return False
+
+
+def shared_key_signature(key: bytes, text: str) -> str:
+    """What a client puts into a header or a URL for a text that it signs."""
+    return binascii.b2a_base64(hmac.digest(key, text.encode(), "sha256"), newline=False).decode("ascii")
+
+
+def wire_forms(path: str) -> Iterator[str]:
+    """The texts that a client may have sent, and signed, for a path."""
+    if _PLAIN_PATH.match(path):
+        # Nearly every request: nothing in it was encoded.
+        yield path
+    front, parenthesis, keys = path.partition("(")
+    if not parenthesis:
+        yield from _fronts(front)
+        return
+    tried: set[str] = set()
+    for left_alone in _choices(keys):
+        keys_form = _keys_form(keys, left_alone)
+        quoted = (quote(path, safe=f"/(),={left_alone}"), quote(path, safe=f"/{left_alone}"))
+        for form in (*(f"{one}({keys_form}" for one in _fronts(front)), *quoted):
+            if form not in tried:
+                tried.add(form)
+                yield form
+
+
+def _fronts(front: str) -> Iterator[str]:
+    """The part before the keys. A name that is refused may hold slashes, which then are encoded as well."""
+    yield quote(front, safe="/$!&'*+,;=:@")
+    yield quote(front, safe="/")
+    inner = front.removeprefix("/")
+    account, slash, rest = inner.partition("/")
+    if "/" in rest:
+        yield f"/{quote(account)}/{quote(rest, safe='')}"
+    if slash:
+        yield f"/{quote(inner, safe='')}"
+
+
+def _choices(keys: str) -> Iterator[str]:
+    yield from _LEFT_ALONE
+    present = [kind for kind in _EITHER_WAY if kind in keys]
+    for count in range(1, min(len(present), _KINDS_TRIED_MAX) + 1):
+        for chosen in combinations(present, count):
+            yield "".join(chosen)
+
+
+_QUOTED_KEY = re.compile(r"((?:\A|=)')((?:[^']|'')*)('(?=,|\)\Z))")
+
+
+def _keys_form(keys: str, left_alone: str) -> str:
+    """The part between the parentheses: keys encoded as the client does, the punctuation around them as it is."""
+    return _QUOTED_KEY.sub(lambda found: f"{found[1]}{quote(found[2], safe=left_alone)}{found[3]}", keys)
+
+
+def _decoded(signature: str) -> bytes | None:
+    try:
+        return binascii.a2b_base64(signature, strict_mode=True)
+    except ValueError:
+        return None

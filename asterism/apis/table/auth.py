@@ -1,0 +1,118 @@
+"""Who is asking: a signature of the account's key, a shared access signature, or a bearer token."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from typing import Final
+
+from asterism.access.bearer_token import check_bearer_token
+from asterism.access.shared_access import SasGrant, check_shared_access, is_shared_access
+from asterism.access.shared_key import check_shared_key, is_shared_key, signed_account
+from asterism.apis.http import Request
+from asterism.apis.table import headers
+from asterism.apis.table.access_policies import signing_policies
+from asterism.apis.table.accounts import Account, Address
+from asterism.apis.table.context import Context
+from asterism.apis.table.errors import Refusal, not_authenticated
+
+# The service accepts dates that are at most this far from its own clock.
+DATE_SKEW_SECONDS_MAX: Final = 15 * 60
+_CHALLENGE: Final = (
+    "www-authenticate",
+    "Bearer authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize "
+    "resource_id=https://storage.azure.com",
+)
+
+
+async def authenticate(
+    context: Context, request: Request, account: Account, address: Address, query: dict[str, str]
+) -> SasGrant | None:
+    """What a shared access signature grants; None when the sender may do everything. Refusal for anybody else."""
+    authorization = request.headers.get(headers.AUTHORIZATION)
+    if authorization is None:
+        if is_shared_access(query):
+            return await _check_shared_access(context, request, account, query)
+        raise Refusal(
+            401,
+            "NoAuthenticationInformation",
+            "Server failed to authenticate the request. Please refer to the information in the www-authenticate "
+            "header.",
+            is_xml=True,
+            more_headers=[_CHALLENGE],
+        )
+    if is_shared_key(authorization):
+        _check_shared_key(context, request, account, address, query, authorization)
+    elif authorization.startswith("Bearer "):
+        _check_bearer(context, request, account, authorization)
+    else:
+        raise Refusal(
+            400,
+            "InvalidAuthenticationInfo",
+            "Authentication information is not given in the correct format. Check the value of Authorization header.",
+            is_xml=True,
+        )
+    return None
+
+
+def _check_shared_key(
+    context: Context, request: Request, account: Account, address: Address, query: dict[str, str], authorization: str
+) -> None:
+    told = request.headers
+    date = told.get(headers.SIGNED_DATE) or told.get(headers.DATE) or ""
+    _check_date(date, context.clock.wall_seconds())
+    name = signed_account(authorization)
+    if name.removesuffix("-secondary") != account.name or not check_shared_key(
+        account.keys,
+        authorization=authorization,
+        verb=request.method,
+        content_md5=told.get("content-md5") or "",
+        content_type=told.get("content-type") or "",
+        date=date,
+        account=name,
+        paths=address.signed_paths,
+        comp=query.get("comp"),
+    ):
+        raise not_authenticated()
+
+
+def _check_date(date: str, now_wall_seconds: float) -> None:
+    signed_wall_seconds = _wall_seconds_of(date)
+    if signed_wall_seconds is None or abs(now_wall_seconds - signed_wall_seconds) > DATE_SKEW_SECONDS_MAX:
+        raise not_authenticated("Request date header too old or missing.")
+
+
+# Clients date by the second, so the requests of a second share a few texts.
+@lru_cache(maxsize=1024)
+def _wall_seconds_of(date: str) -> float | None:
+    try:
+        moment = parsedate_to_datetime(date)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+async def _check_shared_access(context: Context, request: Request, account: Account, query: dict[str, str]) -> SasGrant:
+    policies = await signing_policies(context.store, account.name, query["tn"]) if query.keys() >= {"si", "tn"} else {}
+    return check_shared_access(
+        account.keys,
+        query,
+        account=account.name,
+        policies=policies,
+        scheme=request.scheme,
+        client_address=request.client_address.rpartition(":")[0].strip("[]"),
+        now_wall_seconds=context.clock.wall_seconds(),
+    )
+
+
+def _check_bearer(context: Context, request: Request, account: Account, authorization: str) -> None:
+    if request.scheme != "https":
+        raise not_authenticated("Bearer tokens are taken over https only.")
+    check_bearer_token(
+        account.keys,
+        authorization,
+        account=account.name,
+        unsigned_allowed=context.unsigned_tokens,
+        now_wall_seconds=context.clock.wall_seconds(),
+    )

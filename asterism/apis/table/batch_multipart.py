@@ -1,0 +1,146 @@
+"""`$batch` on the wire: a change set inside a batch, each a multipart body, and the answer to it in the same form.
+
+Lenient in what it reads (line feeds alone, headers in any case, no nesting), exact in what it writes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import unquote
+
+from asterism.apis.http import HeaderList
+from asterism.apis.table.errors import invalid_input
+
+_BOUNDARY: Final = re.compile(r"""boundary\s*=\s*(?:"([^"]+)"|([^\s;,"]+))""", re.IGNORECASE)
+_REQUEST_LINE: Final = re.compile(r"([A-Za-z]+) +(\S+)(?: +HTTP/[\d.]+)?\s*\Z")
+_BLANK_LINE: Final = re.compile(rb"\r?\n\r?\n")
+_PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
+_LINE_END: Final = b"\r\n"
+
+
+@dataclass(slots=True)
+class PartRequest:
+    """One operation. `headers` are by lower-case name, so they can be asked as a request's own can."""
+
+    method: str
+    # The last segment of the path, percent-decoded: `table(PartitionKey='p',RowKey='r')`.
+    target: str
+    query_string: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass(slots=True)
+class PartResponse:
+    status: int
+    headers: HeaderList
+    body: bytes = b""
+
+
+def malformed(what: str) -> Exception:
+    return invalid_input(f"The batch request is malformed: {what}.")
+
+
+def boundary_of(content_type: str | None) -> bytes:
+    found = _BOUNDARY.search(content_type or "")
+    if found is None:
+        raise malformed("its Content-Type has no boundary")
+    return (found[1] or found[2]).encode("latin-1", "replace")
+
+
+def read_batch(content_type: str | None, body: bytes) -> list[PartRequest]:
+    """The operations of a batch, in their order."""
+    operations: list[PartRequest] = []
+    for head, content in _parts(boundary_of(content_type), body):
+        if "multipart/mixed" in head.get("content-type", ""):
+            inner = boundary_of(head["content-type"])
+            operations += [_operation(part) for _, part in _parts(inner, content)]
+        else:
+            operations.append(_operation(content))
+    return operations
+
+
+def _parts(boundary: bytes, body: bytes) -> Iterator[tuple[dict[str, str], bytes]]:
+    delimiter = b"--" + boundary
+    pieces = (b"\n" + body).split(b"\n" + delimiter)
+    if len(pieces) < 2:
+        raise malformed("its boundary does not occur")
+    for piece in pieces[1:]:
+        if piece.startswith(b"--"):
+            return
+        # The line end before the delimiter belongs to the delimiter; its line feed went with the split.
+        content = piece[:-1] if piece.endswith(b"\r") else piece
+        yield _head_and_body(content.lstrip(b" \t"))
+    raise malformed("it ends in the middle")
+
+
+def _head_and_body(part: bytes) -> tuple[dict[str, str], bytes]:
+    # What is left of the delimiter's own line goes first.
+    line_end = part.find(b"\n")
+    part = part[line_end + 1 :]
+    if part.startswith((b"\r\n", b"\n")):
+        return {}, part[2:] if part.startswith(b"\r\n") else part[1:]
+    found = _BLANK_LINE.search(part)
+    if found is None:
+        return _headers(part), b""
+    return _headers(part[: found.start()]), part[found.end() :]
+
+
+def _headers(head: bytes) -> dict[str, str]:
+    told: dict[str, str] = {}
+    for line in head.decode("utf-8", "replace").split("\n"):
+        name, colon, value = line.partition(":")
+        if colon:
+            told[name.strip().lower()] = value.strip()
+    return told
+
+
+def _operation(content: bytes) -> PartRequest:
+    line, _, rest = content.partition(b"\n")
+    found = _REQUEST_LINE.match(line.decode("utf-8", "replace"))
+    if found is None:
+        raise malformed("an operation has no request line")
+    if rest.startswith((b"\r\n", b"\n")):
+        told, body = {}, rest.lstrip(b"\r\n")
+    else:
+        blank = _BLANK_LINE.search(rest)
+        told = _headers(rest if blank is None else rest[: blank.start()])
+        body = b"" if blank is None else rest[blank.end() :]
+    method = found[1].upper()
+    override = told.get("x-http-method")
+    path, _, query_string = found[2].partition("?")
+    segment = path.rpartition("/")[2]
+    target = unquote(segment) if "%" in segment else segment
+    return PartRequest(
+        method if override is None or method != "POST" else override.upper(), target, query_string, told, body
+    )
+
+
+# --- the answer -----------------------------------------------------------------------------------------------------
+
+
+def write_batch(responses: Sequence[PartResponse], *, guid: str, is_change_set: bool = True) -> tuple[str, bytes]:
+    """The Content-Type of the answer, and its body."""
+    outer, inner = f"batchresponse_{guid}", f"changesetresponse_{guid}"
+    content_type = f"multipart/mixed; boundary={outer}"
+    delimiter = b"--%b\r\n" % (inner if is_change_set else outer).encode()
+    parts = [_part(delimiter, response) for response in responses]
+    if not is_change_set:
+        return content_type, b"".join([*parts, b"--%b--\r\n" % outer.encode()])
+    head = b"--%b\r\nContent-Type: multipart/mixed; boundary=%b\r\n\r\n" % (outer.encode(), inner.encode())
+    tail = b"--%b--\r\n--%b--\r\n" % (inner.encode(), outer.encode())
+    return content_type, b"".join([head, *parts, tail])
+
+
+def _part(delimiter: bytes, response: PartResponse) -> bytes:
+    lines = [f"HTTP/1.1 {response.status} {_PHRASES.get(response.status, '')}"]
+    lines += [f"{name}: {value}" for name, value in response.headers]
+    return b"%bContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n%b\r\n\r\n%b\r\n" % (
+        delimiter,
+        "\r\n".join(lines).encode("utf-8", "replace"),
+        response.body,
+    )

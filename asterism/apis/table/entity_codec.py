@@ -1,0 +1,99 @@
+"""The properties of an entity as bytes: the members of a JSON object as the protocol writes it, without its braces.
+
+Most answers are then made without decoding anything: the stored bytes are a part of the answer. A query that looks at
+properties first asks for names and values as bytes, and decodes what is left. A property whose type JSON does not tell
+has a member `<name>@odata.type` before it; names hold no `@`, so the two cannot be confused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, cast
+
+from asterism.apis.table.edm import EdmType, Kept, size_bytes, type_of, utf16_units
+from asterism.apis.table.stored import FailureReason
+from asterism.limits import MIB
+from asterism.values.json_text import dumps, loads
+
+ANNOTATION: Final = "@odata.type"
+_ANNOTATION_BYTES: Final = ANNOTATION.encode()
+
+PROPERTIES_MAX: Final = 252
+ENTITY_BYTES_MAX: Final = MIB
+
+# The least that a property takes in the encoded bytes: two quotes, a colon, a digit, and a comma.
+_ENCODED_PROPERTY_BYTES_MIN: Final = 6
+
+
+class MergeRefused(Exception):
+    """What a merge would make is no entity."""
+
+    def __init__(self, reason: FailureReason) -> None:
+        super().__init__(reason.value)
+        self.reason = reason
+
+
+def encode(members: Mapping[str, Kept]) -> bytes:
+    """Members as `decode` gives them: values, and annotations where a type needs one."""
+    return dumps(members)[1:-1]
+
+
+def decode(properties: bytes) -> dict[str, Kept]:
+    return cast("dict[str, Kept]", loads(b"{%b}" % properties))
+
+
+def has_annotations(properties: bytes) -> bool:
+    """False when there are certainly none."""
+    return _ANNOTATION_BYTES in properties
+
+
+def typed(members: Mapping[str, Kept]) -> Iterator[tuple[str, EdmType, Kept]]:
+    """The properties among the members, with their types."""
+    for name, value in members.items():
+        if not name.endswith(ANNOTATION):
+            annotation = members.get(name + ANNOTATION)
+            yield name, type_of(value, None if annotation is None else str(annotation)), value
+
+
+def merge(stored: bytes, given: bytes) -> bytes:
+    """`stored` with the properties of `given` in place of those of the same name; MergeRefused when that is too much
+    for one entity."""
+    if not given:
+        return stored
+    if not stored:
+        return given
+    members, changes = decode(stored), decode(given)
+    for name in changes:
+        # The type may have changed to one that needs no annotation.
+        if name + ANNOTATION not in changes:
+            members.pop(name + ANNOTATION, None)
+    members.update(changes)
+    merged = encode(members)
+    refusal = excess(merged, members)
+    if refusal is not None:
+        raise MergeRefused(refusal)
+    return merged
+
+
+def excess(properties: bytes, members: Mapping[str, Kept]) -> FailureReason | None:
+    """Why the properties are too much for one entity, or None. Counted only when the bytes leave a doubt."""
+    size = len(properties)
+    if size >= PROPERTIES_MAX * _ENCODED_PROPERTY_BYTES_MIN and property_count(members) > PROPERTIES_MAX:
+        return FailureReason.TOO_MANY_PROPERTIES
+    # A character is at most two bytes in UTF-16 for each that it takes here, and a property eight bytes more.
+    if size * 2 + 8 * len(members) > ENTITY_BYTES_MAX and entity_size_bytes(members) > ENTITY_BYTES_MAX:
+        return FailureReason.TOO_LARGE
+    return None
+
+
+def property_count(members: Mapping[str, Kept]) -> int:
+    return len(members) - sum(name.endswith(ANNOTATION) for name in members)
+
+
+def entity_size_bytes(members: Mapping[str, Kept]) -> int:
+    """The size of the user's properties as the service counts it; keys are at most 2 KB beside it."""
+    return 4 + sum(
+        8 + 2 * utf16_units(name) + size_bytes(members[name], cast("str | None", members.get(name + ANNOTATION)))
+        for name in members
+        if not name.endswith(ANNOTATION)
+    )

@@ -1,0 +1,77 @@
+"""An entity as it is stored: a fixed header, its two keys, then its properties as entity_codec writes them.
+
+The engine puts the LSN of the writing batch before it (a versioned record), which is what changes are decided on:
+
+    0   8  LSN of the batch that wrote it, big-endian
+    8   1  format, 0x01
+    9   8  Timestamp, in ticks of 100 ns since 1970, big-endian
+    17  2  bytes of the PartitionKey, big-endian
+    19  2  bytes of the RowKey, big-endian
+    21     PartitionKey and RowKey in UTF-8, halves of characters allowed; the properties
+"""
+
+from __future__ import annotations
+
+import struct
+
+from asterism.apis.table.stored import StoredEntity
+from asterism.errors import StorageUnavailable
+from asterism.values.ordered_text import ordered_text
+
+_FORMAT = 1
+_HEADER = struct.Struct(">BQHH")
+_STORED_HEADER = struct.Struct(">8xBQHH")
+_KEYS_AT = _STORED_HEADER.size
+
+_pack = _HEADER.pack
+_unpack_from = _STORED_HEADER.unpack_from
+
+
+def pack_entity(partition_key: str, row_key: str, ticks: int, properties: bytes) -> bytes:
+    first = partition_key.encode("utf-8", "surrogatepass")
+    second = row_key.encode("utf-8", "surrogatepass")
+    return _pack(_FORMAT, ticks, len(first), len(second)) + first + second + properties
+
+
+def unpack_entity(stored: bytes) -> StoredEntity:
+    form, ticks, first_bytes, second_bytes = _unpack_from(stored)
+    if form != _FORMAT:
+        raise _unknown(form)
+    second_at = _KEYS_AT + first_bytes
+    properties_at = second_at + second_bytes
+    try:
+        return StoredEntity(
+            stored[_KEYS_AT:second_at].decode(),
+            stored[second_at:properties_at].decode(),
+            ticks,
+            stored[properties_at:],
+        )
+    except UnicodeDecodeError:
+        return StoredEntity(
+            stored[_KEYS_AT:second_at].decode("utf-8", "surrogatepass"),
+            stored[second_at:properties_at].decode("utf-8", "surrogatepass"),
+            ticks,
+            stored[properties_at:],
+        )
+
+
+def unpack_known(stored: bytes, partition_key: str, row_key: str) -> StoredEntity:
+    """The entity of keys that the reader has asked for, which saves decoding them."""
+    form, ticks, first_bytes, second_bytes = _unpack_from(stored)
+    if form != _FORMAT:
+        raise _unknown(form)
+    return StoredEntity(partition_key, row_key, ticks, stored[_KEYS_AT + first_bytes + second_bytes :])
+
+
+def order_of(stored: bytes) -> tuple[bytes, bytes]:
+    """The two keys as bytes that compare as they do."""
+    partition_key, row_key, _, _ = unpack_entity(stored)
+    return ordered_text(partition_key), ordered_text(row_key)
+
+
+def partition_key_of(stored: bytes) -> str:
+    return unpack_entity(stored).partition_key
+
+
+def _unknown(form: int) -> StorageUnavailable:
+    return StorageUnavailable(reason=f"an entity has the unknown format {form}")

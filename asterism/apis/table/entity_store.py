@@ -1,0 +1,207 @@
+"""The tables of all accounts, as keyspaces of the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, cast
+
+from asterism.apis.table.stored import TICKS_PER_SECOND, TableKind
+from asterism.apis.table.table import Table, TableTools
+from asterism.errors import ResourceExists, ResourceNotFound, StorageUnavailable
+from asterism.keyspaces.admission import Admission
+from asterism.keyspaces.catalog import Catalog
+from asterism.keyspaces.keyspace import Keyspace
+from asterism.keyspaces.records import DatabaseRecord
+from asterism.keyspaces.small_documents import SmallDocuments
+from asterism.partitioning.partition_key import PartitionKeyDefinition, PartitionKeyKind
+from asterism.partitioning.split_merge import partition_count_at_creation
+from asterism.storage.contract import StorageRefusal
+from asterism.throughput.budgets import Autoscale, Manual, Throughput, effective_ru, validate
+
+# Tables lie in accounts of their own, which no other door lists: `:` is in no account's name.
+_ACCOUNT_PREFIX = "table:"
+_DATABASE = "tables"
+
+STORAGE_KEY = PartitionKeyDefinition(paths=("/PartitionKey",), kind=PartitionKeyKind.RANGE)
+COSMOS_KEY = PartitionKeyDefinition(paths=("/PartitionKey",))
+# What a table gets when nobody says: the service's own default.
+DEFAULT_THROUGHPUT = Manual(400)
+
+
+class TickSource:
+    """Timestamps: what the clock says, but never one twice."""
+
+    __slots__ = ("_last", "_wall_seconds")
+
+    def __init__(self, wall_seconds: Callable[[], float]) -> None:
+        self._wall_seconds = wall_seconds
+        self._last = 0
+
+    def __call__(self) -> int:
+        ticks = int(self._wall_seconds() * TICKS_PER_SECOND)
+        if ticks <= self._last:
+            ticks = self._last + 1
+        self._last = ticks
+        return ticks
+
+
+class NamedTable(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+class TableStore:
+    """Everything the door needs. One per process."""
+
+    def __init__(self, catalog: Catalog, admission: Admission, documents: SmallDocuments, tools: TableTools) -> None:
+        self._catalog = catalog
+        self._admission = admission
+        self._documents = documents
+        self._tools = tools
+        self._tables: dict[bytes, Table] = {}
+
+    # --- other processes --------------------------------------------------------------------------------------------
+
+    @property
+    def is_shared(self) -> bool:
+        return self._catalog.is_shared
+
+    async def catch_up(self) -> int:
+        try:
+            await self._catalog.follow()
+        except StorageRefusal as refusal:
+            raise StorageUnavailable(reason=str(refusal)) from refusal
+        return self._catalog.store.known_lsn
+
+    # --- tables -----------------------------------------------------------------------------------------------------
+
+    async def create_table(
+        self, account: str, name: str, *, kind: TableKind, throughput: Throughput | None = None
+    ) -> Table:
+        database = await self._database_to_fill(account)
+        identity = _identity(name, kind)
+        settings = {"table": name, "kind": kind}
+        count = 1
+        if kind == "cosmos":
+            throughput = throughput or DEFAULT_THROUGHPUT
+            limits = self._tools.limits
+            validate(throughput, limits, limits.throughput_ru_per_second_min)
+            autoscale = isinstance(throughput, Autoscale)
+            count = partition_count_at_creation(effective_ru(throughput), autoscale=autoscale, limits=limits)
+        try:
+            keyspace = await self._catalog.create_keyspace(
+                database,
+                identity,
+                STORAGE_KEY if kind == "storage" else COSMOS_KEY,
+                settings,
+                nodes=await self._tools.reshaping.placing.for_new_keyspace(database.name, identity, count=count),
+                throughput=throughput if kind == "cosmos" else None,
+                now=self._now(),
+            )
+        except ResourceExists:
+            raise ResourceExists(kind="table", name=name) from None
+        self._admission.refresh(keyspace)
+        return self._table(account, keyspace)
+
+    async def delete_table(self, account: str, name: str) -> None:
+        table = self.find_table(account, name)
+        if table is None:
+            raise ResourceNotFound(kind="table", name=name)
+        rid = table.keyspace.record.rid
+        try:
+            await self._catalog.delete_keyspace(table.keyspace)
+        except ResourceNotFound:
+            raise ResourceNotFound(kind="table", name=name) from None
+        self._tables.pop(rid, None)
+        self._tools.reshaping.collect_garbage()
+        await self._documents.forget_all(rid)
+
+    async def list_tables(self, account: str, after: str | None, limit: int) -> list[str]:
+        """Names as they were created, in the order of what identifies them, behind `after`."""
+        database = self._database(account)
+        if database is None:
+            return []
+        named = {keyspace.record.name: _name_of(keyspace) for keyspace in self._catalog.keyspaces_of(database.rid)}
+        behind = "" if after is None else self._identity_of(account, after)
+        return [named[identity] for identity in sorted(named) if identity > behind][:limit]
+
+    def find_table(self, account: str, name: str) -> Table | None:
+        database = self._database(account)
+        if database is None:
+            return None
+        keyspace = self._catalog.find_keyspace(database.rid, name)
+        if keyspace is None:
+            keyspace = self._catalog.find_keyspace(database.rid, name.lower())
+            if keyspace is None or keyspace.record.settings["kind"] != "storage":
+                return None
+        known = self._tables.get(keyspace.record.rid)
+        return known if known is not None and known.keyspace is keyspace else self._table(account, keyspace)
+
+    def tables(self) -> list[Table]:
+        """Every table of every account."""
+        found = []
+        for database in self._catalog.databases.values():
+            if database.account.startswith(_ACCOUNT_PREFIX):
+                account = database.account.removeprefix(_ACCOUNT_PREFIX)
+                found += [self._table(account, one) for one in self._catalog.keyspaces_of(database.rid)]
+        return sorted(found, key=lambda table: (table.account, table.name))
+
+    # --- documents --------------------------------------------------------------------------------------------------
+
+    async def get_document(self, account: str, table: NamedTable | None, name: str) -> bytes | None:
+        """A small document that the door keeps about a table, or about the account."""
+        owner_rid = self._document_owner(account, table)
+        return None if owner_rid is None else await self._documents.get(owner_rid, name)
+
+    async def put_document(self, account: str, table: NamedTable | None, name: str, content: bytes) -> None:
+        """The document is durable on return; a table's go with the table."""
+        if table is None:
+            await self._database_to_fill(account)
+        owner_rid = self._document_owner(account, table)
+        if owner_rid is None:
+            raise ResourceNotFound(kind="table", name="" if table is None else table.name)
+        await self._documents.put(owner_rid, name, content)
+
+    def _document_owner(self, account: str, table: NamedTable | None) -> bytes | None:
+        if table is not None:
+            found = self.find_table(account, table.name)
+            return None if found is None else found.keyspace.record.rid
+        database = self._database(account)
+        return None if database is None else database.rid
+
+    # --- small things -------------------------------------------------------------------------------------------------
+
+    def _database(self, account: str) -> DatabaseRecord | None:
+        return self._catalog.find_database(_ACCOUNT_PREFIX + account, _DATABASE)
+
+    async def _database_to_fill(self, account: str) -> DatabaseRecord:
+        found = self._database(account)
+        while found is None:
+            try:
+                found = await self._catalog.create_database(_ACCOUNT_PREFIX + account, _DATABASE, None, now=self._now())
+            except ResourceExists:
+                # Two first requests of an account came at once.
+                found = self._database(account)
+        return found
+
+    def _identity_of(self, account: str, name: str) -> str:
+        table = self.find_table(account, name)
+        return table.keyspace.record.name if table is not None else name.lower()
+
+    def _table(self, account: str, keyspace: Keyspace) -> Table:
+        rid = keyspace.record.rid
+        kind = cast("TableKind", keyspace.record.settings["kind"])
+        table = self._tables[rid] = Table(account, _name_of(keyspace), kind, keyspace, self._tools)
+        return table
+
+    def _now(self) -> int:
+        return int(self._tools.clock.wall_seconds())
+
+
+def _identity(name: str, kind: TableKind) -> str:
+    """What no two tables of an account share: names of storage tables are the same in either case."""
+    return name.lower() if kind == "storage" else name
+
+
+def _name_of(keyspace: Keyspace) -> str:
+    return cast("str", keyspace.record.settings["table"])

@@ -1,0 +1,196 @@
+"""Every refusal of the table protocols: status, code and words, and the table from the database's errors to them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Final
+from xml.sax.saxutils import escape
+
+from asterism import errors
+from asterism.apis.http import HeaderList
+from asterism.errors import AsterismError
+from asterism.values.json_text import dumps
+
+JSON_ERROR_TYPE: Final = "application/json;odata=minimalmetadata;streaming=true;charset=utf-8"
+XML_ERROR_TYPE: Final = "application/xml"
+
+
+class Refusal(Exception):
+    """What a client is told instead of an answer. Clients choose their exception by the code, not by the status."""
+
+    def __init__(
+        self, status: int, code: str, words: str, *, is_xml: bool = False, more_headers: HeaderList | None = None
+    ) -> None:
+        super().__init__(words)
+        self.status = status
+        self.code = code
+        self.words = words
+        self.is_xml = is_xml
+        self.more_headers: HeaderList = more_headers or []
+
+    def at(self, index: int) -> Refusal:
+        """The same, said of one operation of a change set."""
+        return Refusal(self.status, self.code, f"{index}:{self.words}", more_headers=self.more_headers)
+
+    def as_xml(self) -> Refusal:
+        return Refusal(self.status, self.code, self.words, is_xml=True, more_headers=self.more_headers)
+
+
+def invalid_input(words: str = "One of the request inputs is not valid.") -> Refusal:
+    return Refusal(400, "InvalidInput", words)
+
+
+def bad_query_syntax() -> Refusal:
+    return invalid_input("Bad Request - Error in query syntax.")
+
+
+def out_of_range(name: str, value: str) -> Refusal:
+    return Refusal(400, "OutOfRangeInput", f"The '{name}' parameter of value '{value[:256]}' is out of range.")
+
+
+def table_not_found() -> Refusal:
+    return Refusal(404, "TableNotFound", "The table specified does not exist.")
+
+
+def resource_not_found() -> Refusal:
+    return Refusal(404, "ResourceNotFound", "The specified resource does not exist.")
+
+
+def entity_exists() -> Refusal:
+    return Refusal(409, "EntityAlreadyExists", "The specified entity already exists.")
+
+
+def condition_not_satisfied() -> Refusal:
+    return Refusal(
+        412,
+        "UpdateConditionNotSatisfied",
+        "The update condition specified in the request was not satisfied.",
+    )
+
+
+def too_many_properties() -> Refusal:
+    return Refusal(
+        400,
+        "TooManyProperties",
+        "The entity contains more properties than allowed. Each entity can include up to 252 properties to store "
+        "data. Each entity also has 3 system properties.",
+    )
+
+
+def entity_too_large() -> Refusal:
+    return Refusal(400, "EntityTooLarge", "The entity is larger than the maximum allowed size (1MB).")
+
+
+def value_too_large() -> Refusal:
+    return Refusal(
+        400,
+        "PropertyValueTooLarge",
+        "The property value exceeds the maximum allowed size (64KB). If the property value is a string, it is UTF-16 "
+        "encoded and the maximum number of characters should be 32K or less.",
+    )
+
+
+def properties_need_value() -> Refusal:
+    return Refusal(400, "PropertiesNeedValue", "The values are not specified for all properties in the entity.")
+
+
+def not_authenticated(reason: str = "") -> Refusal:
+    """403, and this code: clients take any other for a refusal they should not mend by signing anew."""
+    words = (
+        "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly "
+        "including the signature."
+    )
+    return Refusal(403, "AuthenticationFailed", f"{words} {reason}".rstrip(), is_xml=True)
+
+
+def not_permitted(reason: str = "") -> Refusal:
+    words = "This request is not authorized to perform this operation."
+    return Refusal(403, "AuthorizationFailure", f"{words} {reason}".rstrip(), is_xml=True)
+
+
+def body_too_large() -> Refusal:
+    return Refusal(
+        413, "RequestBodyTooLarge", "The request body is too large and exceeds the maximum permissible limit."
+    )
+
+
+_UNAVAILABLE = "The server is currently unable to receive requests. Please retry your request."
+
+# From the database's own errors; those that the door's handlers never let out are here all the same, so that a new way
+# of saying no cannot become an unexplained 500.
+TABLE: Final[dict[type[AsterismError], Callable[[Any], Refusal]]] = {
+    errors.MalformedRequest: lambda error: invalid_input(f"One of the request inputs is not valid. {error.reason}"),
+    errors.MalformedQuery: lambda error: invalid_input(error.reason),
+    errors.PartitionKeyMismatch: lambda _: invalid_input(),
+    errors.CrossPartitionNotEnabled: lambda _: invalid_input(),
+    errors.NeedsQueryPlan: lambda _: invalid_input(),
+    errors.TooLarge: lambda _: body_too_large(),
+    errors.Unauthorized: lambda error: not_authenticated(error.reason),
+    errors.Forbidden: lambda error: not_permitted(error.reason),
+    errors.ResourceNotFound: lambda error: table_not_found() if error.kind == "table" else resource_not_found(),
+    errors.OwnerNotFound: lambda _: table_not_found(),
+    errors.ResourceExists: lambda _: Refusal(409, "TableAlreadyExists", "The table specified already exists."),
+    errors.ItemNotFound: lambda _: resource_not_found(),
+    errors.ItemExists: lambda _: entity_exists(),
+    errors.UniqueKeyViolation: lambda _: entity_exists(),
+    errors.ContainerRecreated: lambda _: table_not_found(),
+    errors.SessionNotAvailable: lambda _: Refusal(503, "ServerBusy", _UNAVAILABLE),
+    errors.PreconditionFailed: lambda _: condition_not_satisfied(),
+    errors.TooMuchContention: lambda _: Refusal(503, "ServerBusy", _UNAVAILABLE),
+    errors.RequestRateTooLarge: lambda error: throttled(error.retry_after_seconds),
+    errors.LogicalPartitionFull: lambda _: Refusal(
+        403, "Forbidden", "The PartitionKey has reached the maximum size of a logical partition."
+    ),
+    errors.PhysicalPartitionFull: lambda _: Refusal(
+        403, "Forbidden", "The physical partition has reached its maximum size and holds a single PartitionKey."
+    ),
+    # Not a 5xx that clients repeat: trying again does not empty a disk, a person does.
+    errors.StorageFull: lambda _: Refusal(507, "InsufficientStorage", "The server has no room left for writes."),
+    errors.StorageUnavailable: lambda _: Refusal(503, "ServerBusy", _UNAVAILABLE),
+    errors.ReshapeRefused: lambda error: invalid_input(error.reason),
+    errors.ThroughputRefused: lambda error: Refusal(400, "BadRequest", error.reason),
+}
+
+
+def refusal_of(error: AsterismError) -> Refusal:
+    return TABLE[type(error)](error)
+
+
+def throttled(retry_after_seconds: float) -> Refusal:
+    """The client repeats a POST or PATCH after a 429 only if the plain `Retry-After` is there."""
+    milliseconds = max(1, math.ceil(retry_after_seconds * 1000))
+    return Refusal(
+        429,
+        "TooManyRequests",
+        "The request rate is too large: the table's request units of this second are spent.",
+        more_headers=[
+            ("retry-after", str(max(1, math.ceil(retry_after_seconds)))),
+            ("x-ms-retry-after-ms", str(milliseconds)),
+        ],
+    )
+
+
+def internal_error() -> Refusal:
+    return Refusal(
+        500, "InternalError", "The server met an unexpected error; its log has the details under this request id."
+    )
+
+
+def error_body(refusal: Refusal, *, request_id: str, now_wall_seconds: float) -> bytes:
+    moment = datetime.fromtimestamp(now_wall_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f0Z")
+    words = f"{refusal.words}\nRequestId:{request_id}\nTime:{moment}"
+    if refusal.is_xml:
+        return (
+            '<?xml version="1.0" encoding="utf-8"?><error '
+            'xmlns="http://schemas.microsoft.com/ado/2007/08/dataservices/metadata">'
+            f'<code>{escape(refusal.code)}</code><message xml:lang="en-US">{escape(words)}</message></error>'
+        ).encode("utf-8", "replace")
+    # No other key may stand in `odata.error`: the client would print the whole object instead of the message.
+    return dumps({"odata.error": {"code": refusal.code, "message": {"lang": "en-US", "value": words}}})
+
+
+def error_headers(refusal: Refusal) -> HeaderList:
+    content_type = XML_ERROR_TYPE if refusal.is_xml else JSON_ERROR_TYPE
+    return [("content-type", content_type), ("x-ms-error-code", refusal.code), *refusal.more_headers]

@@ -1,0 +1,110 @@
+"""The protocol's headers: their names, what every response carries, and the metadata level a request asks for."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import unquote
+
+from asterism.apis.http import HeaderList, Headers
+from asterism.apis.table.entity_json import Metadata
+from asterism.apis.table.errors import Refusal, invalid_input
+
+AUTHORIZATION: Final = "authorization"
+CHARGE: Final = "x-ms-request-charge"
+CLIENT_REQUEST_ID: Final = "x-ms-client-request-id"
+DATE: Final = "date"
+IF_MATCH: Final = "if-match"
+METHOD_OVERRIDE: Final = "x-http-method"
+NEXT_PARTITION_KEY: Final = "x-ms-continuation-NextPartitionKey"
+NEXT_ROW_KEY: Final = "x-ms-continuation-NextRowKey"
+NEXT_TABLE_NAME: Final = "x-ms-continuation-NextTableName"
+PREFER: Final = "prefer"
+PREFERENCE_APPLIED: Final = "preference-applied"
+REQUEST_ID: Final = "x-ms-request-id"
+SIGNED_DATE: Final = "x-ms-date"
+VERSION: Final = "x-ms-version"
+OFFER_THROUGHPUT: Final = "x-ms-offer-throughput"
+AUTOSCALE_SETTINGS: Final = "x-ms-cosmos-offer-autopilot-settings"
+
+COMMON: Final[HeaderList] = [
+    ("cache-control", "no-cache"),
+    ("server", "Asterism-Table/1.0"),
+    ("x-content-type-options", "nosniff"),
+]
+_VERSION_DEFAULT: Final = "2019-02-02"
+# Whatever clients call their requests, a response does not carry it back without end.
+_ECHOED_CHARACTERS_MAX: Final = 1024
+
+JSON_TYPES: Final = {level: f"application/json;odata={level.value};streaming=true;charset=utf-8" for level in Metadata}
+_DATA_SERVICE_VERSION: Final = ("dataserviceversion", "3.0;")
+JSON_HEADERS: Final[dict[Metadata, HeaderList]] = {
+    level: [("content-type", JSON_TYPES[level]), _DATA_SERVICE_VERSION] for level in Metadata
+}
+XML_HEADERS: Final[HeaderList] = [("content-type", "application/xml")]
+
+# What clients send, word for word; any other Accept is looked at more closely.
+_USUAL_ACCEPT: Final[dict[str | None, Metadata]] = {
+    "application/json;odata=minimalmetadata": Metadata.MINIMAL,
+    "application/json;odata=nometadata": Metadata.NONE,
+    "application/json;odata=fullmetadata": Metadata.FULL,
+    "application/json": Metadata.MINIMAL,
+    "*/*": Metadata.MINIMAL,
+    None: Metadata.MINIMAL,
+}
+
+
+def tell_common(answer: HeaderList, told: Headers, request_id: str) -> None:
+    """Every response: who answers, which request it was, and the version that the client speaks."""
+    answer += COMMON
+    answer.append((REQUEST_ID, request_id))
+    answer.append((VERSION, told.get(VERSION) or _VERSION_DEFAULT))
+    client_request_id = told.get(CLIENT_REQUEST_ID)
+    if client_request_id is not None and len(client_request_id) <= _ECHOED_CHARACTERS_MAX:
+        answer.append((CLIENT_REQUEST_ID, client_request_id))
+
+
+def metadata_level(told: Headers, query: dict[str, str]) -> Metadata:
+    """The level that `$format` or else `Accept` asks for."""
+    wanted = query.get("$format") if "$format" in query else told.get("accept")
+    level = _USUAL_ACCEPT.get(wanted)
+    return level if level is not None else _unusual_level(wanted or "")
+
+
+def _unusual_level(wanted: str) -> Metadata:
+    text = wanted.lower().replace(" ", "")
+    for level in Metadata:
+        if f"odata={level.value}" in text:
+            return level
+    if "atom" in text and "json" not in text and "*/*" not in text:
+        raise Refusal(415, "AtomFormatNotSupported", "Atom format is not supported.")
+    return Metadata.MINIMAL
+
+
+def read_query(query_string: str) -> dict[str, str]:
+    """The parameters of a URL. A plus is a plus: clients encode spaces as %20."""
+    if not query_string:
+        return {}
+    parameters: dict[str, str] = {}
+    for pair in query_string.split("&"):
+        name, _, value = pair.partition("=")
+        if name:
+            parameters[unquote(name)] = unquote(value) if "%" in value else value
+    return parameters
+
+
+def read_preference(told: Headers) -> str | None:
+    """`return-content`, `return-no-content`, or None when the request has no wish."""
+    wanted = told.get(PREFER)
+    if wanted is None:
+        return None
+    for preference in ("return-no-content", "return-content"):
+        if preference in wanted.lower():
+            return preference
+    return None
+
+
+def read_if_match(told: Headers) -> str | None:
+    wanted = told.get(IF_MATCH)
+    if wanted is not None and not wanted.strip():
+        raise invalid_input()
+    return None if wanted is None else wanted.strip()

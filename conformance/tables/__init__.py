@@ -1,0 +1,1 @@
+"""The own tests of the client for tables, run against Asterism."""

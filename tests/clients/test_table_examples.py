@@ -1,0 +1,91 @@
+"""The examples of docs/guides/tables.md, run with the official client against a server of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.server import PROGRAM, PROJECT, RunningServer, environment, free_port, running_server
+
+KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+EXPECTED = {
+    "customers_by_city": """\
+point query: Jan Ritter
+one partition: ['Mira Vogel', 'Jan Ritter']
+a range of partitions: ['Bonn c-0003', 'Bonn c-0021', 'Brno c-0008']
+by the index table: [('Delft', 'c-0011', 'saskia@example.com')]
+""",
+    "products_by_category": """\
+below 1000: [('b-100', 449.1), ('b-200', 809.1)]
+first buyer: sold
+second buyer: too late, read again
+operation 1 failed: EntityAlreadyExists
+helmets: ['h-010']
+""",
+    "orders_by_date": """\
+orders of a day: 6
+orders of a week: 42
+orders of a morning: ['08:30:00-0012', '10:30:00-0002']
+orders of a day, spread: 6
+pages: [10, 10, 10, 6]
+""",
+}
+
+
+TABLE_PORT = free_port()
+CONNECTION = (
+    f"DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={KEY};"
+    f"TableEndpoint=http://127.0.0.1:{TABLE_PORT}/devstoreaccount1;"
+)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    options = ["--apis", "nosql,table", "--table-port", str(TABLE_PORT), "--cosmos-table-port", str(free_port())]
+    with running_server(tmp_path_factory.mktemp("tables"), *options) as running:
+        yield running
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment())
+
+
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize("name", list(EXPECTED))
+def test_an_example_does_what_it_says(name: str) -> None:
+    done = run(sys.executable, str(PROJECT / "examples" / "tables" / f"{name}.py"), CONNECTION)
+    assert (done.stdout, done.returncode) == (EXPECTED[name], 0), done.stderr
+
+
+def test_the_command_shows_the_ranges_of_a_table(server: RunningServer) -> None:
+    assert run(sys.executable, str(PROJECT / "examples" / "tables" / "orders_by_date.py"), CONNECTION).returncode == 0
+    done = run(*PROGRAM, "partitions", "--table", "ordersbydate", "--details", "--endpoint", server.endpoint)
+    assert done.returncode == 0, done.stderr
+    assert "(start)" in done.stdout
+    assert "(end)" in done.stdout
+    assert '["2026-11-03"]' in done.stdout
+    told = json.loads(
+        run(*PROGRAM, "partitions", "--table", "OrdersByDate", "--format", "json", "--endpoint", server.endpoint).stdout
+    )
+    (only,) = told["partitions"]
+    assert (only["items"], only["start_key"], only["end_key"]) == (60, None, None)
+
+
+@pytest.mark.parametrize("arguments", [["partitions"], ["partitions", "db"], ["partitions", "db", "c", "--table", "t"]])
+def test_the_command_wants_a_container_or_a_table(arguments: list[str]) -> None:
+    done = run(*PROGRAM, *arguments)
+    assert done.returncode == 2
+    assert "--table NAME" in done.stderr
+
+
+def test_the_guide_names_every_example() -> None:
+    guide = (PROJECT / "docs" / "guides" / "tables.md").read_text()
+    examples = {path.stem for path in Path(PROJECT / "examples" / "tables").glob("*.py")}
+    assert examples == set(EXPECTED)
+    assert all(f"{name}.py" in guide for name in examples)

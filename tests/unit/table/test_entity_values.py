@@ -1,0 +1,313 @@
+"""Properties of entities: types, ranges, limits, what is stored and what comes back."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, cast
+from urllib.parse import unquote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asterism.apis.table.edm import EdmType
+from asterism.apis.table.entity_codec import MergeRefused, decode, encode, merge, typed
+from asterism.apis.table.entity_json import Metadata, Place, read_entity, write_entity, write_page
+from asterism.apis.table.entity_keys import EntityKeys, check_keys, entity_reference, read_keys
+from asterism.apis.table.errors import Refusal
+from asterism.apis.table.stored import FailureReason, StoredEntity
+from asterism.apis.table.timestamps import etag_text, ticks_of, ticks_of_etag, timestamp_text
+from asterism.values.json_text import dumps, loads
+
+PLACE = Place("http://127.0.0.1:10002/acct", "acct", "t")
+
+
+def kept(name: str, value: object, kind: str | None = None) -> Any:
+    told: dict[str, object] = {name: value}
+    if kind is not None:
+        told[f"{name}@odata.type"] = f"Edm.{kind}"
+    return decode(read_entity(dumps(told), is_cosmos=False).properties).get(name)
+
+
+def code(name: str, value: object, kind: str | None = None) -> str:
+    with pytest.raises(Refusal) as refused:
+        kept(name, value, kind)
+    assert refused.value.status == 400
+    return refused.value.code
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "expected"),
+    [
+        ("text", None, "text"),
+        (5, None, 5),
+        (5.0, None, 5.0),
+        (True, None, True),
+        ("12345", "Int32", 12345),
+        ("False", "Boolean", False),
+        (1, "Boolean", True),
+        ("3.14", "Double", 3.14),
+        (3, "Double", 3.0),
+        ("NaN", "Double", "NaN"),
+        ("-Infinity", "Double", "-Infinity"),
+        ("1e400", "Double", "Infinity"),
+        ("9223372036854775807", "Int64", "9223372036854775807"),
+        (5, "Int64", "5"),
+        ("C9DA6455-213D-42C9-9A79-3E9149A57833", "Guid", "c9da6455-213d-42c9-9a79-3e9149a57833"),
+        ("2013-08-22T01:12:06.2608595Z", "DateTime", "2013-08-22T01:12:06.2608595Z"),
+        ("2013-08-22T01:12:06Z", "DateTime", "2013-08-22T01:12:06Z"),
+        ("2013-08-22T03:12:06+02:00", "DateTime", "2013-08-22T01:12:06.0000000Z"),
+        ("AAEC", "Binary", "AAEC"),
+        ("", "String", ""),
+    ],
+)
+def test_a_value_is_read_as_its_type_says(value: object, kind: str | None, expected: object) -> None:
+    assert kept("x", value, kind) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (2**31, None),
+        ({}, None),
+        ([1], None),
+        ("x", "Int32"),
+        (2**31, "Int32"),
+        (1.5, "Int32"),
+        ("9223372036854775808", "Int64"),
+        ("x", "Double"),
+        (True, "Double"),
+        ("maybe", "Boolean"),
+        ("yesterday", "DateTime"),
+        ("2013-02-30T00:00:00Z", "DateTime"),
+        ("123", "Guid"),
+        ("not base64!", "Binary"),
+        (5, "String"),
+        ("x", "Decimal"),
+    ],
+)
+def test_a_value_that_is_none_of_its_type_is_refused(value: object, kind: str | None) -> None:
+    assert code("x", value, kind) == "InvalidInput"
+
+
+def test_limits_have_the_services_codes() -> None:
+    assert kept("x", "a" * 32768) == "a" * 32768
+    assert code("x", "a" * 32769) == "PropertyValueTooLarge"
+    assert code("x", "\U0001f600" * 16385) == "PropertyValueTooLarge"
+    assert kept("x", base64.b64encode(bytes(65536)).decode(), "Binary")
+    assert code("x", base64.b64encode(bytes(65537)).decode(), "Binary") == "PropertyValueTooLarge"
+    assert code("x", "1600-12-31T00:00:00Z", "DateTime") == "OutOfRangeInput"
+    assert code("123", 1) == "PropertyNameInvalid"
+    assert code("a-b", 1) == "PropertyNameInvalid"
+    assert kept("a" * 255, 1) == 1
+    assert code("a" * 256, 1) == "PropertyNameTooLong"
+
+
+def test_an_entity_has_at_most_252_properties_and_one_mebibyte() -> None:
+    read_entity(dumps({f"p{number}": number for number in range(252)}), is_cosmos=False)
+    with pytest.raises(Refusal) as refused:
+        read_entity(dumps({f"p{number}": number for number in range(253)}), is_cosmos=False)
+    assert refused.value.code == "TooManyProperties"
+    with pytest.raises(Refusal) as refused:
+        read_entity(dumps({f"p{number}": "a" * 32768 for number in range(16)}), is_cosmos=False)
+    assert refused.value.code == "EntityTooLarge"
+    read_entity(dumps({f"p{number}": "a" * 32768 for number in range(15)}), is_cosmos=False)
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"x"', b'{"x":"\\ud800"}', b"{'x':1}", b"\xff"])
+def test_a_body_that_is_no_entity_is_refused(body: bytes) -> None:
+    with pytest.raises(Refusal) as refused:
+        read_entity(body, is_cosmos=False)
+    assert refused.value.code == "InvalidInput"
+
+
+def test_nulls_and_annotations_of_annotations_are_left_out() -> None:
+    told = {"a": None, "b": 1, "b@odata.type@odata.type": "Edm.String", "odata.etag": "x", "Timestamp": "x"}
+    assert read_entity(dumps(told), is_cosmos=False).properties == b'"b":1'
+
+
+def test_cosmos_drops_a_property_called_etag_with_a_capital() -> None:
+    assert read_entity(dumps({"Etag": "a", "etag": "b"}), is_cosmos=True).properties == b'"etag":"b"'
+
+
+# --- keys -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("PartitionKey='p',RowKey='r'", ("p", "r")),
+        ("RowKey='r', PartitionKey='p'", ("p", "r")),
+        ("PartitionKey='it''s',RowKey=''", ("it's", "")),
+        ("PartitionKey='a,RowKey=''b''',RowKey='(=)'", ("a,RowKey='b'", "(=)")),
+    ],
+)
+def test_keys_are_read_as_quoted_texts(text: str, keys: tuple[str, str]) -> None:
+    assert read_keys(text) == keys
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x",
+        "PartitionKey='p'",
+        "PartitionKey='p',RowKey='r",
+        "PartitionKey='p'',RowKey='r'",
+        "PartitionKey='a/b',RowKey='r'",
+    ],
+)
+def test_what_names_no_entity_is_refused(text: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        read_keys(text)
+    assert refused.value.words == "Bad Request - Error in query syntax."
+
+
+@given(st.text(st.characters(exclude_categories=("Cs",), exclude_characters="/\\")), st.text("a'=,()"))
+def test_a_reference_names_the_keys_it_was_made_of(partition_key: str, row_key: str) -> None:
+    reference = entity_reference("t", EntityKeys(partition_key, row_key))
+    assert reference.isascii()
+    assert read_keys(unquote(reference)[2:-1]) == (partition_key, row_key)
+
+
+@pytest.mark.parametrize("character", ["/", "\\", "#", "?", "\0", "\n", "\x1f", "\x7f", "\x9f"])
+def test_keys_have_no_forbidden_characters(character: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        check_keys(EntityKeys(f"a{character}", "r"), is_cosmos=False)
+    assert (refused.value.code, "'PartitionKey' parameter" in refused.value.words) == ("OutOfRangeInput", True)
+
+
+def test_keys_have_at_most_a_kibibyte_of_utf_16() -> None:
+    check_keys(EntityKeys("a" * 512, "é" * 512), is_cosmos=False)
+    for key in ("a" * 513, "\U0001f600" * 257):
+        with pytest.raises(Refusal) as refused:
+            check_keys(EntityKeys("p", key), is_cosmos=False)
+        assert refused.value.code == "PropertyValueTooLarge"
+
+
+def test_empty_keys_are_for_storage_only() -> None:
+    check_keys(EntityKeys("", ""), is_cosmos=False)
+    with pytest.raises(Refusal):
+        check_keys(EntityKeys("p", ""), is_cosmos=True)
+    with pytest.raises(Refusal) as refused:
+        check_keys(EntityKeys("p", "a" * 256), is_cosmos=True)
+    assert refused.value.code == "KeyValueTooLarge"
+
+
+# --- the codec ------------------------------------------------------------------------------------------------------
+
+VALUES = (
+    st.text(max_size=20)
+    | st.booleans()
+    | st.integers(-(2**31), 2**31 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+)
+NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,5}", fullmatch=True)
+MEMBERS = st.dictionaries(NAMES, VALUES, max_size=6)
+
+
+@given(MEMBERS)
+def test_what_is_encoded_comes_back(members: dict[str, Any]) -> None:
+    assert decode(encode(members)) == members
+    assert {name: value for name, _, value in typed(members)} == members
+
+
+@given(MEMBERS, MEMBERS)
+def test_a_merge_is_the_old_properties_under_the_new(stored: dict[str, Any], given_: dict[str, Any]) -> None:
+    assert decode(merge(encode(stored), encode(given_))) == {**stored, **given_}
+
+
+def test_a_merge_can_change_a_type() -> None:
+    wide = read_entity(dumps({"x": "5", "x@odata.type": "Edm.Int64", "y": 1}), is_cosmos=False).properties
+    assert decode(merge(wide, b'"x":5')) == {"x": 5, "y": 1}
+    assert list(typed(decode(merge(b'"x":5', wide)))) == [("x", EdmType.INT64, "5"), ("y", EdmType.INT32, 1)]
+
+
+def test_a_merge_that_makes_too_much_of_an_entity_is_refused() -> None:
+    many = [encode({f"{half}{number}": number for number in range(200)}) for half in "ab"]
+    with pytest.raises(MergeRefused) as refused:
+        merge(*many)
+    assert refused.value.reason is FailureReason.TOO_MANY_PROPERTIES
+    large = [encode({f"{half}{number}": "x" * 32768 for number in range(10)}) for half in "ab"]
+    with pytest.raises(MergeRefused) as refused:
+        merge(*large)
+    assert refused.value.reason is FailureReason.TOO_LARGE
+
+
+# --- answers --------------------------------------------------------------------------------------------------------
+
+STORED = StoredEntity("p", "it's", 17_947_440_001_234_567, b'"a":1,"big@odata.type":"Edm.Int64","big":"5","real":3.0')
+
+
+def told(level: Metadata, selected: list[str] | None = None) -> dict[str, Any]:
+    return cast("dict[str, Any]", loads(write_entity(STORED, PLACE, level, selected)))
+
+
+def test_minimal_metadata_types_what_json_does_not_tell() -> None:
+    stamp = timestamp_text(STORED.etag_time)
+    assert told(Metadata.MINIMAL) == {
+        "odata.metadata": "http://127.0.0.1:10002/acct/$metadata#t",
+        "odata.etag": etag_text(STORED.etag_time),
+        "PartitionKey": "p",
+        "RowKey": "it's",
+        "Timestamp": stamp,
+        "a": 1,
+        "big@odata.type": "Edm.Int64",
+        "big": "5",
+        "real": 3.0,
+    }
+    assert b'"real":3.0' in write_entity(STORED, PLACE, Metadata.MINIMAL, None)
+
+
+def test_no_metadata_is_values_only() -> None:
+    assert list(told(Metadata.NONE)) == ["PartitionKey", "RowKey", "Timestamp", "a", "big", "real"]
+
+
+def test_full_metadata_adds_type_id_and_edit_link() -> None:
+    full = told(Metadata.FULL)
+    assert set(full) - set(told(Metadata.MINIMAL)) == {
+        "odata.type",
+        "odata.id",
+        "odata.editLink",
+        "Timestamp@odata.type",
+    }
+    assert full["odata.editLink"] == "t(PartitionKey='p',RowKey='it%27%27s')"
+    assert full["odata.id"] == f"{PLACE.base}/{full['odata.editLink']}"
+
+
+def test_a_selection_has_what_is_there_of_what_was_asked() -> None:
+    assert set(told(Metadata.MINIMAL, ["big", "missing", "RowKey"])) == {
+        "odata.metadata",
+        "odata.etag",
+        "RowKey",
+        "big",
+        "big@odata.type",
+    }
+    assert told(Metadata.NONE, ["missing"]) == {}
+
+
+@given(st.lists(MEMBERS, max_size=3), st.sampled_from(Metadata), st.none() | st.lists(NAMES, max_size=2))
+def test_a_page_is_json_with_a_row_for_each_entity(
+    rows: list[dict[str, Any]], level: Metadata, selected: list[str] | None
+) -> None:
+    entities = [StoredEntity('p"', "\u2028", 0, encode(members)) for members in rows]
+    page: Any = loads(write_page(entities, PLACE, level, selected))
+    assert len(page["value"]) == len(rows)
+
+
+# --- times ----------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(-116_444_736_000_000_000, 2_534_023_007_999_999_999 // 10))
+def test_a_timestamp_and_an_etag_tell_their_ticks(ticks: int) -> None:
+    assert ticks_of(timestamp_text(ticks)) == ticks
+    assert ticks_of_etag(etag_text(ticks)) == ticks
+
+
+@given(st.text(max_size=30))
+def test_a_text_that_is_no_etag_has_no_ticks(text: str) -> None:
+    assert ticks_of_etag(text) is None
+
+
+def test_the_etag_is_the_quoted_timestamp() -> None:
+    assert etag_text(17_947_440_001_234_567) == "W/\"datetime'2026-11-15T12%3A00%3A00.1234567Z'\""
