@@ -11,6 +11,8 @@ MARKERS ?= cosmosLong or cosmosQuery or cosmosSplit or cosmosSearchQuery
 # Options of its runner, for example: RUNNER="--workers 1 --server-args=--no-throttle"
 RUNNER ?=
 TEST_WORKERS ?= 2
+# Tests that are also run against a server of two processes; ASTERISM_TEST_ARGS holds for all tests that start one.
+WITH_WORKERS ?= tests/clients/test_sdk_sync.py tests/clients/test_sdk_transactions.py tests/clients/test_scripts.py
 
 .DEFAULT_GOAL := help
 .PHONY: help serve test lint unit bench conformance format clean
@@ -32,6 +34,7 @@ lint: $(STAMPS)/test
 unit: $(STAMPS)/test $(STAMPS)/postgresql
 	$(BIN)/pytest -q -n $(TEST_WORKERS) -m "not serial" $(ARGS)
 	$(BIN)/pytest -q -m serial $(ARGS) || test $$? -eq 5
+	ASTERISM_TEST_ARGS="--workers 2" $(BIN)/pytest -q -n $(TEST_WORKERS) $(WITH_WORKERS)
 
 bench: $(STAMPS)/run $(STAMPS)/postgresql ## Measure against bare building blocks and a peer (ARGS="--only point_read,create")
 	$(BIN)/python -m benchmarks $(ARGS)

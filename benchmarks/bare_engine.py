@@ -54,6 +54,7 @@ class RecordingOwner(Owner):
     """Stands where the owner stands, and keeps the batches that the documents floor hands down."""
 
     def __init__(self) -> None:
+        self.calls = 0
         self.batches: list[Batch] = []
 
     async def apply(

@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from asterism.cli.options import (
-    DEFAULT_ENDPOINT,
-    DEFAULT_KEY,
-    Database,
-    Endpoint,
-    Format,
-    Insecure,
-    Key,
-    OutputFormat,
-)
+from asterism.cli import options
 
 if TYPE_CHECKING:
     from asterism.cli.data_client import DataClient
@@ -45,14 +36,14 @@ SystemProperties = Annotated[
 
 
 def export(
-    database: Database,
+    database: options.Database,
     to: To,
     container: OneContainer = None,
     system_properties: SystemProperties = False,
-    output_format: OutputFormat = Format.TABLE,
-    endpoint: Endpoint = DEFAULT_ENDPOINT,
-    key: Key = DEFAULT_KEY,
-    insecure: Insecure = False,
+    output_format: options.OutputFormat = options.Format.TABLE,
+    endpoint: options.Endpoint = options.DEFAULT_ENDPOINT,
+    key: options.Key = options.DEFAULT_KEY,
+    insecure: options.Insecure = False,
 ) -> None:
     """Write containers to a file of JSON lines: settings, throughput, scripts, and an item a line."""
     from asterism.cli.client import AdminClient

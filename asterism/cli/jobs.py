@@ -25,7 +25,7 @@ def jobs(
     from asterism.cli.tables import print_table
 
     if not told["jobs"]:
-        typer.echo("No split, merge, move or index transformation is under way.")
+        typer.echo("No split, merge, move, index transformation or re-keying is under way.")
     else:
         print_table(
             "Work under way",

@@ -7,36 +7,26 @@ from typing import Annotated, Any
 
 import typer
 
-from asterism.cli.options import (
-    DEFAULT_ENDPOINT,
-    DEFAULT_KEY,
-    Container,
-    Database,
-    Endpoint,
-    Format,
-    Insecure,
-    Key,
-    OutputFormat,
-)
+from asterism.cli import options
 
 
 def partitions(
-    database: Database,
-    container: Container,
+    database: options.Database,
+    container: options.Container,
     details: Annotated[
         bool, typer.Option("--details", help="Also the largest and the hottest logical partitions.")
     ] = False,
-    output_format: OutputFormat = Format.TABLE,
-    endpoint: Endpoint = DEFAULT_ENDPOINT,
-    key: Key = DEFAULT_KEY,
-    insecure: Insecure = False,
+    output_format: options.OutputFormat = options.Format.TABLE,
+    endpoint: options.Endpoint = options.DEFAULT_ENDPOINT,
+    key: options.Key = options.DEFAULT_KEY,
+    insecure: options.Insecure = False,
 ) -> None:
     """Show a container's physical partitions: range, size, share of throughput, state, parents."""
     from asterism.cli.client import AdminClient
 
     client = AdminClient(endpoint, key, insecure=insecure)
     told = client.get("partitions", database=database, container=container, details="true" if details else "false")
-    if output_format is Format.JSON:
+    if output_format is options.Format.JSON:
         typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
         return
     from asterism.cli.tables import print_table, readable_bytes, readable_key, readable_range

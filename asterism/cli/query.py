@@ -9,18 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from asterism.cli import options
 from asterism.cli.failure import CommandFailed
-from asterism.cli.options import (
-    DEFAULT_ENDPOINT,
-    DEFAULT_KEY,
-    Container,
-    Database,
-    Endpoint,
-    Format,
-    Insecure,
-    Key,
-    OutputFormat,
-)
 
 QUERY_EXAMPLES = """[bold]Examples[/bold]
 
@@ -57,16 +47,16 @@ Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so 
 
 
 def query(
-    database: Database,
-    container: Container,
+    database: options.Database,
+    container: options.Container,
     text: Text,
     parameters: Parameters = None,
     explain: Explain = False,
-    output_format: OutputFormat = Format.TABLE,
+    output_format: options.OutputFormat = options.Format.TABLE,
     limit: Limit = None,
-    endpoint: Endpoint = DEFAULT_ENDPOINT,
-    key: Key = DEFAULT_KEY,
-    insecure: Insecure = False,
+    endpoint: options.Endpoint = options.DEFAULT_ENDPOINT,
+    key: options.Key = options.DEFAULT_KEY,
+    insecure: options.Insecure = False,
 ) -> None:
     """Query a container's items, over all of its partitions."""
     from asterism.cli.client import AdminClient, Refused
@@ -76,7 +66,7 @@ def query(
     explained: dict[str, Any] = {}
     try:
         results = _results(pages, explained)
-        if output_format is Format.JSON:
+        if output_format is options.Format.JSON:
             for result in results:
                 typer.echo(json.dumps(result, ensure_ascii=False))
         else:

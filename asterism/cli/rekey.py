@@ -8,18 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from asterism.cli import options
 from asterism.cli.failure import CommandFailed
-from asterism.cli.options import (
-    DEFAULT_ENDPOINT,
-    DEFAULT_KEY,
-    Container,
-    Database,
-    Endpoint,
-    Format,
-    Insecure,
-    Key,
-    OutputFormat,
-)
 
 if TYPE_CHECKING:
     from asterism.cli.client import AdminClient
@@ -31,7 +21,7 @@ REKEY_EXAMPLES = """[bold]Examples[/bold]
 Copy a container into a new one with another partition key, and keep the copy up to date:\n
   asterism rekey shop orders --to orders-by-day --path /day
 
-When the writers have stopped, or write to the new one: end that, with both equal:\n
+Make the old one read-only, and end the copying with both equal:\n
   asterism rekey shop orders --to orders-by-day --switch"""
 
 To = Annotated[str, typer.Option("--to", metavar="NAME", help="The new container.", show_default=False)]
@@ -39,19 +29,21 @@ Paths = Annotated[
     list[str] | None,
     typer.Option("--path", metavar="/PATH", help="The new partition key. Several are its levels.", show_default=False),
 ]
-Switch = Annotated[bool, typer.Option("--switch", help="Stop following, as soon as both containers are equal.")]
+Switch = Annotated[
+    bool, typer.Option("--switch", help="Make the old one read-only, and stop following when both are equal.")
+]
 
 
 def rekey(
-    database: Database,
-    container: Container,
+    database: options.Database,
+    container: options.Container,
     to: To,
     path: Paths = None,
     switch: Switch = False,
-    output_format: OutputFormat = Format.TABLE,
-    endpoint: Endpoint = DEFAULT_ENDPOINT,
-    key: Key = DEFAULT_KEY,
-    insecure: Insecure = False,
+    output_format: options.OutputFormat = options.Format.TABLE,
+    endpoint: options.Endpoint = options.DEFAULT_ENDPOINT,
+    key: options.Key = options.DEFAULT_KEY,
+    insecure: options.Insecure = False,
 ) -> None:
     """Copy a container into one with another partition key, on line.
 
@@ -71,7 +63,7 @@ def rekey(
         job = _follow(client, named, until="is_switched")
     else:
         job = _follow(client, named, until="is_caught_up")
-    if output_format is Format.JSON:
+    if output_format is options.Format.JSON:
         typer.echo(json.dumps(job, ensure_ascii=False))
     else:
         typer.echo(_outcome(job))
@@ -125,5 +117,5 @@ def _outcome(job: dict[str, Any]) -> str:
     names = f"{job['database']}/{job['container']}", f"{job['database']}/{job['target']}"
     counts = f"{job['source_items']:,} items in {names[0]}, {job['target_items']:,} in {names[1]}"
     if job["phase"] == "switched":
-        return f"Switched: {counts}. Changes of {names[0]} are not followed any more."
+        return f"Switched: {counts}. {names[0]} is read-only, and nothing was written to it since."
     return f"Copied: {counts}. Changes are followed until --switch."

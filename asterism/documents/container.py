@@ -23,6 +23,7 @@ from asterism.documents.planning import ChangePlanner, earliest_expiry, place_at
 from asterism.documents.transaction import Conditions, Outcome, Transaction
 from asterism.errors import (
     AsterismError,
+    Forbidden,
     ItemExists,
     ItemNotFound,
     LogicalPartitionFull,
@@ -106,24 +107,25 @@ class Container:
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
-    async def create_item(self, item: Item, key: PartitionKey | None) -> ItemAnswer:
+    async def create_item(self, item: Item, key: PartitionKey | None, *, indexes: bool | None = None) -> ItemAnswer:
+        """`indexes`, here and below, overrules whether the policy has items indexed that nobody says it of."""
         item_id = validate_item_id(item.get("id"))
         own_key = self._key_of(item, key)
         planner = self.planner
         if planner.unique_keys is not None:
-            return await self._alone(own_key, lambda work: work.create(item))
+            return await self._alone(own_key, lambda work: work.create(item), indexes)
         while True:
             try:
-                return await self._create_unseen(item, item_id, own_key)
+                return await self._create_unseen(item, item_id, own_key, indexes)
             except PlanOutdated:
                 continue
 
-    async def _create_unseen(self, item: Item, item_id: str, own_key: PartitionKey) -> ItemAnswer:
+    async def _create_unseen(self, item: Item, item_id: str, own_key: PartitionKey, indexes: bool | None) -> ItemAnswer:
         """Most writes are this one, and it need not read: that nothing is there yet is expected, not looked up."""
         planner = self.planner
         settings = planner.settings
         place = place_at(planner.point(own_key), item_id)
-        new = planner.complete(item, self._tools.next_item_number())
+        new = planner.complete(item, self._tools.next_item_number(), indexes)
         batch = Batch(expectations=[Expectation(place.key, None)])
         planner.plan_change(batch, place, None, new, place_in_batch=0)
         planner.plan_sizes(batch, place.point, bytes_delta=len(new.body), items_delta=1)
@@ -136,26 +138,40 @@ class Container:
             if planner.time_to_live is None:
                 raise ItemExists(item_id=item_id) from None
             # What is there may be an item whose time is over.
-            return await self._alone(own_key, lambda work: work.create(item))
+            return await self._alone(own_key, lambda work: work.create(item), indexes)
         return ItemAnswer(new.body, new.etag, partition.id, lsn, cost, created=True)
 
-    async def upsert_item(self, item: Item, key: PartitionKey | None, *, if_match: str | None = None) -> ItemAnswer:
+    async def upsert_item(
+        self, item: Item, key: PartitionKey | None, *, if_match: str | None = None, indexes: bool | None = None
+    ) -> ItemAnswer:
         conditions = Conditions(if_match)
-        return await self._alone(self._key_of(item, key), lambda work: work.upsert(item, conditions))
+        return await self._alone(self._key_of(item, key), lambda work: work.upsert(item, conditions), indexes)
 
     async def replace_item(
-        self, item_id: str, item: Item, key: PartitionKey | None, *, if_match: str | None = None
+        self,
+        item_id: str,
+        item: Item,
+        key: PartitionKey | None,
+        *,
+        if_match: str | None = None,
+        indexes: bool | None = None,
     ) -> ItemAnswer:
         """The item's own id may differ from the one in the address: the service then renames the item, which is a
         delete and a create in one batch."""
         conditions = Conditions(if_match)
-        return await self._alone(self._key_of(item, key), lambda work: work.replace(item_id, item, conditions))
+        return await self._alone(self._key_of(item, key), lambda work: work.replace(item_id, item, conditions), indexes)
 
     async def patch_item(
-        self, item_id: str, patch: Patch, key: PartitionKey, *, if_match: str | None = None
+        self,
+        item_id: str,
+        patch: Patch,
+        key: PartitionKey,
+        *,
+        if_match: str | None = None,
+        indexes: bool | None = None,
     ) -> ItemAnswer:
         conditions = Conditions(if_match)
-        return await self._alone(key, lambda work: work.patch(item_id, patch, conditions))
+        return await self._alone(key, lambda work: work.patch(item_id, patch, conditions), indexes)
 
     async def delete_item(self, item_id: str, key: PartitionKey, *, if_match: str | None = None) -> ItemAnswer:
         conditions = Conditions(if_match)
@@ -166,23 +182,32 @@ class Container:
     async def run_batch(self, key: PartitionKey, operations: Sequence[Operation]) -> BatchAnswer:
         """All of the operations, with one LSN, or none of them; each sees what those before it did."""
 
+        only_creates = all(operation.kind is OperationKind.CREATE for operation in operations)
+
         async def attempt() -> BatchAnswer:
             work = self._transaction(key)
-            results: list[Outcome | AsterismError | None] = []
-            await work.load(operation.item_id for operation in operations)
-            for operation in operations:
-                try:
-                    results.append(await carry_out(work, operation))
-                except AsterismError as error:
-                    rest = len(operations) - len(results) - 1
-                    results = [*[None] * len(results), error, *[None] * rest]
-                    partition, lsn = await self._pay(work)
-                    break
-            else:
+            created = await work.create_many([one.item for one in operations]) if only_creates else None
+            if created is not None:
                 partition, lsn = await self.commit(work)
-            return BatchAnswer(results, partition.id, lsn, round(work.cost, 2))
+                return BatchAnswer(created, partition.id, lsn, round(work.cost, 2))
+            return await self._one_by_one(work, operations)
 
         return await self._until_settled(attempt)
+
+    async def _one_by_one(self, work: Transaction, operations: Sequence[Operation]) -> BatchAnswer:
+        results: list[Outcome | AsterismError | None] = []
+        await work.load(operation.item_id for operation in operations)
+        for operation in operations:
+            try:
+                results.append(await carry_out(work, operation))
+            except AsterismError as error:
+                rest = len(operations) - len(results) - 1
+                results = [*[None] * len(results), error, *[None] * rest]
+                partition, lsn = await self._pay(work)
+                break
+        else:
+            partition, lsn = await self.commit(work)
+        return BatchAnswer(results, partition.id, lsn, round(work.cost, 2))
 
     async def run_operation(self, key: PartitionKey, operation: Operation) -> ItemAnswer:
         """One operation of a bulk request, for itself."""
@@ -229,19 +254,23 @@ class Container:
         return own
 
     def _transaction(self, key: PartitionKey) -> Transaction:
-        tools, keyspace = self._tools, self.keyspace
+        tools, keyspace, point = self._tools, self.keyspace, self.planner.point(key)
 
+        # It knows the point and not the transaction: a cycle of the two would keep all that was staged until the
+        # garbage collector finds it.
         async def read_keys(keys: Sequence[bytes]) -> Sequence[bytes | None]:
-            return (await tools.owner.read(keyspace, work.point, keys))[2]
+            return (await tools.owner.read(keyspace, point, keys))[2]
 
-        work = Transaction(self.planner, key, read_keys=read_keys, next_item_number=tools.next_item_number)
-        return work
+        return Transaction(self.planner, key, read_keys=read_keys, next_item_number=tools.next_item_number)
 
-    async def _alone(self, key: PartitionKey, act: Callable[[Transaction], Awaitable[Outcome]]) -> ItemAnswer:
+    async def _alone(
+        self, key: PartitionKey, act: Callable[[Transaction], Awaitable[Outcome]], indexes: bool | None = None
+    ) -> ItemAnswer:
         """One operation as a unit of its own."""
 
         async def attempt() -> ItemAnswer:
             work = self._transaction(key)
+            work.indexes = indexes
             done = await act(work)
             partition, lsn = await self.commit(work)
             return ItemAnswer(done.body, done.etag, partition.id, lsn, done.charge, created=done.created)
@@ -266,6 +295,8 @@ class Container:
         admit: Callable[[PartitionRange], None] | None = take_cost
         # The index entries in the batch are those of the settings in force now, until it is applied.
         with keyspace.at_work:
+            if keyspace.record.writes_refused:
+                raise Forbidden(reason=keyspace.record.writes_refused)
             for _ in range(ATTEMPTS_MAX):
                 try:
                     partition, lsn = await tools.owner.apply(keyspace, point, batch, admit, planned_under=planned_under)

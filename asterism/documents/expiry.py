@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 
 from asterism.documents.container import Container, Tools
 from asterism.documents.item_record import unpack_item
-from asterism.documents.removal import SHARE_BYTES, SHARE_ITEMS, Removal
+from asterism.documents.pace import Pace
+from asterism.documents.removal import SHARE_BYTES, Removal, Share, share_of
 from asterism.documents.time_to_live import TimeToLive
 from asterism.errors import AsterismError, OwnerNotFound
 from asterism.keyspaces.layout import EXPIRY, ITEMS, after_prefix, expiry_key, expiry_of
@@ -27,7 +28,6 @@ _DELAY_SECONDS_MIN = 0.2
 # The wall clock may be set: a timer that was right when it was made is looked at again after this long.
 _DELAY_SECONDS_MAX = 3600.0
 _RETRY_SECONDS = 5
-_REST_SECONDS = 0.001
 # Items may have megabytes each, so few are read at once.
 _LOAD_ITEMS = 8
 
@@ -116,6 +116,7 @@ class ExpirySweeper:
 
     async def _sweep_partition(self, container: Container, rule: TimeToLive, partition: PartitionRange) -> int | None:
         removed = 0
+        pace = Pace(self._tools)
         while True:
             if container.keyspace.record.settings is not container.record.settings:
                 # The rule may be another one by now: whoever comes next goes by that.
@@ -123,15 +124,14 @@ class ExpirySweeper:
                 return removed
             now = int(self._tools.clock.wall_seconds())
             due = Span(EXPIRY, expiry_key(now + 1, item_number=0))
-            page = await self._scan(container, partition, due, limit=SHARE_ITEMS)
+            share = share_of(pace)
+            page = await self._scan(container, partition, due, limit=share.items)
             if page is None:
                 return None
             if not page.entries:
                 return removed if await self._notice_next(container, partition) else None
-            began = self._tools.clock.monotonic_seconds()
-            removed += await self._take_share(container, rule, partition, page.entries, now=now)
-            # Requests come first: the sweep rests as long as it has worked.
-            await asyncio.sleep(self._tools.clock.monotonic_seconds() - began + _REST_SECONDS)
+            removed += await self._take_share(container, rule, partition, share, page.entries, now=now)
+            await pace.rest()
 
     async def _scan(
         self, container: Container, partition: PartitionRange, span: Span, *, limit: int
@@ -154,13 +154,14 @@ class ExpirySweeper:
         container: Container,
         rule: TimeToLive,
         partition: PartitionRange,
+        share: Share,
         hints: Sequence[tuple[bytes, bytes]],
         *,
         now: int,
     ) -> int:
         at = partition.range.start
         values = await self._load(container, at, hints)
-        removal = Removal(container, self._tools, at=at)
+        removal = Removal(container, self._tools, share, at=at)
         put_right: set[bytes] = set()
         planned: set[bytes] = set()
         for (hint, reference), stored in zip(hints, values, strict=False):

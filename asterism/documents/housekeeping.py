@@ -18,9 +18,10 @@ from asterism.documents.background_task import BackgroundTask, TaskKind
 from asterism.documents.container import Container, Tools
 from asterism.documents.expiry import ExpirySweeper
 from asterism.documents.item_record import StoredItem, unpack_item
+from asterism.documents.pace import Pace
 from asterism.documents.pages import range_scope
-from asterism.documents.removal import SHARE_BYTES, SHARE_ITEMS, Removal
-from asterism.errors import AsterismError, OwnerNotFound
+from asterism.documents.removal import SHARE_BYTES, Removal, Share, share_of
+from asterism.errors import AsterismError, Forbidden, OwnerNotFound
 from asterism.keyspaces.catalog import Catalog, CatalogChanges
 from asterism.keyspaces.layout import ITEMS, expiry_key
 from asterism.partitioning.key_range import FULL
@@ -29,7 +30,6 @@ from asterism.storage.contract import Batch, Expectation, ExpectationFailed, Spa
 
 _log = logging.getLogger(__name__)
 
-_REST_SECONDS = 0.001
 _RETRY_SECONDS = 2.0
 _RECORD_SECONDS = 2.0
 # Writes that were decided under the old settings are stored by then, and found by the walk through the items.
@@ -96,20 +96,31 @@ class Housekeeping:
 
     async def delete_partition_key(self, container: Container, key: PartitionKey) -> BackgroundTask:
         """Removes the items that a logical partition has now. Returns when they are gone, or after a moment."""
+        keyspace = container.keyspace
         point = container.planner.point(key)
-        _, lsn, _ = await self._tools.owner.read(container.keyspace, point, ())
-        number = await self._catalog.work.new_task_number()
         scope = container.logical_scope(key)
-        task = BackgroundTask(
-            number, TaskKind.DELETE_PARTITION_KEY, container.record.rid, scope.start, scope.end, up_to_lsn=lsn
-        )
-        await self._catalog.work.ask_for_task(number, task.to_bytes())
+        task = None
+        while task is None:
+            version = keyspace.version
+            if keyspace.record.writes_refused:
+                raise Forbidden(reason=keyspace.record.writes_refused)
+            _, lsn, _ = await self._tools.owner.read(keyspace, point, ())
+            number = await self._catalog.work.new_task_number()
+            asked = BackgroundTask(
+                number, TaskKind.DELETE_PARTITION_KEY, container.record.rid, scope.start, scope.end, up_to_lsn=lsn
+            )
+            try:
+                # As long as nobody has changed the container: writes may be refused by then.
+                await self._catalog.work.ask_for_task(number, asked.to_bytes(), keyspace.record.rid, version)
+                task = asked
+            except ExpectationFailed:
+                await self._catalog.follow()
         self.begin(task)
-        running = self._running.get(number)
+        running = self._running.get(task.number)
         if running is not None:
             await asyncio.wait({running}, timeout=_WAIT_SECONDS_MAX)
         else:
-            await self._done_elsewhere(number)
+            await self._done_elsewhere(task.number)
         return task
 
     async def _done_elsewhere(self, number: int) -> None:
@@ -128,10 +139,19 @@ class Housekeeping:
         self._catalog.work.plan_task(number, task.to_bytes(), batch)
         return task
 
+    async def deletions_done(self, keyspace_rid: bytes) -> None:
+        """Returns when no deletion by partition key is under way any more of those that were."""
+        await self._catalog.follow()
+        self._start_recorded()
+        own = (task for task in self._tasks.values() if task.keyspace_rid == keyspace_rid)
+        running = [self._running[task.number] for task in own if task.kind is TaskKind.DELETE_PARTITION_KEY]
+        if running:
+            await asyncio.wait(running)
+
     def begin(self, task: BackgroundTask) -> None:
         """Starts a task that is recorded already, if that is this process's part."""
         self._catalog.work.tasks[task.number] = task.to_bytes()
-        if self._catalog.leads:
+        if self._catalog.leads and task.number not in self._running:
             self._start(task)
 
     # --- how a task is done -----------------------------------------------------------------------------------------
@@ -159,44 +179,43 @@ class Housekeeping:
             await asyncio.sleep(_SETTLE_SECONDS)
         clock = self._tools.clock
         recorded_at = clock.monotonic_seconds()
+        pace = Pace(self._tools)
         while (task := self._tasks[number]).start < task.end:
             container = self._container_of(task.keyspace_rid)
             if container is None:
                 return
-            began = clock.monotonic_seconds()
             try:
                 # Somebody may be faster with one of the items: the share is then looked at again.
                 with suppress(ExpectationFailed):
-                    self._tasks[number] = await self._share(container, task)
+                    self._tasks[number] = await self._step(container, task, share_of(pace))
             except OwnerNotFound:
                 return
             now = clock.monotonic_seconds()
             if now - recorded_at > _RECORD_SECONDS:
                 recorded_at = now
                 await self._catalog.work.put_task(number, self._tasks[number].to_bytes())
-            # Requests come first: the walk rests as long as it has worked.
-            await asyncio.sleep(now - began + _REST_SECONDS)
+            await pace.rest()
         container = self._container_of(task.keyspace_rid)
         if task.kind is TaskKind.INDEX_EXPIRY and container is not None:
             self.expiry.look_at(container)
 
-    async def _share(self, container: Container, task: BackgroundTask) -> BackgroundTask:
+    async def _step(self, container: Container, task: BackgroundTask, share: Share) -> BackgroundTask:
         """One step; the task as it is after it."""
         keyspace = container.keyspace
         record = keyspace.record
         partition = record.map.find(task.start)
         end = min(task.end, partition.range.end)
         span = Span(ITEMS + task.start, ITEMS + end)
-        page = await self._tools.owner.scan(keyspace, record, partition, span, limit=SHARE_ITEMS, bytes_max=SHARE_BYTES)
+        page = await self._tools.owner.scan(keyspace, record, partition, span, limit=share.items, bytes_max=SHARE_BYTES)
         if page is None:
             return task
         found = [(key[1:], unpack_item(stored)) for key, stored in page.entries]
-        done = await self._STEPS[task.kind](self, container, task, found)
+        done = await self._STEPS[task.kind](self, container, task, share, found)
         behind = page.entries[-1][0][1:] + b"\x00" if page.more else end
         return replace(task, start=behind, done=task.done + done)
 
-    async def _remove(self, container: Container, task: BackgroundTask, found: Found) -> int:
-        removal = Removal(container, self._tools, at=task.start)
+    async def _remove(self, container: Container, task: BackgroundTask, share: Share, found: Found) -> int:
+        removal = Removal(container, self._tools, share, at=task.start)
         for reference, item in found:
             if item.lsn <= task.up_to_lsn:
                 await removal.add(reference, item)
@@ -206,7 +225,7 @@ class Housekeeping:
             raise ExpectationFailed(ITEMS + task.start)
         return removed
 
-    async def _index_expiry(self, container: Container, task: BackgroundTask, found: Found) -> int:
+    async def _index_expiry(self, container: Container, task: BackgroundTask, share: Share, found: Found) -> int:  # noqa: ARG002
         settings, rule = container.planner.settings, container.planner.time_to_live
         batch = Batch()
         for reference, item in found:

@@ -10,7 +10,7 @@ from asterism.documents.container import Container
 from asterism.documents.indexes import PATH_TOKEN_BYTES
 from asterism.documents.item_record import StoredItem, unpack_item
 from asterism.keyspaces.layout import INDEX, ITEMS
-from asterism.keyspaces.owner import Owner
+from asterism.keyspaces.owner import Reads
 from asterism.keyspaces.records import KeyspaceRecord
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.storage.contract import Span
@@ -49,7 +49,7 @@ class MapChanged(Exception):
 class PartitionReader:
     """Reads one partition of a container as the record `seen` knows it. Raises MapChanged when that is over."""
 
-    def __init__(self, owner: Owner, container: Container, seen: KeyspaceRecord, partition: PartitionRange) -> None:
+    def __init__(self, owner: Reads, container: Container, seen: KeyspaceRecord, partition: PartitionRange) -> None:
         self._owner = owner
         self._container = container
         self._seen = seen

@@ -1,9 +1,10 @@
 """Index entries as a function of an item and its container's indexing policy.
 
-A term is (path token, value bytes): where in an item a scalar stands, and the scalar as sortable bytes. The element of
-an array stands at the path of the array plus `[]`, whatever its position, so arrays can give the same term twice; it
-is kept once. Strings are cut to `VALUE_BYTES_MAX`: who finds an item by a cut term looks at the item again. Arrays and
-objects have a term too, which says of them only that they are there.
+A term is an index entry's key without the item's number at its end: the family, a path token that says where in an
+item a scalar stands, and the scalar as sortable bytes. The element of an array stands at the path of the array plus
+`[]`, whatever its position, so arrays can give the same term twice; it is kept once. Strings are cut to
+`VALUE_BYTES_MAX`: who finds an item by a cut term looks at the item again. Arrays and objects have a term too, which
+says of them only that they are there.
 
 A composite index has one term per item: the encodings of its paths, one after the other, those that descend with every
 bit turned round, so that bytes sort as the index does.
@@ -18,39 +19,61 @@ same place `/?` (this scalar) over `/*` (this and all below it).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any
 
 from asterism.documents.cells import index_values
+from asterism.documents.index_columns import TermColumns
+from asterism.documents.index_place import (
+    ARRAY_ELEMENT,
+    ARRAY_VALUE,
+    KNOWN_CHARACTERS_MAX,
+    OBJECT_VALUE,
+    PATH_TOKEN_BYTES,
+    ROOT_TOKEN,
+    VALUE_BYTES_MAX,
+    ArrayElement,
+    Place,
+    Rule,
+    Segment,
+    Term,
+    child_token,
+)
 from asterism.errors import MalformedRequest
-from asterism.values.key_bytes import TAG_ARRAY, TAG_OBJECT, encode
+from asterism.keyspaces.layout import INDEX
+from asterism.values.key_bytes import encode
 from asterism.values.undefined import UNDEFINED
 
-# With the partition's prefix, the path token and the item's place this stays below the store's 511 bytes for a key.
-VALUE_BYTES_MAX = 200
-PATH_TOKEN_BYTES = 8
+__all__ = [
+    "ARRAY_ELEMENT",
+    "ARRAY_VALUE",
+    "OBJECT_VALUE",
+    "PATH_TOKEN_BYTES",
+    "VALUE_BYTES_MAX",
+    "ArrayElement",
+    "CompositeIndex",
+    "Coverage",
+    "IndexingRules",
+    "Segment",
+    "SpatialIndex",
+    "Term",
+    "composite_index",
+    "parse_policy_path",
+    "parse_property_path",
+    "path_token",
+    "spatial_index",
+    "spatial_token",
+]
+
 # All of a composite index's paths together.
 COMPOSITE_BYTES_MAX = 400
-# What stands for any array and any object in a term.
-ARRAY_VALUE = bytes([TAG_ARRAY])
-OBJECT_VALUE = bytes([TAG_OBJECT])
 _TURNED = bytes(255 - byte for byte in range(256))
-# Paths whose verdict and token are remembered per container, about 300 bytes each. Items with made-up property names
+# Paths whose verdict and token are remembered per container, about 400 bytes each. Items with made-up property names
 # (a guid as a name, say) must not fill the memory: beyond this, paths are worked out anew each time.
 REMEMBERED_PATHS_MAX = 20_000
 
-
-class ArrayElement(Enum):
-    """The segment of a path that stands for every element of an array."""
-
-    ANY = "[]"
-
-
-ARRAY_ELEMENT: Final = ArrayElement.ANY
-Segment = str | ArrayElement
-Term = tuple[bytes, bytes]
 
 # Set by the server and different in every item, or not a property of the item: nobody looks for an item by them.
 _NEVER_INDEXED_PROPERTIES = ("_rid", "_self", "_etag", "_attachments")
@@ -119,70 +142,12 @@ def _segment_of(text: str) -> Segment:
     return text[1:]
 
 
-_ROOT_TOKEN = bytes(PATH_TOKEN_BYTES)
-
-
 def path_token(segments: Iterable[Segment]) -> bytes:
     """The token that stands for a path in index keys; a digest, so its length does not depend on the path's."""
-    token = _ROOT_TOKEN
+    token = ROOT_TOKEN
     for segment in segments:
-        token = _child_token(token, segment)
+        token = child_token(token, segment)
     return token
-
-
-def _child_token(parent: bytes, segment: Segment) -> bytes:
-    # The byte between tells a property named "[]" from the elements of an array.
-    tail = b"\x01" if isinstance(segment, ArrayElement) else b"\x00" + segment.encode()
-    return blake2b(parent + tail, digest_size=PATH_TOKEN_BYTES).digest()
-
-
-@dataclass(slots=True)
-class _Rule:
-    """One place in the tree of the policy's paths; a verdict is None where the policy says nothing."""
-
-    scalar: bool | None = None
-    subtree: bool | None = None
-    below: dict[Segment, _Rule] = field(default_factory=dict)
-
-    def at(self, segments: Sequence[Segment]) -> _Rule:
-        rule = self
-        for segment in segments:
-            rule = rule.below.setdefault(segment, _Rule())
-        return rule
-
-
-# Of each path, so that a container with very many paths remembers some megabytes at the most.
-KNOWN_VALUES_MAX = 16
-KNOWN_CHARACTERS_MAX = 32
-
-
-class _Place:
-    """A path that was met in an item: its token, whether its scalar is indexed, and the paths below it."""
-
-    __slots__ = ("below", "indexed", "known", "rule", "token", "verdict", "walked")
-
-    def __init__(self, token: bytes, *, rule: _Rule | None, inherited: bool) -> None:
-        self.token = token
-        self.rule = rule
-        self.verdict = inherited if rule is None or rule.subtree is None else rule.subtree
-        self.indexed = self.verdict if rule is None or rule.scalar is None else rule.scalar
-        # Terms of the first few short strings met here: most properties have few values, and those are met again.
-        self.known: dict[str, Term] = {}
-        # Where nothing is included and no rule speaks of what is below, nothing below needs a look.
-        self.walked = self.verdict or (rule is not None and bool(rule.below))
-        self.below: dict[Segment, _Place] = {}
-
-    def term(self, value: Any) -> Term:
-        """The index term of a scalar here."""
-        term = (self.token, encode(value, bytes_max=VALUE_BYTES_MAX))
-        is_short = type(value) is str and len(value) <= KNOWN_CHARACTERS_MAX
-        if is_short and len(self.known) < KNOWN_VALUES_MAX:
-            self.known[value] = term
-        return term
-
-    def child(self, segment: Segment) -> _Place:
-        rule = self.rule.below.get(segment) if self.rule is not None else None
-        return _Place(_child_token(self.token, segment), rule=rule, inherited=self.verdict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +162,7 @@ class CompositeIndex:
         return COMPOSITE_BYTES_MAX // len(self.paths)
 
     def term(self, item: Mapping[str, Any]) -> Term:
-        return self.token, self.encode([_value_at(item, names) for names, _ in self.paths])
+        return INDEX + self.token + self.encode([_value_at(item, names) for names, _ in self.paths])
 
     def encode(self, values: Sequence[object]) -> bytes:
         parts = []
@@ -243,8 +208,8 @@ class SpatialIndex:
         if not isinstance(value, dict):
             return
         if "coordinates" in value:
-            token = spatial_token(path)
-            yield from ((token, cell) for cell in index_values(value))
+            start = INDEX + spatial_token(path)
+            yield from (start + cell for cell in index_values(value))
         if self.with_subtree:
             for name, member in value.items():
                 if type(member) is dict:
@@ -271,20 +236,24 @@ class IndexingRules:
     what every policy covers.
     """
 
-    __slots__ = ("_composites", "_enabled", "_remembered_paths_left", "_root", "_spatials", "earlier")
+    __slots__ = ("_composites", "_enabled", "_remembered_paths_left", "_root", "_spatials", "earlier", "is_automatic")
 
     def __init__(
         self,
-        rules: _Rule | None,
+        rules: Rule | None,
         composites: tuple[CompositeIndex, ...] = (),
         spatials: tuple[SpatialIndex, ...] = (),
         earlier: tuple[IndexingRules, ...] = (),
+        *,
+        is_automatic: bool = True,
     ) -> None:
+        # Whether items are indexed of which nobody says that they should be.
+        self.is_automatic = is_automatic
         self._enabled = rules is not None
         self._composites = composites
         self._spatials = spatials
         self.earlier = earlier
-        self._root = _Place(_ROOT_TOKEN, rule=rules, inherited=False)
+        self._root = Place(ROOT_TOKEN, rule=rules, inherited=False)
         self._remembered_paths_left = REMEMBERED_PATHS_MAX
 
     @classmethod
@@ -296,7 +265,7 @@ class IndexingRules:
         before = tuple(cls.compile(policy) for policy in earlier)
         if str(indexing_policy.get("indexingMode", "consistent")).lower() == "none":
             return cls(None, earlier=before)
-        root = _Rule()
+        root = Rule()
         for verdict, name in ((True, "includedPaths"), (False, "excludedPaths")):
             for entry in indexing_policy.get(name) or ():
                 segments, coverage = parse_policy_path(entry["path"])
@@ -306,13 +275,14 @@ class IndexingRules:
                 else:
                     rule.subtree = verdict
         for name in _NEVER_INDEXED_PROPERTIES:
-            root.below[name] = _Rule(scalar=False, subtree=False)
+            root.below[name] = Rule(scalar=False, subtree=False)
         # The service finds items by id, and changes by time, under every policy but "none".
         for name in ("id", "_ts"):
             root.at((name,)).scalar = True
         composites = tuple(map(composite_index, indexing_policy.get("compositeIndexes") or ()))
         found = (spatial_index(entry["path"]) for entry in indexing_policy.get("spatialIndexes") or ())
-        return cls(root, composites, tuple(index for index in found if index is not None), before)
+        spatials = tuple(index for index in found if index is not None)
+        return cls(root, composites, spatials, before, is_automatic=indexing_policy.get("automatic", True) is not False)
 
     @property
     def composites(self) -> tuple[CompositeIndex, ...]:
@@ -335,6 +305,14 @@ class IndexingRules:
             # Two indexes may cover one path.
             terms += dict.fromkeys(term for spatial in self._spatials for term in spatial.terms(item))
         return terms
+
+    def terms_of_many(self, items: Sequence[Mapping[str, Any]]) -> list[Sequence[Term]]:
+        """The index terms of each item; in items of one shape, those of one path have the same place in each."""
+        columns = TermColumns(len(items), walk=self._add_value, below=self._remember)
+        is_plain = self._enabled and not self._composites and not self._spatials
+        if is_plain and items and columns.add_objects(self._root, items):
+            return columns.of_each()
+        return [self.terms(item) for item in items]
 
     def possible_terms(self, item: Mapping[str, Any]) -> list[Term]:
         """Every term that a stored item may have."""
@@ -373,50 +351,59 @@ class IndexingRules:
         is_covered = self._enabled and any(spatial.covers(path) for spatial in self._spatials)
         return is_covered and all(rules.covers_geometry(path) for rules in self.earlier)
 
-    # The two methods below are one walk. They return whether they met an array, because only then can terms repeat,
-    # and they test for scalars in place: this runs for every property of every write.
+    # The methods below are one walk. They return whether they met an array, because only then can terms repeat,
+    # and they test for the kinds in place: this runs for every property of every write.
 
-    def _add_object(self, place: _Place, members: Mapping[str, Any], terms: list[Term]) -> bool:
+    def _add_object(self, place: Place, members: Mapping[str, Any], terms: list[Term]) -> bool:
         below = place.below
         met_array = False
         for name, value in members.items():
             child = below.get(name) or self._remember(place, name)
             kind = type(value)
-            if kind is dict:
+            if kind is str:
                 if child.indexed:
-                    terms.append((child.token, OBJECT_VALUE))
-                if child.walked and self._add_object(child, value, terms):
-                    met_array = True
-            elif kind is list:
+                    if len(value) <= KNOWN_CHARACTERS_MAX:
+                        terms.append(child.known.get(value) or child.short_string_term(value))
+                    else:
+                        terms.append(child.term(value))
+            elif kind is int or kind is float:
                 if child.indexed:
-                    terms.append((child.token, ARRAY_VALUE))
-                if child.walked:
+                    terms.append(child.number_term(value))
+            elif kind is dict or kind is list:
+                if self._add_nested(child, value, terms):
                     met_array = True
-                    self._add_array(child, value, terms)
             elif child.indexed:
-                term = child.known.get(value) if kind is str else None
-                terms.append(term or child.term(value))
+                terms.append(child.term(value))
         return met_array
 
-    def _add_array(self, place: _Place, elements: Sequence[Any], terms: list[Term]) -> None:
+    def _add_value(self, place: Place, value: Any, terms: list[Term]) -> bool:
+        if type(value) is dict or type(value) is list:
+            return self._add_nested(place, value, terms)
+        if place.indexed:
+            terms.append(place.scalar_term(value))
+        return False
+
+    def _add_nested(self, place: Place, value: Any, terms: list[Term]) -> bool:
+        if type(value) is dict:
+            if place.indexed:
+                terms.append(place.object_term)
+            return place.walked and self._add_object(place, value, terms)
+        if place.indexed:
+            terms.append(place.start + ARRAY_VALUE)
+        if place.walked:
+            self._add_array(place, value, terms)
+        return place.walked
+
+    def _add_array(self, place: Place, elements: Sequence[Any], terms: list[Term]) -> None:
         child = place.below.get(ARRAY_ELEMENT) or self._remember(place, ARRAY_ELEMENT)
         for value in elements:
             kind = type(value)
-            if kind is dict:
-                if child.indexed:
-                    terms.append((child.token, OBJECT_VALUE))
-                if child.walked:
-                    self._add_object(child, value, terms)
-            elif kind is list:
-                if child.indexed:
-                    terms.append((child.token, ARRAY_VALUE))
-                if child.walked:
-                    self._add_array(child, value, terms)
+            if kind is dict or kind is list:
+                self._add_nested(child, value, terms)
             elif child.indexed:
-                term = child.known.get(value) if kind is str else None
-                terms.append(term or child.term(value))
+                terms.append(child.scalar_term(value))
 
-    def _remember(self, place: _Place, segment: Segment) -> _Place:
+    def _remember(self, place: Place, segment: Segment) -> Place:
         child = place.child(segment)
         if self._remembered_paths_left > 0:
             self._remembered_paths_left -= 1

@@ -3,7 +3,7 @@
 The engine puts the LSN of the writing batch before it (a versioned record), which is the item's version:
 
     0   8  LSN of the batch that wrote it, big-endian
-    8   1  format, 0x01
+    8   1  format: 0x01, or 0x02 for an item that has no index entries
     9   8  item number: the document's part of its `_rid`, big-endian
     17  2  place in its batch, big-endian (with LSN and number: the key of its change-log entry)
     19 16  etag, as the 16 bytes of its GUID
@@ -20,6 +20,8 @@ from asterism.storage.contract import LSN_BYTES
 from asterism.values.identifiers import Lsn
 
 _FORMAT = 1
+# The same, of an item that was written to be left out of the index.
+_FORMAT_UNINDEXED = 2
 _HEADER = struct.Struct(">BQH16s")
 _STORED_HEADER = struct.Struct(">QBQH16s")
 HEADER_BYTES = _STORED_HEADER.size
@@ -32,6 +34,7 @@ class StoredItem:
     place_in_batch: int
     etag: str
     body: bytes
+    is_indexed: bool = True
 
     @property
     def version(self) -> bytes:
@@ -44,15 +47,19 @@ def etag_text(guid: bytes) -> str:
     return f'"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"'
 
 
-def pack_item(*, number: int, place_in_batch: int, guid: bytes, body: bytes) -> bytes:
-    return _HEADER.pack(_FORMAT, number, place_in_batch, guid) + body
+def pack_item(*, number: int, place_in_batch: int, guid: bytes, body: bytes, is_indexed: bool = True) -> bytes:
+    return _HEADER.pack(_FORMAT if is_indexed else _FORMAT_UNINDEXED, number, place_in_batch, guid) + body
 
 
 def unpack_item(stored: bytes) -> StoredItem:
     lsn, form, number, place_in_batch, guid = _STORED_HEADER.unpack_from(stored)
-    if form != _FORMAT:
+    if form not in (_FORMAT, _FORMAT_UNINDEXED):
         raise StorageUnavailable(reason=f"an item has the unknown format {form}")
-    return StoredItem(Lsn(lsn), number, place_in_batch, etag_text(guid), stored[HEADER_BYTES:])
+    return StoredItem(Lsn(lsn), number, place_in_batch, etag_text(guid), stored[HEADER_BYTES:], form == _FORMAT)
+
+
+def is_indexed(stored: bytes) -> bool:
+    return stored[LSN_BYTES] != _FORMAT_UNINDEXED
 
 
 def body_of(stored: bytes) -> bytes:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from asterism.documents.answers import ItemsPage, Scope, Stopped
 from asterism.documents.container import Container
-from asterism.documents.item_record import body_of
+from asterism.documents.item_record import body_of, is_indexed
 from asterism.errors import RequestRateTooLarge
 from asterism.keyspaces.layout import ITEMS
-from asterism.keyspaces.owner import Owner
+from asterism.keyspaces.owner import Owner, Reads
 from asterism.limits import PAGE_BYTES_MAX
 from asterism.partitioning.key_range import KeyRange
 from asterism.partitioning.partition_map import PartitionRange
@@ -36,7 +36,13 @@ class Slice:
 
 
 async def scan_items(
-    owner: Owner, container: Container, scope: Scope, *, position: bytes | None, slice_items: int = SLICE_ENTRIES
+    owner: Reads,
+    container: Container,
+    scope: Scope,
+    *,
+    position: bytes | None,
+    slice_items: int = SLICE_ENTRIES,
+    indexed_only: bool = False,
 ) -> AsyncIterator[Slice]:
     """Every item of the scope from `position` on, in slices; between slices other requests have their turn."""
     keyspace = container.keyspace
@@ -55,7 +61,10 @@ async def scan_items(
         )
         if page is None:
             continue
-        items = [(key[1:], body_of(stored)) for key, stored in page.entries]
+        entries = page.entries
+        if indexed_only:
+            entries = [entry for entry in entries if is_indexed(entry[1])]
+        items = [(key[1:], body_of(stored)) for key, stored in entries]
         if container.planner.time_to_live is not None:
             items = [item for item in items if container.planner.is_visible(item[1])]
         at = page.entries[-1][0][1:] + b"\x00" if page.more else end

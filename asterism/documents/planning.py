@@ -7,8 +7,9 @@ batch, because several changes may share them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat, zip_longest
 from typing import Any, NamedTuple, cast
 
 from asterism.clock import Clock
@@ -21,7 +22,6 @@ from asterism.errors import PartitionKeyMismatch, TooLarge
 from asterism.keyspaces.layout import (
     CHANGE_LOG,
     EXPIRY,
-    INDEX,
     ITEMS,
     LOGICAL_SIZES,
     TOTALS_KEY,
@@ -39,6 +39,9 @@ from asterism.storage.contract import Add, Batch
 from asterism.values.item import Item
 from asterism.values.json_text import dumps, loads
 from asterism.values.resource_ids import DocumentLinks
+
+GUID_BYTES = 16
+_SYSTEM_PROPERTIES = frozenset({"_rid", "_self", "_etag", "_attachments", "_ts"})
 
 
 class Place(NamedTuple):
@@ -64,7 +67,8 @@ class NewItem:
     guid: bytes
     etag: str
     body: bytes
-    terms: list[Term]
+    terms: Sequence[Term]
+    is_indexed: bool = True
 
 
 class ChangePlanner:
@@ -155,44 +159,94 @@ class ChangePlanner:
         rule = self.time_to_live
         return rule is None or not rule.is_expired(body, now=self._clock.wall_seconds())
 
-    def complete(self, item: Item, number: int) -> NewItem:
-        """The item with the system properties added, in the service's order; refuses what cannot be stored."""
+    def complete(self, item: Item, number: int, indexes: bool | None = None) -> NewItem:
+        """The item with the system properties added, in the service's order; refuses what cannot be stored. `indexes`
+        overrules whether the policy has items indexed that nobody says it of."""
+        guid = self._random_bytes(GUID_BYTES)
+        etag, body = self._stamp(item, number, guid, int(self._clock.wall_seconds()))
+        if self._is_indexed(indexes):
+            return NewItem(number, guid, etag, body, self.rules.terms(item))
+        return NewItem(number, guid, etag, body, (), is_indexed=False)
+
+    def complete_many(self, items: Sequence[Item], numbers: Sequence[int]) -> list[NewItem]:
+        """The same for many at once, with one look at the clock."""
+        now = int(self._clock.wall_seconds())
+        random = self._random_bytes(GUID_BYTES * len(items))
+        guids = [random[start : start + GUID_BYTES] for start in range(0, len(random), GUID_BYTES)]
+        stamped = list(map(self._stamp, items, numbers, guids, repeat(now)))
+        is_indexed = self._is_indexed(None)
+        terms: Iterable[Sequence[Term]] = self.rules.terms_of_many(items) if is_indexed else repeat((), len(items))
+        return [
+            NewItem(number, guid, etag, body, own_terms, is_indexed)
+            for number, guid, (etag, body), own_terms in zip(numbers, guids, stamped, terms, strict=True)
+        ]
+
+    def _is_indexed(self, indexes: bool | None) -> bool:
+        rules = self.rules
+        return bool(indexes) or (indexes is None and rules.is_automatic) or not rules.enabled
+
+    def _stamp(self, item: Item, number: int, guid: bytes, now: int) -> tuple[str, bytes]:
+        """Sets the system properties; the etag, and the text of the whole."""
         if "ttl" in item:
             check_item_ttl(item)
-        guid = self._random_bytes(16)
-        for name in ("_rid", "_self", "_etag", "_attachments", "_ts"):
-            item.pop(name, None)
+        # Most new items have none of them.
+        if not _SYSTEM_PROPERTIES.isdisjoint(item):
+            for name in _SYSTEM_PROPERTIES:
+                item.pop(name, None)
         item["_rid"] = rid = self._links.rid_text(number)
         item["_self"] = self._links.self_link(rid)
         item["_etag"] = etag = etag_text(guid)
         item["_attachments"] = "attachments/"
         # The last one: `time_to_live` finds it there without parsing.
-        item["_ts"] = int(self._clock.wall_seconds())
+        item["_ts"] = now
         body = dumps(item)
         if len(body) > self._limits.item_bytes_max:
             raise TooLarge(what="item", bytes_max=self._limits.item_bytes_max)
-        return NewItem(number, guid, etag, body, self.rules.terms(item))
+        return etag, body
 
-    def terms_of(self, version: StoredItem | NewItem) -> list[Term]:
+    def terms_of(self, version: StoredItem | NewItem) -> Sequence[Term]:
         """The terms that a version has, or may have while items are brought from one policy to another."""
         if isinstance(version, NewItem):
             return version.terms
+        if not version.is_indexed:
+            return []
         return self.rules.possible_terms(_parsed(version))
 
     def plan_change(
         self, batch: Batch, place: Place, before: StoredItem | None, after: NewItem | None, *, place_in_batch: int
     ) -> None:
         """From `before`, which is in the store, to `after`; None is no item."""
-        new_terms: Iterable[Term] = () if after is None else after.terms
         if before is not None:
             new_terms = self._plan_removal(batch, place, before, after)
-        if after is not None:
-            self._plan_addition(batch, place, after, new_terms, place_in_batch)
+            if after is not None:
+                self._plan_addition(batch, place, after, new_terms, place_in_batch)
+        elif after is not None:
+            self._plan_addition(batch, place, after, after.terms, place_in_batch)
         time_to_live = self.time_to_live
         if time_to_live is not None:
             self._plan_expiry(batch, place, time_to_live, before, after)
         if self.keeps_versions:
             self._plan_versions(batch, place, before, after, place_in_batch)
+
+    def plan_new_items(self, batch: Batch, news: Sequence[tuple[Place, NewItem]]) -> None:
+        """What `plan_change` does for items in places where there is none, for many at once.
+
+        The index entries of one path come one after the other: they lie side by side in the store.
+        """
+        for place_in_batch, (place, after) in enumerate(news):
+            self._plan_record(batch, place, after, place_in_batch)
+            if self.time_to_live is not None:
+                self._plan_expiry(batch, place, self.time_to_live, None, after)
+            if self.keeps_versions:
+                self._plan_versions(batch, place, None, after, place_in_batch)
+        references = [place.reference for place, _ in news]
+        tails = [after.number.to_bytes(8, "big") for _, after in news]
+        for column in zip_longest(*[after.terms for _, after in news]):
+            batch.puts += [
+                (term + tail, reference)
+                for term, tail, reference in zip(column, tails, references, strict=True)
+                if term is not None
+            ]
 
     def plan_sizes(self, batch: Batch, point: bytes, *, bytes_delta: int, items_delta: int) -> None:
         deltas = (bytes_delta, items_delta)
@@ -210,7 +264,7 @@ class ChangePlanner:
         elif after.number == before.number:
             deletes += _index_keys(set(old_terms).difference(after.terms), before.number)
             rules = self.rules
-            there = rules.certain_terms(_parsed(before)) if rules.earlier else old_terms
+            there = rules.certain_terms(_parsed(before)) if rules.earlier and before.is_indexed else old_terms
             return set(after.terms).difference(there)
         deletes += _index_keys(old_terms, before.number)
         return () if after is None else after.terms
@@ -218,14 +272,23 @@ class ChangePlanner:
     def _plan_addition(
         self, batch: Batch, place: Place, after: NewItem, new_terms: Iterable[Term], place_in_batch: int
     ) -> None:
-        reference, number = place.reference, after.number
-        packed = pack_item(number=number, place_in_batch=place_in_batch, guid=after.guid, body=after.body)
-        batch.versioned_puts.append((place.key, packed))
-        batch.stamped_puts.append(
-            (CHANGE_LOG, log_suffix(place_in_batch=place_in_batch, item_number=number), reference)
+        self._plan_record(batch, place, after, place_in_batch)
+        reference, tail = place.reference, after.number.to_bytes(8, "big")
+        batch.puts += [(term + tail, reference) for term in new_terms]
+
+    def _plan_record(self, batch: Batch, place: Place, after: NewItem, place_in_batch: int) -> None:
+        """The item itself and its change-log entry."""
+        number = after.number
+        packed = pack_item(
+            number=number,
+            place_in_batch=place_in_batch,
+            guid=after.guid,
+            body=after.body,
+            is_indexed=after.is_indexed,
         )
-        tail = number.to_bytes(8, "big")
-        batch.puts += [(INDEX + token + value + tail, reference) for token, value in new_terms]
+        batch.versioned_puts.append((place.key, packed))
+        suffix = log_suffix(place_in_batch=place_in_batch, item_number=number)
+        batch.stamped_puts.append((CHANGE_LOG, suffix, place.reference))
 
     def _plan_versions(
         self, batch: Batch, place: Place, before: StoredItem | None, after: NewItem | None, place_in_batch: int
@@ -288,4 +351,4 @@ def _expiry_key_of(rule: TimeToLive, version: StoredItem | NewItem) -> bytes | N
 
 def _index_keys(terms: Iterable[Term], item_number: int) -> list[bytes]:
     tail = item_number.to_bytes(8, "big")
-    return [INDEX + token + value + tail for token, value in terms]
+    return [term + tail for term in terms]

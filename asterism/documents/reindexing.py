@@ -23,7 +23,7 @@ from asterism.documents.planning import rules_of
 from asterism.errors import AsterismError, OwnerNotFound, ResourceNotFound
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.keyspace import Keyspace
-from asterism.keyspaces.layout import INDEX, ITEMS
+from asterism.keyspaces.layout import ITEMS
 from asterism.keyspaces.owner import Owner, PlanOutdated
 from asterism.keyspaces.records import KeyspaceRecord
 from asterism.keyspaces.statistics import partition_size
@@ -264,6 +264,8 @@ class Reindexing:
 
 def _change_of(key: bytes, stored: StoredItem, rules: IndexingRules) -> Batch | None:
     """What an item still needs; None if nothing, whatever policy it was indexed by."""
+    if not stored.is_indexed:
+        return None
     missing, outdated = rules.changes_due(cast(Mapping[str, Any], loads(stored.body)))
     if not missing and not outdated:
         return None
@@ -277,4 +279,4 @@ def _change_of(key: bytes, stored: StoredItem, rules: IndexingRules) -> Batch | 
 
 def _entry_keys(item_number: int) -> Callable[[Iterable[Term]], list[bytes]]:
     tail = item_number.to_bytes(8, "big")
-    return lambda terms: [INDEX + token + value + tail for token, value in terms]
+    return lambda terms: [term + tail for term in terms]

@@ -108,32 +108,32 @@ class ItemCopier:
             wanted = None if current is None else self._required_target_place(current)
             if before is not None and before != wanted:
                 await self._remove(before, image, place)
-            if current is not None and wanted is not None:
-                await self._put(current, place, wanted)
+            if stored is not None and current is not None and wanted is not None:
+                await self._put(current, place, wanted, indexes=stored.is_indexed)
         except _ITEM_ERRORS as error:
             self._note(place, item_id, image, str(getattr(error, "reason", error)))
         else:
             if current is None:
                 self._job.uncopied.pop(place.reference.hex(), None)
 
-    async def _put(self, item: Item, source_place: Place, wanted: Place) -> None:
+    async def _put(self, item: Item, source_place: Place, wanted: Place, *, indexes: bool) -> None:
         there = await self._visible(self._target, wanted)
         if there is not None:
             other = cast(Item, loads(there.body))
             if await self._belongs_to_another(other, source_place, wanted):
                 self._note(source_place, cast(str, item["id"]), item, _COLLISION)
                 return
-            if _contents(other) == _contents(item):
+            if _contents(other) == _contents(item) and there.is_indexed == indexes:
                 self._job.uncopied.pop(source_place.reference.hex(), None)
                 return
         if there is None:
             # Not an upsert: a process that led before may be at the same item.
             try:
-                await self._target.create_item(item, None)
+                await self._target.create_item(item, None, indexes=indexes)
             except ItemExists:
                 raise PreconditionFailed from None
         else:
-            await self._target.upsert_item(item, None, if_match=there.etag)
+            await self._target.upsert_item(item, None, if_match=there.etag, indexes=indexes)
         self._job.uncopied.pop(source_place.reference.hex(), None)
 
     async def _belongs_to_another(self, there: Item, mine: Place, wanted: Place) -> bool:

@@ -14,7 +14,7 @@ class RekeyPhase(StrEnum):
     PREPARING = "preparing"
     COPYING = "copying"
     FOLLOWING = "following"
-    # The operator has switched: both were equal, and the target is on its own.
+    # The operator has switched: both were equal, the source refuses writes, and the target is on its own.
     SWITCHED = "switched"
     # Too much cannot be copied; what is there stays, for the operator to look at.
     FAILED = "failed"
@@ -22,6 +22,24 @@ class RekeyPhase(StrEnum):
     @property
     def is_over(self) -> bool:
         return self in (RekeyPhase.SWITCHED, RekeyPhase.FAILED)
+
+
+class RekeyStep(StrEnum):
+    """What a job has just done, for those who watch it closely."""
+
+    TARGET_MADE = "the target and the job's record are there"
+    SCRIPTS_COPIED = "the target has the source's scripts"
+    VERSIONS_KEPT = "the source keeps its versions"
+    PREPARED = "the place is noted from which changes are followed"
+    PIECE_COPIED = "some items are copied"
+    COPIED = "all items are copied"
+    CHANGES_FOLLOWED = "some changes are followed"
+    SWITCH_ASKED = "the operator's word is recorded"
+    FENCED = "the source refuses writes"
+    QUIET = "the writes that were let in are over"
+    COMPARED = "both are known to be equal"
+    SWITCHED = "the switch is recorded"
+    RESTORED = "the source keeps its versions no longer than before"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +73,7 @@ class RekeyJob:
     target_items: int = 0
     # By the items' references, in hex.
     uncopied: dict[str, Uncopied] = field(default_factory=dict)
-    # Not kept over a restart.
+    # These are told to other processes, and not kept over a restart.
     trouble: str = ""
     # Whether no more than a page of changes is left to follow.
     is_caught_up: bool = False
@@ -64,7 +82,7 @@ class RekeyJob:
 
     def to_bytes(self) -> bytes:
         told = asdict(self)
-        del told["trouble"], told["is_caught_up"], told["is_changed"]
+        del told["is_changed"]
         return dumps({**told, "phase": self.phase.value})
 
     @classmethod

@@ -3,6 +3,9 @@
 The source is made to keep all versions; the place in them is noted; all items are copied; then the versions are
 followed, deletes among them, until the operator switches. A job is recorded in the catalog and goes on after a crash
 where it was recorded last: bringing an item in line once more does no harm.
+
+From the switch on the source refuses clients' writes. Those that were let in before are waited for and followed, and
+only then are the two compared: what a client was told is written is in the target, and nothing comes after it.
 """
 
 from __future__ import annotations
@@ -15,10 +18,11 @@ from typing import Any, NamedTuple, cast
 from asterism.documents.change_feed import AllVersions, FeedPage, position_now, read_feed_page
 from asterism.documents.container import Container, Tools
 from asterism.documents.feed_position import FeedPosition
+from asterism.documents.housekeeping import Housekeeping
 from asterism.documents.item_versions import retention_seconds
 from asterism.documents.pages import range_scope, scan_items
 from asterism.documents.rekey_copy import UNCOPIED_MAX, ItemCopier, TooManyUncopied
-from asterism.documents.rekey_job import RekeyJob, RekeyPhase
+from asterism.documents.rekey_job import RekeyJob, RekeyPhase, RekeyStep
 from asterism.errors import AsterismError, RequestRateTooLarge, ReshapeRefused
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.statistics import partition_size
@@ -58,13 +62,17 @@ class Rekeying:
         tools: Tools,
         container_of: Callable[[bytes], Container | None],
         replace_container: Replace,
+        housekeeping: Housekeeping,
     ) -> None:
         self._catalog = catalog
         self._tools = tools
         self._container_of = container_of
         self._replace_container = replace_container
+        self._housekeeping = housekeeping
+        self.on_step: Callable[[RekeyStep], None] = lambda step: None  # noqa: ARG005
         self._running: dict[int, asyncio.Task[None]] = {}
         self._recorded_at: dict[int, float] = {}
+        self._recorded: dict[int, tuple[bool, int]] = {}
         self._jobs: dict[int, RekeyJob] = {}
 
     # --- starting and stopping --------------------------------------------------------------------------------------
@@ -85,7 +93,7 @@ class Rekeying:
             return
         for number, stored in list(self._catalog.work.rekeys.items()):
             if number not in self._jobs:
-                self._start(RekeyJob.from_bytes(stored))
+                self.start(RekeyJob.from_bytes(stored))
 
     async def stop(self) -> None:
         running = list(self._running.values())
@@ -100,16 +108,8 @@ class Rekeying:
     def is_source(self, rid: bytes) -> bool:
         return any(job.source_rid == rid.hex() and not job.phase.is_over for job in self.jobs.values())
 
-    async def begin(self, source: Container, target: Container) -> RekeyJob:
-        number = await self._catalog.work.new_task_number()
-        job = RekeyJob(number, source.record.rid.hex(), target.record.rid.hex())
-        await self._catalog.work.ask_for_rekey(number, job.to_bytes())
-        if self._catalog.leads:
-            self._start(job)
-        return job
-
     async def switch(self, target: Container) -> RekeyJob:
-        """Ends the job as soon as both containers are equal; writers of the source should have stopped."""
+        """Has the source refuse writes, and ends the job as soon as both containers are equal."""
         rid = target.record.rid.hex()
         job = next((job for job in self.jobs.values() if job.target_rid == rid), None)
         if job is None:
@@ -121,11 +121,22 @@ class Rekeying:
         if not job.phase.is_over:
             job.is_switching = True
             await self._catalog.work.ask_for_switch(job.number)
+            self.on_step(RekeyStep.SWITCH_ASKED)
         return job
+
+    def look_again(self) -> None:
+        """After containers were deleted: a job that was over may have something to clear away."""
+        for number, job in self.jobs.items():
+            if number not in self._running and self._pair(job) is None:
+                self.start(job)
 
     # --- how a job is done ------------------------------------------------------------------------------------------
 
-    def _start(self, job: RekeyJob) -> None:
+    def start(self, job: RekeyJob) -> None:
+        """Does a job that is recorded already, if that is this process's part."""
+        if not self._catalog.leads or job.number in self._running:
+            return
+        job.trouble, job.is_caught_up = "", False
         self._jobs[job.number] = job
         self._running[job.number] = asyncio.create_task(self._run(job))
 
@@ -137,6 +148,7 @@ class Rekeying:
             except RequestRateTooLarge as throttled:
                 await asyncio.sleep(throttled.retry_after_seconds)
             except TooManyUncopied:
+                await self._let_writes_in(job)
                 job.phase, job.is_switching = RekeyPhase.FAILED, False
                 await self._record(job)
             except (AsterismError, StorageRefusal) as problem:
@@ -154,7 +166,8 @@ class Rekeying:
         pair = self._pair(job)
         if pair is None:
             await self._restore_retention(job)
-            await self._catalog.work.put_rekey(job.number, None)
+            await self._let_writes_in(job)
+            await self._catalog.rekeys.forget(job.number)
             del self._jobs[job.number]
             return True
         match job.phase:
@@ -181,27 +194,41 @@ class Rekeying:
 
     async def _record(self, job: RekeyJob) -> None:
         self._recorded_at[job.number] = self._tools.clock.monotonic_seconds()
-        await self._catalog.work.put_rekey(job.number, job.to_bytes())
+        self._recorded[job.number] = _told_at_once(job)
+        await self._catalog.rekeys.put(job.number, job.to_bytes())
 
     async def _record_at_times(self, job: RekeyJob) -> None:
-        if self._tools.clock.monotonic_seconds() - self._recorded_at.get(job.number, 0.0) > _RECORD_SECONDS:
+        is_due = self._tools.clock.monotonic_seconds() - self._recorded_at.get(job.number, 0.0) > _RECORD_SECONDS
+        if is_due or self._recorded.get(job.number) != _told_at_once(job):
             await self._record(job)
 
     # --- keeping versions -------------------------------------------------------------------------------------------
 
     async def _prepare(self, job: RekeyJob, pair: Pair) -> None:
+        await self._copy_scripts(pair)
+        self.on_step(RekeyStep.SCRIPTS_COPIED)
         minutes = (retention_seconds(pair.source.keyspace.record.settings) or 0) // 60
         if minutes < RETENTION_MINUTES:
             if job.retention_before is None:
                 job.retention_before = minutes
                 await self._record(job)
             await self._retain(pair.source, RETENTION_MINUTES)
+        self.on_step(RekeyStep.VERSIONS_KEPT)
         await pair.source.keyspace.earlier_work_done()
         await asyncio.sleep(_SETTLE_SECONDS)
         job.followed_at_wall_seconds = int(self._tools.clock.wall_seconds())
         job.feed_position = (await position_now(self._tools.owner, pair.source, _WHOLE_LINE)).to_text()
         job.phase, job.copied_up_to, job.items_copied = RekeyPhase.COPYING, "", 0
         await self._record(job)
+        self.on_step(RekeyStep.PREPARED)
+
+    async def _copy_scripts(self, pair: Pair) -> None:
+        scripts, target_rid = self._catalog.scripts, pair.target.record.rid
+        now = int(self._tools.clock.wall_seconds())
+        for kind in (scripts.stored_procedures, scripts.triggers, scripts.functions):
+            for script in kind.owned_by(pair.source.record.rid):
+                if kind.find(target_rid, script.name) is None:
+                    await kind.create(target_rid, script.name, script.properties, now=now)
 
     async def _retain(self, source: Container, minutes: int) -> None:
         settings = source.keyspace.record.settings
@@ -216,6 +243,7 @@ class Rekeying:
             await self._retain(source, job.retention_before)
         job.retention_before = None
         await self._record(job)
+        self.on_step(RekeyStep.RESTORED)
 
     # --- copying ----------------------------------------------------------------------------------------------------
 
@@ -228,6 +256,7 @@ class Rekeying:
             job.items_copied += len(piece.items)
             job.copied_up_to = piece.behind.hex()
             await self._record_at_times(job)
+            self.on_step(RekeyStep.PIECE_COPIED)
             # Requests come first: the walk rests half as long as it has worked.
             await asyncio.sleep((clock.monotonic_seconds() - began) / 2)
             began = clock.monotonic_seconds()
@@ -236,6 +265,7 @@ class Rekeying:
                 await self._copier(job, pair).settle([cast(Item, loads(body)) for _, body in piece.items])
         job.phase, job.must_sweep = RekeyPhase.FOLLOWING, False
         await self._record(job)
+        self.on_step(RekeyStep.COPIED)
 
     # --- following --------------------------------------------------------------------------------------------------
 
@@ -246,12 +276,15 @@ class Rekeying:
         if now - job.followed_at_wall_seconds > kept_seconds:
             await self._begin_anew(job)
             return
+        if job.is_switching:
+            await self._refuse_writes(pair)
         page = await self._next_changes(job, pair)
         copier = self._copier(job, pair)
         if page.rows:
             job.is_changed = True
             await copier.settle(_images(page))
             job.changes_followed += len(page.rows)
+            self.on_step(RekeyStep.CHANGES_FOLLOWED)
         elif job.is_changed:
             await copier.settle_uncopied()
             job.is_changed = False
@@ -275,20 +308,41 @@ class Rekeying:
         job.phase, job.must_sweep, job.is_caught_up = RekeyPhase.PREPARING, True, False
         await self._record(job)
 
+    # --- switching --------------------------------------------------------------------------------------------------
+
+    async def _refuse_writes(self, pair: Pair) -> None:
+        """Returns when no write that was let in is under way any more."""
+        keyspace = pair.source.keyspace
+        if not keyspace.record.writes_refused:
+            await self._catalog.refuse_writes(keyspace, _refusal_words(pair))
+            self.on_step(RekeyStep.FENCED)
+        await keyspace.earlier_work_done()
+        await self._housekeeping.deletions_done(keyspace.record.rid)
+        self.on_step(RekeyStep.QUIET)
+
+    async def _let_writes_in(self, job: RekeyJob) -> None:
+        """Before the job's record says that it switches no more: a crash between leaves nobody shut out."""
+        source = self._container_of(bytes.fromhex(job.source_rid))
+        if source is not None and source.keyspace.record.writes_refused:
+            await self._catalog.refuse_writes(source.keyspace, "")
+
     async def _try_to_switch(self, job: RekeyJob, pair: Pair) -> None:
         if job.uncopied:
+            await self._let_writes_in(job)
             job.is_switching = False
             await self._record(job)
             return
         job.source_items, job.target_items = [await self.item_count(one) for one in pair]
         if (await self._next_changes(job, pair)).rows:
-            # Somebody still writes, and the counts are of different moments.
+            # Items expire, and the counts are of different moments.
             return
         if job.source_items != job.target_items:
             await self._begin_anew(job)
             return
+        self.on_step(RekeyStep.COMPARED)
         job.phase, job.is_switching = RekeyPhase.SWITCHED, False
         await self._record(job)
+        self.on_step(RekeyStep.SWITCHED)
 
     async def item_count(self, container: Container) -> int:
         keyspace = container.keyspace
@@ -296,10 +350,22 @@ class Rekeying:
         return sum(size.items for size in sizes)
 
 
+def _told_at_once(job: RekeyJob) -> tuple[bool, int]:
+    """What other processes decide by, and must not hear of late."""
+    return job.is_caught_up, len(job.uncopied)
+
+
 def _images(page: FeedPage) -> list[Item]:
     """What the changed items were, and what they became."""
     rows = [cast("dict[str, Item]", loads(row)) for row in page.rows]
     return [image for row in rows for image in (row.get("previous"), row.get("current")) if image]
+
+
+def _refusal_words(pair: Pair) -> str:
+    return (
+        f"The container '{pair.source.record.name}' is read-only: its items are in '{pair.target.record.name}' now, "
+        "under another partition key. Write there; deleting that container would open this one again."
+    )
 
 
 def _uncopied_words(job: RekeyJob) -> str:

@@ -8,6 +8,7 @@ from typing import cast
 
 from asterism.documents.container import Container, Tools
 from asterism.documents.item_record import StoredItem
+from asterism.documents.pace import Pace
 from asterism.documents.planning import Place
 from asterism.keyspaces.layout import ITEMS, LOGICAL_SIZES, TOTALS_KEY
 from asterism.partitioning.partition_key import extract
@@ -15,13 +16,27 @@ from asterism.storage.contract import Add, Batch, Expectation, ExpectationFailed
 from asterism.values.item import Item
 from asterism.values.json_text import loads
 
-# Items that are looked at in one go, and gone with one commit. At this size some two thousand go in a second, and the
-# slowest reads take about twice the time they take without it.
-SHARE_ITEMS = 12
 SHARE_BYTES = 256 * 1024
-# Items of one batch. The index entries of an item lie all over the store, so that removing them takes far longer than
-# writing them did: this many hold the event loop for about a millisecond. The batches of a share are one commit.
-_BATCH_ITEMS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How many items are looked at in one go, and gone with one commit; and how many make one of its batches, which
+    hold the event loop one by one."""
+
+    items: int
+    batch_items: int
+
+
+# A batch of four holds the event loop for a fraction of a millisecond, so that a read that comes meanwhile waits hardly
+# longer than it takes.
+GENTLE_SHARE = Share(items=16, batch_items=4)
+# Expired items lie side by side in most indexes, so that many of them in one commit touch few pages.
+LARGE_SHARE = Share(items=128, batch_items=8)
+
+
+def share_of(pace: Pace) -> Share:
+    return GENTLE_SHARE if pace.is_gentle else LARGE_SHARE
 
 
 @dataclass(slots=True)
@@ -38,13 +53,14 @@ class _Part:
 
 
 class Removal:
-    """One share: items of one physical partition, each expected to be still as it was found."""
+    """One share carried out: items of one physical partition, each expected to be still as it was found."""
 
-    def __init__(self, container: Container, tools: Tools, *, at: bytes) -> None:
+    def __init__(self, container: Container, tools: Tools, share: Share, *, at: bytes) -> None:
         """`at` is a point in the partition, for what is done there without an item."""
         self._container = container
         self._tools = tools
         self._at = at
+        self._batch_items = share.batch_items
         self._planned_under = container.planner.settings
         self._parts: list[_Part] = []
 
@@ -64,7 +80,7 @@ class Removal:
         size[0] -= len(found.body)
         size[1] -= 1
         part.count += 1
-        if part.count == _BATCH_ITEMS:
+        if part.count == self._batch_items:
             # Planning takes its time too: requests have their turn.
             await asyncio.sleep(0)
 
@@ -82,7 +98,7 @@ class Removal:
         return sum(count or 0 for count in counts), None not in counts
 
     def _part(self, point: bytes) -> _Part:
-        if not self._parts or self._parts[-1].count >= _BATCH_ITEMS:
+        if not self._parts or self._parts[-1].count >= self._batch_items:
             self._parts.append(_Part(point))
         last = self._parts[-1]
         if not last.count:

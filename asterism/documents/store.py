@@ -8,7 +8,7 @@ from typing import Any
 from asterism.documents.container import Container, Tools
 from asterism.documents.housekeeping import Housekeeping
 from asterism.documents.reindexing import Reindexing, due_after_change
-from asterism.documents.rekey_job import RekeyJob
+from asterism.documents.rekey_job import RekeyJob, RekeyStep
 from asterism.documents.rekeying import Rekeying
 from asterism.documents.settings import complete_container_properties, replace_container_properties
 from asterism.errors import (
@@ -54,7 +54,7 @@ class DocumentStore:
         self.reindexing = Reindexing(catalog, tools.owner, tools.clock)
         self._containers: dict[bytes, Container] = {}
         self.housekeeping = Housekeeping(catalog, tools, self._container_by_rid)
-        self.rekeying = Rekeying(catalog, tools, self._container_by_rid, self.replace_container)
+        self.rekeying = Rekeying(catalog, tools, self._container_by_rid, self.replace_container, self.housekeeping)
         # Called when a container turns up that keeps versions; set by who removes them in time.
         self.on_versions_kept: Callable[[], None] | None = None
 
@@ -93,6 +93,7 @@ class DocumentStore:
         self.housekeeping.wake(changes)
         if changes.work:
             self.rekeying.wake()
+        self.rekeying.look_again()
         if changes.keyspaces and self.on_versions_kept is not None:
             self.on_versions_kept()
 
@@ -123,13 +124,19 @@ class DocumentStore:
     async def delete_database(self, account: str, name_or_rid: str) -> None:
         record = self.database(account, name_or_rid)
         await self.catalog.delete_database(record)
+        self.rekeying.look_again()
         self._admission.forget_database(record.rid)
         self.tools.reshaping.collect_garbage()
 
     # --- containers -------------------------------------------------------------------------------------------------
 
     async def create_container(
-        self, database: DatabaseRecord, body: Mapping[str, Any], throughput: Throughput | None
+        self,
+        database: DatabaseRecord,
+        body: Mapping[str, Any],
+        throughput: Throughput | None,
+        *,
+        with_puts: Callable[[bytes], Sequence[tuple[bytes, bytes]]] | None = None,
     ) -> Container:
         settings = complete_container_properties(body)
         definition = PartitionKeyDefinition.parse(settings["partitionKey"])
@@ -147,6 +154,7 @@ class DocumentStore:
             nodes=await self.tools.reshaping.placing.for_new_keyspace(database.name, name, count=count),
             throughput=throughput,
             now=self._now(),
+            with_puts=with_puts,
         )
         self._admission.refresh(keyspace)
         return self._container(keyspace)
@@ -215,23 +223,28 @@ class DocumentStore:
         kind = "Hash" if len(paths) == 1 else "MultiHash"
         key = {"paths": list(paths), "kind": kind, "version": 2}
         offer = self.catalog.offer_for(record.rid)
+        number = await self.catalog.work.new_task_number()
+
+        def new_job(target_rid: bytes) -> RekeyJob:
+            return RekeyJob(number, record.rid.hex(), target_rid.hex())
+
+        # In one batch: whatever happens, there is no target that no job fills.
         target = await self.create_container(
             self.catalog.databases[record.database_rid],
             {**record.settings, "id": name, "partitionKey": key},
             None if offer is None else offer.throughput,
+            with_puts=lambda rid: [self.catalog.rekeys.entry(number, new_job(rid).to_bytes())],
         )
-        await self._copy_scripts(record.rid, target.record.rid)
-        return await self.rekeying.begin(source, target)
-
-    async def _copy_scripts(self, source_rid: bytes, target_rid: bytes) -> None:
-        scripts = self.catalog.scripts
-        for kind in (scripts.stored_procedures, scripts.triggers, scripts.functions):
-            for script in kind.owned_by(source_rid):
-                await kind.create(target_rid, script.name, script.properties, now=self._now())
+        self.rekeying.on_step(RekeyStep.TARGET_MADE)
+        job = new_job(target.record.rid)
+        self.catalog.work.rekeys[number] = job.to_bytes()
+        self.rekeying.start(job)
+        return job
 
     async def delete_container(self, container: Container) -> None:
         await self.catalog.delete_keyspace(container.keyspace)
         self._containers.pop(container.record.rid, None)
+        self.rekeying.look_again()
         self.tools.reshaping.collect_garbage()
 
     def _container_by_rid(self, rid: bytes) -> Container | None:

@@ -31,9 +31,12 @@ class Admission:
         self._shared: dict[bytes, list[TokenBucket]] = {}
         # How many processes share the budgets, this one included.
         self.processes = 1
+        # The buckets by name, made anew when one of them may be another; and of how many keyspaces they are.
+        self._named: tuple[int, dict[str, TokenBucket]] | None = None
 
     def refresh(self, keyspace: Keyspace) -> None:
         """Call after the keyspace's map or offer has changed."""
+        self._named = None
         offer = self._catalog.governing_offer(keyspace.record.rid)
         if not self._enforce or offer is None:
             keyspace.buckets = {}
@@ -48,9 +51,16 @@ class Admission:
 
     def forget_database(self, database_rid: bytes) -> None:
         self._shared.pop(database_rid, None)
+        self._named = None
 
     def budgets(self) -> dict[str, TokenBucket]:
         """Every bucket of the process, under a name that is the same in all processes."""
+        count = len(self._catalog.keyspaces)
+        if self._named is None or self._named[0] != count:
+            self._named = (count, self._name_buckets())
+        return self._named[1]
+
+    def _name_buckets(self) -> dict[str, TokenBucket]:
         own = {
             f"{keyspace.record.rid.hex()}/{range_id}": bucket
             for keyspace in self._catalog.keyspaces.values()

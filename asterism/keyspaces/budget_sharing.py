@@ -45,8 +45,13 @@ class BudgetSharing:
 
     def hear(self, reports: list[Mapping[str, Any]]) -> None:
         told: list[Mapping[str, float]] = [report.get("demand", {}) for report in reports]
+        asked = self._demands.keys() | {name for one in told for name in one}
+        even_share = 1.0 / (1 + len(reports))
         for name, bucket in self._admission.budgets().items():
-            demands = [self._demands.get(name, 0.0), *(one.get(name, 0.0) for one in told)]
-            budget = bucket.whole_ru_per_second
-            bucket.set_share(fair_shares(budget, demands)[0] / budget, now=self._measured_at)
+            share = even_share
+            if name in asked:
+                demands = [self._demands.get(name, 0.0), *(one.get(name, 0.0) for one in told)]
+                budget = bucket.whole_ru_per_second
+                share = fair_shares(budget, demands)[0] / budget
+            bucket.set_share(share, now=self._measured_at)
         self._admission.processes = 1 + len(reports)

@@ -30,7 +30,6 @@ from asterism.keyspaces.catalog_store import (
     NEXT_PARTITION,
     NUMBER,
     OFFER,
-    REKEY,
     TASK,
     name_key,
     numbered,
@@ -125,6 +124,8 @@ class Catalog(FollowingCatalog):
         nodes: Sequence[NodeNumber],
         throughput: Throughput | None,
         now: int,
+        # What else is to be kept from the moment on that there is a keyspace of this resource id.
+        with_puts: Callable[[bytes], Iterable[tuple[bytes, bytes]]] | None = None,
     ) -> Keyspace:
         """One partition on each of the nodes, which may be named more than once."""
         numbers: list[PartitionNumber] = []
@@ -149,7 +150,7 @@ class Catalog(FollowingCatalog):
             key, named = KEYSPACE + record.rid, name_key(KEYSPACE_NAME + database.rid, name)
             batch = Batch(
                 expectations=[Expectation(named, None), Expectation(key, None)],
-                puts=[(named, record.rid)],
+                puts=[(named, record.rid), *(with_puts(record.rid) if with_puts else ())],
                 versioned_puts=[(key, record.to_bytes())],
             )
             self._expect_database(database, numbers, batch)
@@ -200,7 +201,7 @@ class Catalog(FollowingCatalog):
 
         def change(before: KeyspaceRecord) -> KeyspaceRecord:
             due = before.catching_up if catching_up is None else catching_up(before)
-            ranges = before.map.with_next_epochs() if self.store.is_shared else before.map
+            ranges = self._fencing(before.map)
             return replace(
                 before, settings=settings, etag=self._new_etag(), changed_at=now, catching_up=due, map=ranges
             )
@@ -215,6 +216,21 @@ class Catalog(FollowingCatalog):
 
     async def replace_placement(self, keyspace: Keyspace, rules: Rules | None) -> None:
         await self._change_keyspace(keyspace, lambda before: replace(before, placement=rules), Batch())
+
+    async def refuse_writes(self, keyspace: Keyspace, sentence: str) -> None:
+        """From now on; `keyspace.earlier_work_done` tells when the writes before are over. "" lets them in again."""
+
+        def change(before: KeyspaceRecord) -> KeyspaceRecord:
+            # Other settings, though equal: who is at work under those of before can be told apart.
+            settings = dict(before.settings)
+            return replace(before, settings=settings, writes_refused=sentence, map=self._fencing(before.map))
+
+        await self._change_keyspace(keyspace, change, Batch())
+        await self.fence_off_others(keyspace)
+
+    def _fencing(self, current: PartitionMap) -> PartitionMap:
+        """The map that goes with a change that other processes must not outlive."""
+        return current.with_next_epochs() if self.store.is_shared else current
 
     async def put_catching_up_position(self, keyspace: Keyspace, stored: bytes) -> None:
         """Remembers how far the data was brought in line with the settings."""
@@ -388,9 +404,6 @@ class Catalog(FollowingCatalog):
 
     async def tasks(self) -> list[bytes]:
         return [value for _, value in await self.store.scan(TASK)]
-
-    async def rekeys(self) -> list[bytes]:
-        return [value for _, value in await self.store.scan(REKEY)]
 
     async def history_of(self, keyspace_rid: bytes) -> list[bytes]:
         return await self.work.history_of(keyspace_rid)

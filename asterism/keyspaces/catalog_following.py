@@ -27,6 +27,7 @@ from asterism.keyspaces.catalog_work import CatalogWork
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.nodes import NODE, WANTED_MOVE, Nodes
 from asterism.keyspaces.principals import PERMISSIONS, USERS, PrincipalKind, Principals
+from asterism.keyspaces.rekey_records import RekeyRecords
 from asterism.keyspaces.scripts_catalog import ScriptsCatalog
 from asterism.storage.contract import Batch, Engine, Expectation, ExpectationFailed
 from asterism.values.identifiers import PartitionNumber
@@ -57,6 +58,7 @@ class FollowingCatalog(CatalogMemory):
         self._changing = asyncio.Lock()
         self.store = CatalogStore(engine, is_shared=is_shared)
         self.work = CatalogWork(self.store)
+        self.rekeys = RekeyRecords(self.store, self.work)
         self.nodes = Nodes(self.store.change, self._read_key)
         self.boot_number = 0
         # The leadership record as it is known; None if nobody ever led.

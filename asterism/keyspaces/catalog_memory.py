@@ -153,7 +153,8 @@ class CatalogMemory:
         elif keyspace.version != version:
             # Whether settings are still the same is asked by identity, on every write.
             known = keyspace.record
-            settings = known.settings if known.settings == record.settings else record.settings
+            is_same = (known.settings, known.writes_refused) == (record.settings, record.writes_refused)
+            settings = known.settings if is_same else record.settings
             due = known.catching_up if known.catching_up == record.catching_up else record.catching_up
             keyspace.replace_record(replace(record, settings=settings, catching_up=due), version)
         else:

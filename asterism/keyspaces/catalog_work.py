@@ -13,6 +13,7 @@ from asterism.keyspaces.catalog_store import (
     GARBAGE,
     HISTORY,
     JOB,
+    KEYSPACE,
     NEXT_TASK,
     REKEY,
     REKEY_SWITCH,
@@ -21,7 +22,7 @@ from asterism.keyspaces.catalog_store import (
     number_in,
     numbered,
 )
-from asterism.storage.contract import Batch
+from asterism.storage.contract import Batch, Expectation
 from asterism.values.identifiers import PartitionNumber
 
 
@@ -117,17 +118,19 @@ class CatalogWork:
         """Remembers work that is to be taken up again after a crash, in the batch that calls for it."""
         batch.puts.append((numbered(TASK, number), stored))
 
-    async def ask_for_task(self, number: int, stored: bytes) -> None:
-        await self._keep(TASK, number, stored, as_leader=False)
+    async def ask_for_task(self, number: int, stored: bytes, keyspace_rid: bytes, version: bytes) -> None:
+        """A task on a keyspace whose record is still of this version; raises ExpectationFailed."""
+        batch = Batch(
+            expectations=[Expectation(KEYSPACE + keyspace_rid, version)], puts=[(numbered(TASK, number), stored)]
+        )
+        await self._store.change(batch)
+        self.tasks[number] = stored
 
     async def put_task(self, number: int, stored: bytes) -> None:
         await self._keep(TASK, number, stored)
 
     async def forget_task(self, number: int) -> None:
         await self._keep(TASK, number, None)
-
-    async def ask_for_rekey(self, number: int, stored: bytes) -> None:
-        await self._keep(REKEY, number, stored, as_leader=False)
 
     async def put_rekey(self, number: int, stored: bytes | None) -> None:
         await self._keep(REKEY, number, stored)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from asterism.errors import OwnerNotFound, StorageFull, StorageUnavailable
 from asterism.keyspaces.fences import raise_fence
@@ -43,6 +43,31 @@ class PlanOutdated(ExpectationFailed):
         super().__init__(b"")
 
 
+class Reads(Protocol):
+    """Reading the partitions of a keyspace as the map in force places them."""
+
+    async def read(
+        self, keyspace: Keyspace, point: bytes, keys: Sequence[bytes]
+    ) -> tuple[PartitionRange, Lsn, list[bytes | None]]:
+        """The values of keys that live where `point` does, all from one moment."""
+        ...
+
+    async def scan(
+        self,
+        keyspace: Keyspace,
+        seen: KeyspaceRecord,
+        partition: PartitionRange,
+        span: Span,
+        *,
+        limit: int,
+        bytes_max: int,
+        reverse: bool = False,
+    ) -> ScanPage | None:
+        """A page of a partition found in the record `seen`; None when another map is in force by now and the caller
+        must look for its place there."""
+        ...
+
+
 class Owner:
     """Reads and writes one partition of a keyspace at a time, chosen by a point of the hash line."""
 
@@ -60,6 +85,8 @@ class Owner:
         self._may_read_copies = may_read_copies
         # What a read must have seen, by range id; None asks for the newest there is.
         self._seen_lsns: Mapping[int, int] | None = None
+        # How often anybody came here, so that work in the background can see whether it is alone.
+        self.calls = 0
 
     def relaxed(self, seen_lsns: Mapping[int, int] | None) -> Owner:
         """The same way to the partitions for reads that need not see the newest, only what `seen_lsns` (range id ->
@@ -86,6 +113,7 @@ class Owner:
     async def read(
         self, keyspace: Keyspace, point: bytes, keys: Sequence[bytes]
     ) -> tuple[PartitionRange, Lsn, list[bytes | None]]:
+        self.calls += 1
         while True:
             record = keyspace.record
             partition = record.map.find(point)
@@ -105,6 +133,7 @@ class Owner:
     ) -> tuple[Lsn, list[bytes | None]] | None:
         """Keys of a partition found in the record `seen`, which need not be near each other on the line; None when
         another map is in force by now, as for `scan`."""
+        self.calls += 1
         try:
             return await self._engine.read(
                 partition.partition, partition.epoch, keys, at_least=self._at_least(partition)
@@ -128,6 +157,7 @@ class Owner:
     ) -> ScanPage | None:
         """A page of a partition found in the record `seen`; None when another map may be in force by now and the caller
         must look for its place there."""
+        self.calls += 1
         try:
             return await self._engine.scan(
                 partition.partition,
@@ -146,6 +176,7 @@ class Owner:
 
     async def snapshot(self, keyspace: Keyspace, point: bytes) -> Snapshot:
         """One moment of the partition where `point` lives; it stays readable when that is split. Must be closed."""
+        self.calls += 1
         while True:
             record = keyspace.record
             partition = record.map.find(point)
@@ -170,6 +201,7 @@ class Owner:
 
         Raises the storage contract's ExpectationFailed and CeilingPassed: what they mean is the caller's to say.
         """
+        self.calls += 1
         while True:
             record = keyspace.record
             if planned_under is not None and record.settings is not planned_under:

@@ -50,7 +50,8 @@ class DatabaseRecord:
 @dataclass(frozen=True, slots=True)
 class KeyspaceRecord:
     """A keyspace: its partition key, its map, and what only the floors above understand: `settings`, which clients see,
-    and `catching_up`, which says what is still to be done to data written under older settings (empty: nothing)."""
+    and `catching_up`, which says what is still to be done to data written under older settings (empty: nothing).
+    `writes_refused` is the sentence that clients' writes are refused with (empty: they are not)."""
 
     rid: bytes
     name: str
@@ -62,6 +63,7 @@ class KeyspaceRecord:
     catching_up: Mapping[str, Any] = field(default_factory=dict)
     # On which nodes its partitions may be; None: what the fleet's own rules say.
     placement: Rules | None = None
+    writes_refused: str = ""
 
     @property
     def database_rid(self) -> bytes:
@@ -79,6 +81,7 @@ class KeyspaceRecord:
                 "changed_at": self.changed_at,
                 "catching_up": dict(self.catching_up),
                 **({} if self.placement is None else {"placement": self.placement.to_json()}),
+                "writes_refused": self.writes_refused,
             }
         )
 
@@ -95,6 +98,7 @@ class KeyspaceRecord:
             changed_at=told["changed_at"],
             catching_up=told.get("catching_up", {}),
             placement=Rules.from_json(told["placement"]) if "placement" in told else None,
+            writes_refused=told.get("writes_refused", ""),
         )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.layout import COUNTERS, LOGICAL_SIZES, TOTALS_KEY
-from asterism.keyspaces.owner import Owner
+from asterism.keyspaces.owner import Owner, Reads
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.storage.contract import Span
 
@@ -32,7 +32,7 @@ def size_from(stored: bytes | None) -> Size:
     return Size() if stored is None else Size(*COUNTERS.unpack(stored))
 
 
-async def partition_size(owner: Owner, keyspace: Keyspace, partition: PartitionRange) -> Size:
+async def partition_size(owner: Reads, keyspace: Keyspace, partition: PartitionRange) -> Size:
     _, _, (stored,) = await owner.read(keyspace, partition.range.start, (TOTALS_KEY,))
     return size_from(stored)
 
@@ -62,7 +62,7 @@ async def logical_partitions(
         await asyncio.sleep(0)
 
 
-async def items_between(owner: Owner, keyspace: Keyspace, start: bytes, end: bytes) -> int:
+async def items_between(owner: Reads, keyspace: Keyspace, start: bytes, end: bytes) -> int:
     """How many items an interval of the hash line holds, without looking at them."""
     total, at = 0, start
     while at < end:

@@ -27,22 +27,26 @@ class Continuation:
     returned: int = 0
     # Rows of the item at `place` (or behind `entry`) that were answered already: a JOIN makes many of one item.
     rows: int = 0
+    # Where the results behind `returned` may still be found (see `result_sets`).
+    result_set: str | None = None
 
     def to_bytes(self) -> bytes:
         entry = None if self.entry is None else [self.entry[0].hex(), self.entry[1]]
         place = None if self.place is None else self.place.hex()
-        return dumps([place, entry, self.skipped, self.returned, self.rows])
+        told = [place, entry, self.skipped, self.returned, self.rows]
+        return dumps(told if self.result_set is None else [*told, self.result_set])
 
     @classmethod
     def from_bytes(cls, told: bytes) -> Continuation:
         try:
-            place, entry, skipped, returned, rows = cast(list[Any], loads(told))
+            place, entry, skipped, returned, rows, *more = cast(list[Any], loads(told))
             return cls(
                 place=None if place is None else bytes.fromhex(place),
                 entry=None if entry is None else (bytes.fromhex(entry[0]), _count(entry[1])),
                 skipped=_count(skipped),
                 returned=_count(returned),
                 rows=_count(rows),
+                result_set=more[0] if more and isinstance(more[0], str) else None,
             )
         except (MalformedRequest, ValueError, TypeError, IndexError):
             raise MalformedRequest(

@@ -7,19 +7,20 @@ scope, in slices, when none does; the filter is always checked on the item itsel
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import islice
 from typing import TypeAlias, cast
 
 from asterism.documents.answers import Scope
 from asterism.documents.container import Container
 from asterism.documents.index_reader import LOAD_ITEMS, MapChanged, PartitionReader
 from asterism.documents.item_record import body_of
+from asterism.documents.pages import scan_items
 from asterism.errors import MalformedRequest
 from asterism.keyspaces.layout import ITEMS
-from asterism.keyspaces.owner import Owner
+from asterism.keyspaces.owner import Reads
 from asterism.keyspaces.statistics import items_between
 from asterism.partitioning.key_range import KeyRange
 from asterism.partitioning.partition_key import PartitionKey
@@ -33,15 +34,12 @@ from asterism.query.index_aggregates import column_states
 from asterism.query.index_order import FoundEntry, ordered_entries
 from asterism.query.index_plan import Access, IndexOrder, access_for, order_for, path_text
 from asterism.query.pipeline import Kind
+from asterism.query.result_sets import ResultSets
 from asterism.query.work import ClientWatch, Work
-from asterism.storage.contract import Span
 from asterism.values.undefined import UNDEFINED
 
 # A page that finds little in much data answers with what it has after this long, and the client asks on.
 PAGE_SECONDS_MAX = 1.0
-# One slice of a scan holds the event loop for about a millisecond.
-SLICE_ENTRIES = 128
-SLICE_BYTES = 256 * 1024
 # With at most this many candidates, sorting them is cheaper than following an index through items that do not match.
 SORTED_CANDIDATES_MAX = 1_000
 # A long collection pays as it goes, so that the partition's other clients notice it while it runs.
@@ -104,7 +102,7 @@ def _is_key(key: Sequence[object]) -> bool:
 
 
 async def run_page(
-    owner: Owner,
+    owner: Reads,
     container: Container,
     query: CompiledQuery,
     scopes: Sequence[Scope],
@@ -114,26 +112,26 @@ async def run_page(
     monotonic_seconds: Callable[[], float],
     computed: Computed | None = None,
     client_gone: Callable[[], Awaitable[None]] | None = None,
+    is_paid_later: bool = False,
+    result_sets: ResultSets | None = None,
+    identity: bytes = b"",
 ) -> QueryPage:
-    """The next page of a query over `scopes`, which are in order and do not overlap.
+    """The next page of a query over `scopes`, which are in order and do not overlap. The caller takes its charge from
+    a budget if `is_paid_later`. `identity` tells what is asked from all else that `result_sets` may have.
 
     Raises QueryAbandoned when `client_gone` comes to its end before a long page does.
     """
     start = continuation.place or (scopes[0].start if scopes else b"")
-    is_outdated = True
-    while is_outdated:
-        finish_at = monotonic_seconds() + PAGE_SECONDS_MAX
-        client = ClientWatch(client_gone)
+    settings = None
+    # What was found after another process changed the settings may lack entries: such a page is made again.
+    while settings is not container.keyspace.record.settings:
+        finish_at, client = monotonic_seconds() + PAGE_SECONDS_MAX, ClientWatch(client_gone)
         settings = container.keyspace.record.settings
         partition = container.keyspace.record.map.find(start)
-        work = Work(container, items_max, finish_at, monotonic_seconds, partition, client)
-        run = _Run(owner, container, query, list(scopes), work, computed or NOTHING_COMPUTED)
-        # While this goes on, no index entry is taken away that the page may rely on.
-        with container.keyspace.at_work, client:
+        work = Work(container, items_max, finish_at, monotonic_seconds, partition, client, is_paid_later)
+        run = _Run(owner, container, query, list(scopes), work, computed or NOTHING_COMPUTED, result_sets, identity)
+        with container.keyspace.at_work, client:  # while this goes on, no index entry is taken away
             rest = await run.page(continuation)
-        # Another process, though, knows nothing of that: what was found after its change of the settings may lack
-        # entries, and a page that began before it is made again.
-        is_outdated = container.keyspace.record.settings is not settings
     if not work.charge:
         work.pay(start)
     newest = container.keyspace.record.map.get(max(work.ranges_read, default=partition.id)) or partition
@@ -158,15 +156,24 @@ async def run_page(
 class _Run:
     """One page being made."""
 
-    owner: Owner
+    owner: Reads
     container: Container
     query: CompiledQuery
     scopes: list[Scope]
     work: Work
     computed: Computed
+    result_sets: ResultSets | None
+    identity: bytes
+    # Items that were left out of the index are found by no query that goes by it, whichever way it then takes.
+    hides_unindexed: bool = False
 
     async def page(self, continuation: Continuation) -> Continuation | None:
         query, rules = self.query, self.container.rules
+        kept = None
+        if self.result_sets is not None:
+            kept = self.result_sets.find(continuation.result_set, self.identity, first=continuation.returned)
+        if kept is not None:
+            return self._answer_kept(kept, continuation)
         if not query.reads_items:
             return self._answer_without_items(continuation)
         hidden = self.computed.names
@@ -176,11 +183,13 @@ class _Run:
             is_pinned = pinned_keys(self.container, query) is not None
             pinned = frozenset(self.container.record.definition.segments if is_pinned else ())
             access = access_for(query.index_conditions(), rules, hidden, pinned)
+            self.hides_unindexed = access is not None
         if query.kind is Kind.STREAMING:
             return await self._stream(continuation, access)
         if query.kind is Kind.ORDERED and not query.is_distinct:
             order = order_for(query.order_paths, rules, hidden)
             self._check_composite(order)
+            self.hides_unindexed = self.hides_unindexed or order is not None
             # Results that were counted, and not found by an index, go on being counted: the index may be a new one.
             is_begun_without = continuation.entry is None and continuation.returned > 0
             if order is not None and not is_begun_without and not await self._has_few_candidates(access):
@@ -341,6 +350,7 @@ class _Run:
         collector = query.new_collector()
         # Where items expire, statistics and indexes still know some that are there for nobody.
         expires = self.container.planner.time_to_live is not None
+        self.hides_unindexed = self.hides_unindexed or self._has_indexed_columns()
         if query.counts_items and query.kind is Kind.AGGREGATE and not expires:
             count = 0
             for scope in self.scopes:
@@ -352,12 +362,28 @@ class _Run:
             await self._feed(collector, access)
         if self.scopes:
             self.work.pay(self.scopes[0].start)
-        return self._answer_list(list(collector.results()), continuation)
+        results = list(collector.results())
+        rest = self._answer_list(results, continuation)
+        if rest is None or self.result_sets is None:
+            return rest
+        unanswered = islice(results, rest.returned, None)
+        return replace(rest, result_set=await self.result_sets.keep(self.identity, unanswered, first=rest.returned))
+
+    def _answer_kept(self, texts: Sequence[bytes], continuation: Continuation) -> Continuation | None:
+        for number, text in enumerate(texts):
+            if self.work.is_full:
+                return replace(continuation, returned=continuation.returned + number)
+            self.work.answer_text(text)
+        return None
+
+    def _has_indexed_columns(self) -> bool:
+        columns, rules, hidden = self.query.path_aggregates or (), self.container.rules, self.computed.names
+        return bool(columns) and all(path[0] not in hidden and rules.covers_scalar(path) for _, path in columns)
 
     async def _ask_index(self, collector: Collector) -> bool:
         """Answers aggregates of paths from the index of whole partitions; False when the items must be read."""
-        columns, rules = self.query.path_aggregates, self.container.rules
-        if not columns or any(path[0] in self.computed.names or not rules.covers_scalar(path) for _, path in columns):
+        columns = self.query.path_aggregates
+        if not columns or not self._has_indexed_columns():
             return False
         states: list[tuple[tuple[object, ...], list[object]]] = []
         record = self.container.keyspace.record
@@ -410,14 +436,6 @@ class _Run:
     async def _items(self, scope: Scope, place: bytes | None, access: Access | None) -> AsyncIterator[Slice]:
         """Every item of the scope that may match and is there for clients, in the order of the hash line; no slice is
         empty."""
-        planner = self.container.planner
-        async for items in self._stored_items(scope, place, access):
-            if planner.time_to_live is None:
-                yield items
-            elif visible := [(reference, body) for reference, body in items if planner.is_visible(body)]:
-                yield visible
-
-    async def _stored_items(self, scope: Scope, place: bytes | None, access: Access | None) -> AsyncIterator[Slice]:
         async for reader, part, candidates in self._pieces(scope, place, access):
             if candidates is None:
                 self.work.has_scanned = True
@@ -452,8 +470,9 @@ class _Run:
             at = part.end
 
     async def _load(self, reader: PartitionReader, references: list[bytes]) -> Slice:
+        is_visible = self.container.planner.is_visible
         try:
-            return [(reference, stored.body) for reference, stored in await reader.load(references)]
+            found = [(reference, stored.body) for reference, stored in await reader.load(references)]
         except MapChanged:
             # Split meanwhile: each item is still where its reference says, in whichever partition that is now.
             found = []
@@ -461,30 +480,14 @@ class _Run:
                 _, _, (stored,) = await self.owner.read(self.container.keyspace, reference, [ITEMS + reference])
                 if stored is not None:
                     found.append((reference, body_of(stored)))
-            return found
+        return [(reference, body) for reference, body in found if is_visible(body)]
 
     async def _scan(self, part: Scope) -> AsyncIterator[Slice]:
-        keyspace = self.container.keyspace
-        at = part.start
-        while at < part.end:
-            record = keyspace.record
-            partition = record.map.find(at)
-            end = min(part.end, partition.range.end)
-            page = await self.owner.scan(
-                keyspace,
-                record,
-                partition,
-                Span(ITEMS + at, ITEMS + end),
-                limit=SLICE_ENTRIES,
-                bytes_max=SLICE_BYTES,
-            )
-            if page is None:
-                continue
-            if page.entries:
-                yield [(key[1:], body_of(stored)) for key, stored in page.entries]
-            at = page.entries[-1][0][1:] + b"\x00" if page.more else end
+        hides = self.hides_unindexed
+        async for piece in scan_items(self.owner, self.container, part, position=None, indexed_only=hides):
             self.work.client.check()
-            await asyncio.sleep(0)
+            if piece.items:
+                yield piece.items
 
 
 def _has_window(query: CompiledQuery) -> bool:

@@ -54,6 +54,7 @@ class Work:
     monotonic_seconds: Callable[[], float]
     partition: PartitionRange
     client: ClientWatch
+    is_paid_later: bool = False
     results: list[bytes] = field(default_factory=list)
     bytes_returned: int = 0
     items_loaded: int = 0
@@ -104,5 +105,6 @@ class Work:
         )
         keyspace = self.container.keyspace
         take = keyspace.owe if self.charge else keyspace.spend
-        take(self.partition, total - self.charge, effective_key)
+        if not self.is_paid_later:
+            take(self.partition, total - self.charge, effective_key)
         self.charge = total

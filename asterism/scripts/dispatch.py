@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from asterism.scripts.operations import (
@@ -20,6 +20,8 @@ from asterism.values.json_text import dumps
 Outcome = ItemOutcome | FeedOutcome | OperationRefused
 
 PAGE_SIZE_DEFAULT = 100
+# A millisecond or two of the event loop.
+CREATES_AT_ONCE_MAX = 100
 PAGE_SIZE_MAX = 1000
 
 # (operations, reference, body, options) as they come from the sandbox.
@@ -47,6 +49,30 @@ def prepare(operation: list[Any], operations: ScriptOperations) -> tuple[int, Aw
         return int(number), _CARRIERS[kind](operations, reference, body, options)
     except (KeyError, TypeError, AttributeError, ValueError):
         raise NotAnOperation from None
+
+
+def creates_from(queued: Sequence[list[Any]], start: int) -> list[list[Any]]:
+    """The creates that follow one another from a place in the queue on, at most `CREATES_AT_ONCE_MAX` of them."""
+    end = start
+    while end < min(len(queued), start + CREATES_AT_ONCE_MAX) and _is_create(queued[end]):
+        end += 1
+    return list(queued[start:end])
+
+
+def _is_create(operation: object) -> bool:
+    match operation:
+        case [int(), "create", _, dict(), _]:
+            return True
+        case _:
+            return False
+
+
+async def create_all(creates: Sequence[list[Any]], operations: ScriptOperations) -> list[bytes] | None:
+    """The results of all of them; None when they have to be carried out one by one."""
+    outcomes = await operations.create_many([create[3] for create in creates]) if len(creates) > 1 else None
+    if outcomes is None:
+        return None
+    return [result_text(create[0], outcome) for create, outcome in zip(creates, outcomes, strict=True)]
 
 
 def result_text(number: int, outcome: Outcome) -> bytes:

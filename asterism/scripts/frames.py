@@ -19,8 +19,13 @@ ANSWER, FINISHED, STOPPED, REFUSED = b"A", b"D", b"X", b"!"
 
 
 def framed(*parts: bytes) -> bytes:
-    payload = b"".join(parts)
+    payload = parts[0] if len(parts) == 1 else b"".join(parts)
     return _LENGTH.pack(len(payload)) + payload
+
+
+def framed_answer(text: bytes) -> bytes:
+    """The same as `framed(ANSWER, text)`, for the many short ones."""
+    return _LENGTH.pack(len(text) + 1) + ANSWER + text
 
 
 def bytes_missing(received: bytearray) -> int:

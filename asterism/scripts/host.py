@@ -16,6 +16,8 @@ from asterism.scripts import frames
 from asterism.scripts.limits import ScriptLimits
 from asterism.scripts.sandbox import FunctionSandbox, Sandbox, Stopped
 
+_CALL_BYTE = frames.CALL[0]
+
 
 class ScriptHost:
     def __init__(self, *, reads_from: int, writes_to: int, limits: ScriptLimits) -> None:
@@ -31,6 +33,10 @@ class ScriptHost:
     def serve(self) -> None:
         """Answers until the server goes away."""
         while (payload := frames.receive_blocking(self._reads_from)) is not None:
+            if payload[0] == _CALL_BYTE:
+                # A query makes one for each item, and waits.
+                frames.send_blocking(self._writes_to, self._call(payload))
+                continue
             answer = self._answer(payload)
             frames.send_blocking(self._writes_to, frames.framed(*answer))
             if self._sandbox is not None and not _is_waiting(answer):
@@ -39,9 +45,6 @@ class ScriptHost:
 
     def _answer(self, payload: bytes) -> tuple[bytes, ...]:
         match payload[:1]:
-            case frames.CALL:
-                number, text = frames.split_number(payload)
-                return self._call(number, text)
             case frames.START:
                 # That of a run which the server gave up goes away here.
                 self._sandbox = self._spare or Sandbox(self._limits)
@@ -75,13 +78,14 @@ class ScriptHost:
         self._functions.append(function)
         return frames.ANSWER, frames.number_bytes(len(self._functions) - 1)
 
-    def _call(self, number: int, text: bytes) -> tuple[bytes, ...]:
+    def _call(self, payload: bytes) -> bytes:
+        number, text = frames.split_number(payload)
         # Counts processor time, of which there is none between calls, so it need not be taken back.
         signal.setitimer(signal.ITIMER_PROF, self._call_seconds_max)
         answer = self._functions[number].call(text.decode())
         if isinstance(answer, Stopped):
-            return frames.STOPPED, answer.value.encode()
-        return frames.ANSWER, answer.encode()
+            return frames.framed(frames.STOPPED, answer.value.encode())
+        return frames.framed_answer(answer.encode())
 
 
 def _is_waiting(answer: tuple[bytes, ...]) -> bool:

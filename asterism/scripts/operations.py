@@ -74,6 +74,10 @@ class ScriptOperations(Protocol):
 
     async def create(self, body: dict[str, object], options: WriteOptions) -> ItemOutcome | OperationRefused: ...
 
+    async def create_many(self, bodies: Sequence[dict[str, object]]) -> Sequence[ItemOutcome] | None:
+        """What a `create` of each would do, at once. None, with nothing done, unless all of them are created so."""
+        ...
+
     async def upsert(self, body: dict[str, object], options: WriteOptions) -> ItemOutcome | OperationRefused: ...
 
     async def replace(

@@ -14,17 +14,21 @@ const ErrorCodes = freeze({
     InternalServerError: 500,
 });
 
+const joinTexts = Array.prototype.join;
+
 let setup;
 let failure;
 let isCompiling = false;
 let acceptsUntil = 0;
-let queuedTexts = "";
+let queuedTexts = [];
 let queuedCharacters = 0;
 let operationNumber = 0;
 let receivers = Object.create(null);
 let idsBySelfLink = Object.create(null);
 let logText = "";
 const bodies = { request: undefined, response: undefined };
+// The request of a procedure is its parameters, read again when it is asked for: few scripts do.
+let parametersIn;
 const bodyTexts = { request: "null", response: "null" };
 
 function fail(thrown) {
@@ -60,8 +64,9 @@ function queue(kind, reference, bodyText, options, receive) {
     }
     operationNumber += 1;
     const target = reference === null ? "null" : writeJson(reference);
-    const text = "[" + operationNumber + ',"' + kind + '",' + target + "," + bodyText + "," + writeJson(options) + "]";
-    queuedTexts += queuedTexts === "" ? text : "," + text;
+    const told = options === plainOptions ? PLAIN_OPTIONS_TEXT : writeJson(options);
+    const text = "[" + operationNumber + ',"' + kind + '",' + target + "," + bodyText + "," + told + "]";
+    queuedTexts[queuedTexts.length] = text;
     queuedCharacters += text.length;
     receivers[operationNumber] = receive;
     return true;
@@ -132,7 +137,13 @@ function feedOptions(options) {
     };
 }
 
+const plainOptions = freeze({ etag: null, ifNoneMatch: null, indexAction: "default" });
+const PLAIN_OPTIONS_TEXT = writeJson(plainOptions);
+
 function writeOptions(options) {
+    if (!options.etag && !options.ifNoneMatch && !options.indexAction) {
+        return plainOptions;
+    }
     return {
         etag: options.etag ? String(options.etag) : null,
         ifNoneMatch: options.ifNoneMatch ? String(options.ifNoneMatch) : null,
@@ -278,91 +289,11 @@ for (const verb of ["create", "read", "replace", "upsert", "delete", "query"]) {
 }
 collection.readAttachments = collection.readAttachment;
 
-// --- queries in JavaScript ------------------------------------------------------------------------------------------
+// --- parts that few scripts use ---------------------------------------------------------------------------------------
 
-function flattened(values, isShallow, into) {
-    for (let place = 0; place < values.length; place += 1) {
-        const value = values[place];
-        if (!isArray(value)) {
-            into[into.length] = value;
-        } else if (isShallow) {
-            for (let inner = 0; inner < value.length; inner += 1) {
-                into[into.length] = value[inner];
-            }
-        } else {
-            flattened(value, false, into);
-        }
-    }
-    return into;
-}
-
-function unwound(feed, collectionSelector, resultSelector) {
-    const results = [];
-    for (let place = 0; place < feed.length; place += 1) {
-        const inner = collectionSelector(feed[place]);
-        if (isArray(inner)) {
-            for (let at = 0; at < inner.length; at += 1) {
-                results[results.length] = resultSelector ? resultSelector(feed[place], inner[at]) : inner[at];
-            }
-        }
-    }
-    return results;
-}
-
-const TYPE_ORDER = { boolean: 1, number: 2, string: 3, object: 4 };
-
-function compareKeys(left, right) {
-    if (left === null || right === null) {
-        return left === right ? 0 : left === null ? -1 : 1;
-    }
-    const byType = TYPE_ORDER[typeof left] - TYPE_ORDER[typeof right];
-    return byType !== 0 ? byType : left < right ? -1 : left > right ? 1 : 0;
-}
-
-// Documents without a key are left out, as ORDER BY leaves them out.
-function sorted(feed, keyOf, direction) {
-    const keyed = [];
-    for (let place = 0; place < feed.length; place += 1) {
-        const key = keyOf(feed[place]);
-        if (key !== undefined) {
-            keyed[keyed.length] = { key, place, value: feed[place] };
-        }
-    }
-    keyed.sort((left, right) => direction * compareKeys(left.key, right.key) || left.place - right.place);
-    return keyed.map((entry) => entry.value);
-}
-
-// A pass of a query over pages of documents. Sorting needs them all; everything else works page by page.
-function runStages(stages, needsAll, options, callback) {
-    const asked = feedOptions(options);
-    const gathered = [];
-    function onPage(error, page, told) {
-        if (error) {
-            return callback(error);
-        }
-        if (needsAll) {
-            for (let place = 0; place < page.length; place += 1) {
-                gathered[gathered.length] = page[place];
-            }
-            if (told.continuation) {
-                asked.continuation = told.continuation;
-                if (!queue("feed", null, "null", asked, receiver(onPage))) {
-                    callback(new ScriptError(408, "The documents could not be sorted in the time of one run."));
-                }
-                return undefined;
-            }
-        }
-        let results = needsAll ? gathered : page;
-        try {
-            for (let place = 0; place < stages.length; place += 1) {
-                results = stages[place](results);
-            }
-        } catch (thrown) {
-            return callback(thrown);
-        }
-        return callback(undefined, results, told);
-    }
-    return { isAccepted: queue("feed", null, "null", asked, receiver(onPage)) };
+// They are read when one does: reading all of the prelude takes longer than a short script does.
+function loadPart(name, tools) {
+    return evaluate(LATER_PARTS[name])(tools);
 }
 
 function intoResponse(error, feed) {
@@ -375,83 +306,42 @@ function intoResponse(error, feed) {
     response.appendBody(writeJson(feed));
 }
 
-function needFunction(value, what) {
-    if (typeof value !== "function") {
-        refuse(400, "The " + what + " must be a function.");
+let queries;
+function queryPart() {
+    if (!queries) {
+        const ofArguments = { feedOptions, intoResponse, optionsAndCallback };
+        queries = loadPart("queries", { ...ofArguments, ScriptError, isAccepting, isArray, queue, receiver, refuse });
     }
+    return queries;
 }
 
-// Each gives its stage and how many of the arguments belong to it; options and callback follow.
-const STAGES = {
-    filter([predicate]) {
-        needFunction(predicate, "predicate");
-        return [(feed) => feed.filter((value) => predicate(value)), 1];
-    },
-    map([transform]) {
-        needFunction(transform, "transformation");
-        return [(feed) => feed.map((value) => transform(value)), 1];
-    },
-    pluck([name]) {
-        if (typeof name !== "string" || name === "") {
-            refuse(400, "The name of the property must be a string that is not empty.");
-        }
-        return [(feed) => feed.map((value) => value[name]).filter((value) => value !== undefined), 1];
-    },
-    flatten([isShallow]) {
-        return [(feed) => flattened(feed, isShallow === true, []), typeof isShallow === "boolean" ? 1 : 0];
-    },
-    unwind([collectionSelector, resultSelector]) {
-        needFunction(collectionSelector, "collection selector");
-        const hasResult = typeof resultSelector === "function";
-        const stage = (feed) => unwound(feed, collectionSelector, hasResult ? resultSelector : undefined);
-        return [stage, hasResult ? 2 : 1];
-    },
-    sortBy([keyOf]) {
-        needFunction(keyOf, "key");
-        return [(feed) => sorted(feed, keyOf, 1), 1];
-    },
-    sortByDescending([keyOf]) {
-        needFunction(keyOf, "key");
-        return [(feed) => sorted(feed, keyOf, -1), 1];
-    },
-};
-const SORTS = { sortBy: true, sortByDescending: true };
-
-function addQueryFunction(name) {
+for (const name of ["filter", "map", "pluck", "flatten", "unwind", "sortBy", "sortByDescending"]) {
     collection[name] = function (...values) {
         const own = values[0] === collection || values[0] === shortcut ? values.slice(1) : values;
-        const [stage, taken] = STAGES[name](own);
-        const given = optionsAndCallback(own[taken], own[taken + 1]);
-        return runStages([stage], SORTS[name] === true, given.options, given.callback || intoResponse);
+        return queryPart().run(name, own);
     };
 }
+collection.chain = () => queryPart().chain();
 
-function chainOf(stages, needsAll) {
-    const chain = { isAccepted: isAccepting() };
-    for (const name in STAGES) {
-        chain[name] = function (...values) {
-            const [stage, taken] = STAGES[name](values);
-            if (values.length > taken) {
-                refuse(400, "In a chain, options and callback are given to value().");
-            }
-            return chainOf([...stages, stage], needsAll || SORTS[name] === true);
-        };
-    }
-    chain.value = function (options, callback) {
-        const given = optionsAndCallback(options, callback);
-        return runStages(stages, needsAll, given.options, given.callback || intoResponse);
-    };
-    return chain;
-}
-
-for (const name in STAGES) {
-    addQueryFunction(name);
-}
-collection.chain = () => chainOf([], false);
-collection.spatial = freeze(spatial);
+let spatial;
+defineProperty(collection, "spatial", {
+    enumerable: true,
+    get() {
+        spatial = spatial || freeze(loadPart("spatial", { ScriptError, isArray }));
+        return spatial;
+    },
+});
 freeze(collection);
 
 // --- request and response -------------------------------------------------------------------------------------------
+
+function bodyOf(side) {
+    if (side === "request" && parametersIn !== undefined) {
+        bodies.request = parseJson(parametersIn).start.parameters;
+        parametersIn = undefined;
+    }
+    return bodies[side];
+}
 
 function messageObject(side, canWrite, fixedValues) {
     function checkSize(value) {
@@ -462,7 +352,7 @@ function messageObject(side, canWrite, fixedValues) {
         }
     }
     function read(name) {
-        return name === "Body" || name === "body" ? bodies[side] : fixedValues[name];
+        return name === "Body" || name === "body" ? bodyOf(side) : fixedValues[name];
     }
     function write(name, value) {
         if (name !== "Body" && name !== "body") {
@@ -587,6 +477,7 @@ function enter(text) {
             const message = parseJson(text);
             acceptsUntil = clockMilliseconds() + message.acceptMilliseconds;
             if (message.start) {
+                parametersIn = message.start.kind === "procedure" ? text : undefined;
                 start(message.start);
             } else {
                 deliver(message.results);
@@ -604,15 +495,18 @@ function closeBody(side) {
 }
 
 function collect() {
-    if (!failure && queuedTexts !== "") {
-        const text = '{"state":"waiting","operations":[' + queuedTexts + "]}";
-        queuedTexts = "";
+    if (!failure && queuedTexts.length > 0) {
+        const text = '{"state":"waiting","operations":[' + apply(joinTexts, queuedTexts, [","]) + "]}";
+        queuedTexts = [];
         queuedCharacters = 0;
         return text;
     }
     if (!failure) {
         guard(() => {
-            closeBody("request");
+            // Nobody asks what a procedure left in its request.
+            if (setup.kind !== "procedure") {
+                closeBody("request");
+            }
             closeBody("response");
         });
     }

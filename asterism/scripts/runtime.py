@@ -11,7 +11,7 @@ from typing import Any
 
 from asterism.errors import MalformedRequest
 from asterism.scripts import frames, udf
-from asterism.scripts.dispatch import NotAnOperation, prepare, result_text
+from asterism.scripts.dispatch import NotAnOperation, create_all, creates_from, prepare, result_text
 from asterism.scripts.limits import DEFAULT_SCRIPT_LIMITS, ScriptLimits
 from asterism.scripts.operations import ScriptOperations
 from asterism.scripts.processes import HostEnded, HostPool, HostProcess, HostsBusy
@@ -73,7 +73,7 @@ class ScriptRuntime:
     ) -> ScriptSucceeded | ScriptFailed:
         """Runs a stored procedure. After a failure the operations have been rolled back; commit after success."""
         setup = self._setup(body, "procedure", scope, is_logging)
-        setup |= {"parameters": list(parameters), "requestBody": list(parameters), "responseBody": ""}
+        setup |= {"parameters": list(parameters), "responseBody": ""}
         ending = await self._run(setup, operations)
         match ending:
             case ScriptFinished(response_body=response_body, log=log):
@@ -175,16 +175,23 @@ class _Run:
                 return _STOPPED[Stopped(answer[1:].decode())]
 
     async def _results(self, queued: list[list[Any]]) -> list[bytes] | ScriptFailed:
-        results = []
-        for operation in queued:
+        results: list[bytes] = []
+        while len(results) < len(queued):
             if self._elapsed() >= self._limits.run_seconds:
                 return _STOPPED[Stopped.TIME]
             await self._let_others_run()
-            try:
-                number, pending = prepare(operation, self._operations)
-            except NotAnOperation:
-                return _STOPPED[Stopped.BROKEN]
-            results.append(result_text(number, await pending))
+            creates = creates_from(queued, len(results))
+            created = await create_all(creates, self._operations)
+            if created is not None:
+                results += created
+                continue
+            # Creates of which one is refused are not tried together again, one less each time.
+            for operation in creates or [queued[len(results)]]:
+                try:
+                    number, pending = prepare(operation, self._operations)
+                except NotAnOperation:
+                    return _STOPPED[Stopped.BROKEN]
+                results.append(result_text(number, await pending))
         return results
 
     async def _let_others_run(self) -> None:

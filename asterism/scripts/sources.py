@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
 from importlib.resources import files
@@ -18,17 +19,23 @@ def _file_text(name: str) -> str:
 @cache
 def script_prelude() -> str:
     """An expression whose value is the sandbox's port, for stored procedures and triggers."""
-    return _wrapped("core.js", "spatial.js", "prelude.js")
+    later = {name: _part(f"{name}.js") for name in ("queries", "spatial")}
+    return _wrapped(_file_text("core.js"), f"const LATER_PARTS = {json.dumps(later)};", _file_text("prelude.js"))
 
 
 @cache
 def function_prelude() -> str:
     """The same for user-defined functions."""
-    return _wrapped("core.js", "udf.js")
+    return _wrapped(_file_text("core.js"), _file_text("udf.js"))
 
 
-def _wrapped(*names: str) -> str:
-    text = "\n".join(_file_text(name) for name in names)
+def _part(name: str) -> str:
+    """A function of the tools that the prelude lends to a part of itself that is read only when it is needed."""
+    return f'(function (tools) {{\n"use strict";\n{_file_text(name)}\n}})'
+
+
+def _wrapped(*texts: str) -> str:
+    text = "\n".join(texts)
     return f'(function () {{\n"use strict";\n{text}\n}})()'
 
 

@@ -1,6 +1,8 @@
 // `__.spatial`: GeoJSON points and polygons. Distances are along the WGS 84 sphere of mean radius; containment is
 // decided in degrees, which is how the service treats small polygons.
 
+const { ScriptError, isArray } = tools;
+
 const EARTH_RADIUS_METRES = 6371008.8;
 
 function isPosition(value) {
@@ -127,3 +129,5 @@ const spatial = {
         return touch(left, right);
     },
 };
+
+return spatial;

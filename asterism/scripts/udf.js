@@ -4,14 +4,9 @@
 
 let called;
 
-function answer(work, given) {
-    try {
-        const result = work(parseJson(given));
-        const text = typeof result === "object" ? writeJson(result) : stringify(result);
-        return text === undefined ? "" : text;
-    } catch (thrown) {
-        return "!" + describeThrown(thrown).message;
-    }
+function textOfResult(result) {
+    const text = typeof result === "object" ? writeJson(result) : stringify(result);
+    return text === undefined ? "" : text;
 }
 
 // The arguments, followed by the places of those that are undefined.
@@ -23,16 +18,23 @@ function callWith(message) {
     return apply(called, undefined, values);
 }
 
-function compileFrom(message) {
-    called = compileFunction(message.source, message.name);
-}
-
 function call(text) {
-    return answer(callWith, text);
+    try {
+        const message = parseJson(text);
+        return textOfResult(message.length === 1 ? apply(called, undefined, message[0]) : callWith(message));
+    } catch (thrown) {
+        return "!" + describeThrown(thrown).message;
+    }
 }
 
 function compile(text) {
-    return answer(compileFrom, text);
+    try {
+        const message = parseJson(text);
+        called = compileFunction(message.source, message.name);
+        return "";
+    } catch (thrown) {
+        return "!" + describeThrown(thrown).message;
+    }
 }
 
 return function port(name) {

@@ -21,6 +21,8 @@ from asterism.values.undefined import UNDEFINED
 FUNCTIONS_MAX = 100
 
 _ANSWER_BYTE = frames.ANSWER[0]
+# What the answer of a call that threw begins with.
+_EXCEPTION_BYTE = ord("!")
 
 _STOPPED_TEXTS = {
     Stopped.TIME: "it took longer than a call may take.",
@@ -38,9 +40,9 @@ class FunctionHost:
         # What a call of each function begins with.
         self._call_beginnings: dict[str, bytes] = {}
 
-    def call(self, body: str, arguments: bytes) -> str:
+    def call(self, body: str, arguments: bytes) -> bytes:
         """The answer of the function that `body` spells; MalformedRequest when it was stopped."""
-        return self._exchange(self.compile(body) + arguments)[1:].decode()
+        return self._exchange(self.compile(body) + arguments)[1:]
 
     def compile(self, body: str) -> bytes:
         """What a call begins with; compiles the function unless the host knows it already."""
@@ -87,10 +89,10 @@ def compile_udf(body: str, host: FunctionHost) -> Callable[..., object]:
 
     def call(*arguments: object) -> object:
         answer = host.call(body, _arguments_text(arguments))
-        if answer == "":
+        if not answer:
             return UNDEFINED
-        if answer[0] == "!":
-            raise _failed(answer[1:])
+        if answer[0] == _EXCEPTION_BYTE:
+            raise _failed(answer[1:].decode())
         return loads(answer)
 
     return call

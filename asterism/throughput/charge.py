@@ -5,6 +5,7 @@ A charge depends only on the operation's own sizes and counts, never on how much
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 _KILOBYTE = 1024
@@ -50,7 +51,14 @@ def point_read(item_bytes: int) -> float:
 
 def write(item_bytes: int, indexed_paths: int) -> float:
     """A create, or an upsert that creates. `indexed_paths` counts the index entries written."""
-    return round(_one_version(item_bytes) + _WRITE_PER_INDEXED_PATH * indexed_paths, 2)
+    return _write(_further_kilobytes(item_bytes), indexed_paths)
+
+
+# Rounding takes longer than everything else that a charge needs, and most writes are alike.
+@lru_cache(maxsize=1024)
+def _write(further_kilobytes: int, indexed_paths: int) -> float:
+    size_part = _WRITE + _WRITE_PER_FURTHER_KILOBYTE * further_kilobytes
+    return round(size_part + _WRITE_PER_INDEXED_PATH * indexed_paths, 2)
 
 
 def replace(before_bytes: int, after_bytes: int, indexed_paths: int) -> float:

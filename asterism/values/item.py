@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from asterism.errors import MalformedRequest, TooLarge
 from asterism.limits import ITEM_ID_CHARACTERS_MAX, ITEM_NESTING_LEVELS_MAX, RESOURCE_NAME_CHARACTERS_MAX
@@ -13,6 +14,7 @@ Item = dict[str, object]
 # Names are segments of a URL path, so what would end or escape a segment is refused; so are control characters, of
 # which the official clients refuse tab, carriage return and newline before they send.
 _FORBIDDEN_IN_NAMES = re.compile(r"[/\\#?\x00-\x1f\x7f]")
+_NESTED = (dict, list)
 
 
 def parse_item(body: bytes, *, bytes_max: int) -> Item:
@@ -30,22 +32,18 @@ def parse_item(body: bytes, *, bytes_max: int) -> Item:
 
 def check_nesting(value: object, *, levels_max: int) -> None:
     """Raises MalformedRequest when `value` has objects or arrays nested deeper than `levels_max`."""
-    level: list[object] = [value]
+    level: list[Any] = [value] if type(value) in _NESTED else []
     for _ in range(levels_max):
-        level = [inner for outer in level for inner in _elements(outer) if type(inner) in (dict, list)]
+        # Written out, because every operation of every batch is walked.
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if type(outer) is dict else outer)
+            if type(inner) is dict or type(inner) is list
+        ]
         if not level:
             return
     raise MalformedRequest(reason=f"The item is nested deeper than {levels_max} levels.")
-
-
-def _elements(value: object) -> list[object]:
-    match value:
-        case dict():
-            return list(value.values())
-        case list():
-            return value
-        case _:
-            return []
 
 
 def validate_item_id(value: object) -> str:

@@ -31,12 +31,12 @@ ENCODED_FALSE: Encoded = b"\x03"
 ENCODED_TRUE: Encoded = b"\x04"
 ENCODED_NOT_A_NUMBER: Encoded = b"\x05" + bytes(8)
 
-_STRING_START = b"\x06"
-_STRING_END = b"\x00\x01"
+STRING_START = b"\x06"
+STRING_END = b"\x00\x01"
 _ARRAY_START = b"\x07"
 _OBJECT_START = b"\x08"
-_NUL = b"\x00"
-_NUL_ESCAPED = b"\x00\xff"
+NUL = b"\x00"
+NUL_ESCAPED = b"\x00\xff"
 
 _NUMBER_BYTES = 9
 _EXACT_INTEGER_MAX = 2**53
@@ -58,9 +58,9 @@ def encode(value: Any, *, bytes_max: int | None) -> Encoded:
             value = value[:bytes_max]
         # What encode_string does, without the call: strings are most of what is encoded.
         utf8 = value.encode()
-        if _NUL in utf8:
-            utf8 = utf8.replace(_NUL, _NUL_ESCAPED)
-        encoded = _STRING_START + utf8 + _STRING_END
+        if NUL in utf8:
+            utf8 = utf8.replace(NUL, NUL_ESCAPED)
+        encoded = STRING_START + utf8 + STRING_END
     elif kind is int or kind is float:
         encoded = encode_number(value)
     elif kind is bool:
@@ -102,9 +102,9 @@ def encode_number(number: int | float) -> Encoded:
 
 def encode_string(text: str) -> Encoded:
     utf8 = text.encode()
-    if _NUL in utf8:
-        utf8 = utf8.replace(_NUL, _NUL_ESCAPED)
-    return _STRING_START + utf8 + _STRING_END
+    if NUL in utf8:
+        utf8 = utf8.replace(NUL, NUL_ESCAPED)
+    return STRING_START + utf8 + STRING_END
 
 
 def _encode_array(elements: Sequence[object]) -> Encoded:
@@ -137,8 +137,8 @@ def decode(encoded: Encoded) -> object:
         return _CONSTANTS[encoded]
     if len(encoded) == _NUMBER_BYTES and encoded[0] == TAG_NUMBER:
         return _decode_number(encoded)
-    if encoded[:1] == _STRING_START and encoded.endswith(_STRING_END):
-        return encoded[1:-2].replace(_NUL_ESCAPED, _NUL).decode()
+    if encoded[:1] == STRING_START and encoded.endswith(STRING_END):
+        return encoded[1:-2].replace(NUL_ESCAPED, NUL).decode()
     raise ValueError("not the whole encoding of a scalar")
 
 

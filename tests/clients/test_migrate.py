@@ -64,7 +64,7 @@ class Writer(threading.Thread):
 
 def test_a_server_goes_on_serving_while_its_data_goes_to_a_fleet_and_back(tmp_path: Path, fleet_file: Path) -> None:
     data = tmp_path / "data"
-    with running_server(data, "--no-throttle") as server:
+    with running_server(data, "--no-throttle", alone=True) as server:
         database = server.client().create_database("shop")
         container = database.create_container("orders", PartitionKey("/pk"), offer_throughput=24_000)
         writer = Writer(container)

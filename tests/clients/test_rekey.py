@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from azure.cosmos import ContainerProxy, DatabaseProxy, PartitionKey
+import json
+import subprocess
+from collections.abc import Callable
 
-from tests.support.rekey import Writer, contents, fill, run_rekey, run_well, until_true
-from tests.support.server import RunningServer
+import pytest
+from azure.cosmos import ContainerProxy, DatabaseProxy, PartitionKey
+from azure.cosmos.exceptions import CosmosHttpResponseError
+
+from tests.support.rekey import ITEM_COUNT, Writer, contents, fill, run_rekey, run_well, until_true
+from tests.support.server import PROGRAM, RunningServer, environment
 
 
 def test_a_container_is_copied_to_another_key_while_clients_write(
@@ -39,8 +45,67 @@ def test_a_container_is_copied_to_another_key_while_clients_write(
     assert target.read()["indexingPolicy"] == source.read()["indexingPolicy"]
     assert target.get_throughput().offer_throughput == 12_000
     assert source.read()["changeFeedPolicy"]["retentionDuration"] == 0
-    source.create_item({"id": "later", "pk": "k", "day": 1})
-    assert len(contents(target)) == len(contents(source)) - 1
+    writes: list[Callable[[], object]] = [
+        lambda: source.create_item({"id": "later", "pk": "k", "day": 1}),
+        lambda: source.delete_item("old-50", "k20"),
+        lambda: source.patch_item("old-50", "k20", [{"op": "set", "path": "/n", "value": 1}]),
+        lambda: source.execute_item_batch([("upsert", ({"id": "later", "pk": "k"},))], "k"),
+        lambda: source.delete_all_items_by_partition_key("k20"),
+    ]
+    for write in writes:
+        with pytest.raises(CosmosHttpResponseError, match="read-only: its items are in 'by-day' now") as refused:
+            write()
+        assert refused.value.status_code == 403
+    assert source.read_item("old-50", "k20")["n"] == 50
+    target.create_item({"id": "later", "pk": "k", "day": 1})
+    assert len(contents(target)) == len(contents(source)) + 1
+    database.delete_container(target)
+    until_true(lambda: is_written(source))
+
+
+def is_written(container: ContainerProxy) -> bool:
+    try:
+        container.upsert_item({"id": "later", "pk": "k"})
+    except CosmosHttpResponseError:
+        return False
+    return True
+
+
+def test_what_is_written_while_the_operator_switches_is_in_both_or_refused(
+    server: RunningServer, database: DatabaseProxy
+) -> None:
+    source = database.create_container("source", PartitionKey("/pk"), offer_throughput=400)
+    fill(source)
+    run_well(server, database.id, "source", "--to", "by-day", "--path", "/day")
+    writers = [Writer(source, f"w{number}") for number in range(3)]
+    for writer in writers:
+        writer.start()
+    until_true(lambda: all(writer.rounds > 5 for writer in writers))
+    switched = run_well(server, database.id, "source", "--to", "by-day", "--switch")
+    for writer in writers:
+        writer.join()
+    assert [writer.refused for writer in writers] == [403] * 3
+    target = database.get_container_client("by-day")
+    assert contents(target) == contents(source)
+    assert (switched["phase"], switched["is_source_read_only"]) == ("switched", True)
+    found = {item["id"]: item["n"] for item in contents(target) if "n" in item}
+    for writer in writers:
+        assert {item_id: found.get(item_id) for item_id in writer.told} == writer.told
+
+
+def test_a_copying_is_among_the_jobs(server: RunningServer, database: DatabaseProxy) -> None:
+    source = database.create_container("source", PartitionKey("/pk"))
+    fill(source)
+    run_well(server, database.id, "source", "--to", "by-day", "--path", "/day")
+    given = {**environment(), "ASTERISM_ENDPOINT": server.endpoint}
+    command = [*PROGRAM, "jobs", "--format", "json"]
+    told = json.loads(subprocess.run(command, env=given, capture_output=True, text=True, check=True).stdout)
+    (job,) = [one for one in told["jobs"] if one["kind"] == "rekey" and one["database"] == database.id]
+    assert (job["container"], job["reason"], job["step"]) == ("source", "to by-day", "following")
+    assert job["entries_copied"] >= ITEM_COUNT
+    run_well(server, database.id, "source", "--to", "by-day", "--switch")
+    told = json.loads(subprocess.run(command, env=given, capture_output=True, text=True, check=True).stdout)
+    assert [one for one in told["jobs"] if one["database"] == database.id] == []
 
 
 def test_items_that_would_share_a_place_are_told_and_none_is_overwritten(

@@ -85,6 +85,22 @@ async def test_acknowledged_batches_survive_the_primary_and_writing_goes_on(
     assert {key: int.from_bytes(entry[3:], "big") for entry, key in log if key in acknowledged} == acknowledged
 
 
+async def test_a_primary_that_was_replaced_is_not_taken_for_one_when_it_comes_back(
+    engine: PostgresEngine, servers: Servers
+) -> None:
+    primary, standby = servers
+    await engine.apply(ONE, EPOCH, counted(b"a"))
+    await asyncio.to_thread(primary.kill)
+    await asyncio.to_thread(standby.promote)
+    assert await engine.apply(ONE, EPOCH, counted(b"b")) == 2
+    await asyncio.to_thread(primary.start)
+    standby.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'asterism'")
+    assert await engine.apply(ONE, EPOCH, counted(b"c")) == 3
+    newcomer = await PostgresEngine.open(both_hosts(*servers), patience=IMPATIENT)
+    assert (await newcomer.read_fence(ONE))[1] == 3
+    await newcomer.close()
+
+
 async def test_old_reads_come_from_the_standby_even_without_a_primary_and_never_pass_the_fence(
     engine: PostgresEngine, servers: Servers
 ) -> None:

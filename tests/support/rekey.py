@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from azure.cosmos import ContainerProxy
-from azure.cosmos.exceptions import CosmosResourceNotFoundError
+from azure.cosmos.exceptions import CosmosHttpResponseError, CosmosResourceNotFoundError
 
 from tests.support.server import PROGRAM, WAIT_SECONDS_MAX, RunningServer, environment
 
@@ -59,18 +59,29 @@ class Writer(threading.Thread):
         self._name = name
         self.stopping = threading.Event()
         self.rounds = 0
+        # The status that ended it, if one did, and what the server has told it about each of its items.
+        self.refused = 0
+        self.told: dict[str, int | None] = {}
 
     def run(self) -> None:
+        try:
+            self._write()
+        except CosmosHttpResponseError as refusal:
+            self.refused = refusal.status_code
+
+    def _write(self) -> None:
         while not self.stopping.is_set():
             self.rounds += 1
             number = self.rounds % 40
             item_id, key = f"{self._name}-{number}", f"k{number % 7}"
             self._container.upsert_item({"id": item_id, "pk": key, "day": self.rounds % 5, "n": self.rounds})
+            self.told[item_id] = self.rounds
             gone = (self.rounds * 7) % 40
             try:
                 self._container.delete_item(f"{self._name}-{gone}", f"k{gone % 7}")
             except CosmosResourceNotFoundError:
                 continue
+            self.told[f"{self._name}-{gone}"] = None
 
 
 def fill(container: ContainerProxy) -> None:

@@ -85,10 +85,12 @@ def running_server(
     port: int | None = None,
     more_environment: dict[str, str] | None = None,
     before_start: Callable[[], None] | None = None,
+    alone: bool = False,
 ) -> Iterator[RunningServer]:
+    """`alone`: one process, whatever the tests are run with."""
     chosen = port or free_port()
     process = subprocess.Popen(
-        [*PROGRAM, "serve", "--data", str(data), "--port", str(chosen), *options, *MORE_OPTIONS],
+        [*PROGRAM, "serve", "--data", str(data), "--port", str(chosen), *options, *([] if alone else MORE_OPTIONS)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -8,7 +8,7 @@ from asterism.apis.admin.console import Console
 from asterism.apis.admin.errors import JSON_HEADERS
 from asterism.apis.admin.parameters import body_object, text_of
 from asterism.apis.http import Request, Response
-from asterism.documents.rekey_job import RekeyJob
+from asterism.documents.rekey_job import RekeyJob, RekeyPhase
 from asterism.errors import MalformedRequest
 from asterism.values.json_text import dumps
 
@@ -43,6 +43,35 @@ def _paths(told: object) -> list[str]:
     return paths
 
 
+async def rekeys_under_way(console: Console) -> list[dict[str, Any]]:
+    """Copyings that are not over, in the words of other jobs."""
+    jobs = [job for job in console.store.rekeying.jobs.values() if not job.phase.is_over]
+    return [shown for job in jobs if (shown := await _as_job(console, job)) is not None]
+
+
+async def _as_job(console: Console, job: RekeyJob) -> dict[str, Any] | None:
+    told = await _describe(console, job)
+    if told is None:
+        return None
+    target = console.keyspace(told["database"], told["target"]).record
+    step = "switching" if job.is_switching else job.phase.value
+    if job.phase is RekeyPhase.COPYING:
+        # Items come and go meanwhile, so that the two counts are not of one moment.
+        step = f"copying, {min(99, 100 * job.items_copied // max(told['source_items'], 1))} %"
+    return {
+        "id": told["id"],
+        "kind": "rekey",
+        "reason": f"to {told['target']}",
+        "database": told["database"],
+        "container": told["container"],
+        "ranges": [str(one.id) for one in console.keyspace(told["database"], told["container"]).record.map.ranges],
+        "step": step,
+        "entries_copied": job.items_copied + job.changes_followed,
+        "started_at": target.changed_at,
+        "trouble": job.trouble or ("some items have no place in the target" if job.uncopied else ""),
+    }
+
+
 async def _describe(console: Console, job: RekeyJob) -> dict[str, Any] | None:
     """A job; None when one of its containers is gone, or is of another account."""
     source = console.names_of(bytes.fromhex(job.source_rid))
@@ -62,6 +91,7 @@ async def _describe(console: Console, job: RekeyJob) -> dict[str, Any] | None:
         "phase": job.phase.value,
         "is_caught_up": job.is_caught_up,
         "is_switching": job.is_switching,
+        "is_source_read_only": bool(console.keyspace(*source).record.writes_refused),
         "items_copied": job.items_copied,
         "changes_followed": job.changes_followed,
         "source_items": source_items,

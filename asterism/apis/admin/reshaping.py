@@ -7,6 +7,7 @@ from typing import Any
 from asterism.apis.admin.console import Console
 from asterism.apis.admin.errors import JSON_HEADERS
 from asterism.apis.admin.parameters import body_object, query_parameters, range_id_of, text_of
+from asterism.apis.admin.rekeying import rekeys_under_way
 from asterism.apis.http import Request, Response
 from asterism.documents.reindexing import Walk
 from asterism.errors import MalformedRequest
@@ -43,6 +44,7 @@ async def show_jobs(console: Console, _: Request) -> Response:
     shown = [described for one in under_way if (described := _describe(console, one)) is not None]
     for walk in await console.store.reindexing.all_walks():
         shown += await _describe_walk(console, walk)
+    shown += await rekeys_under_way(console)
     return Response(200, JSON_HEADERS, dumps({"jobs": shown, "tasks": _tasks(console)}))
 
 

@@ -17,7 +17,7 @@ from asterism.apis.nosql.session import session_token
 from asterism.documents.answers import ItemAnswer
 from asterism.documents.batch import BATCH_BYTES_MAX, BATCH_OPERATIONS_MAX, Operation, OperationKind
 from asterism.documents.container import Container
-from asterism.documents.transaction import Conditions, Outcome
+from asterism.documents.transaction import UNCONDITIONAL, Conditions, Outcome
 from asterism.errors import AsterismError, MalformedRequest, PartitionKeyMismatch, RequestRateTooLarge, TooLarge
 from asterism.limits import ITEM_NESTING_LEVELS_MAX
 from asterism.partitioning.partition_key import PartitionKey, extract, header_agrees_with_item, parse_header
@@ -27,6 +27,7 @@ from asterism.values.json_text import dumps, loads
 Result = Outcome | ItemAnswer | AsterismError | None
 
 _KINDS = {kind.value.lower(): kind for kind in OperationKind}
+_KINDS_AS_TOLD = {kind.value: kind for kind in OperationKind}
 _WITH_ITEM = (OperationKind.CREATE, OperationKind.UPSERT, OperationKind.REPLACE)
 _NAMED_BY_ITEM = (OperationKind.CREATE, OperationKind.UPSERT)
 _STATUS = {OperationKind.CREATE: 201, OperationKind.DELETE: 204}
@@ -40,10 +41,10 @@ _FAILED_DEPENDENCY = 424
 async def post_batch(context: Context, request: Request, parts: list[str]) -> Response:
     told = request.headers
     container = context.items_container(told, parts)
-    operations = _operations_in(request)
-    if is_true(told.get(headers.BATCH_ATOMIC)):
-        return await _run_together(context, container, request, operations)
-    return await _run_each(context, container, request, operations)
+    if not is_true(told.get(headers.BATCH_ATOMIC)):
+        return await _run_each(context, container, request, _operations_in(request))
+    async with context.batch_turns.turn(container.record.rid):
+        return await _run_together(context, container, request, _operations_in(request))
 
 
 def _operations_in(request: Request) -> list[object]:
@@ -77,22 +78,29 @@ async def _run_together(context: Context, container: Container, request: Request
 
 
 def _parse_operation(container: Container, told: object, place: int) -> Operation:
-    given: Mapping[str, Any] = told if isinstance(told, Mapping) else {}
-    kind = _KINDS.get(str(given.get("operationType")).lower())
+    given: Mapping[str, Any] = told if isinstance(told, dict) else {}
+    name = given.get("operationType")
+    kind = _KINDS_AS_TOLD.get(name) if type(name) is str else None
+    if kind is None:
+        kind = _KINDS.get(str(name).lower())
     if kind is None:
         raise MalformedRequest(
             reason=f"The operation at index {place} of the batch has no operationType of "
             f"{', '.join(one.value for one in OperationKind)}."
         )
     body = given.get("resourceBody")
-    item = cast(Item, body) if kind in _WITH_ITEM and isinstance(body, dict) else {}
-    if kind in _WITH_ITEM and not item:
-        raise MalformedRequest(reason=f"The operation at index {place} of the batch needs an item as resourceBody.")
+    item: Item = {}
+    if kind in _WITH_ITEM:
+        if not isinstance(body, dict) or not body:
+            raise MalformedRequest(reason=f"The operation at index {place} of the batch needs an item as resourceBody.")
+        item = body
     item_id = item.get("id") if kind in _NAMED_BY_ITEM else given.get("id")
     if not isinstance(item_id, str) or not item_id:
         raise MalformedRequest(reason=f"The operation at index {place} of the batch needs an 'id', a string.")
     patch = patch_of(container, body) if kind is OperationKind.PATCH else None
-    return Operation(kind, item_id, item, patch, Conditions(_text(given, "ifMatch"), _text(given, "ifNoneMatch")))
+    if_match, if_none_match = _text(given, "ifMatch"), _text(given, "ifNoneMatch")
+    conditions = UNCONDITIONAL if if_match is None and if_none_match is None else Conditions(if_match, if_none_match)
+    return Operation(kind, item_id, item, patch, conditions)
 
 
 def _text(given: Mapping[str, Any], name: str) -> str | None:
@@ -194,12 +202,13 @@ def _result(operation: Operation | None, result: Result, *, brief: bool, failed:
     is_read = operation.kind is OperationKind.READ
     if is_read and operation.conditions.if_none_match in (result.etag, "*"):
         status = _NOT_MODIFIED
-    text = b'{"statusCode":%d,"requestCharge":%b' % (status, str(result.charge).encode())
-    if operation.kind is not OperationKind.DELETE:
-        text += b',"eTag":' + dumps(result.etag)
-        if status != _NOT_MODIFIED and (is_read or not brief):
-            text += b',"resourceBody":' + result.body
-    return text + b"}"
+    charge = str(result.charge).encode()
+    if operation.kind is OperationKind.DELETE:
+        return b'{"statusCode":%d,"requestCharge":%b}' % (status, charge)
+    etag = dumps(result.etag)
+    if status == _NOT_MODIFIED or (brief and not is_read):
+        return b'{"statusCode":%d,"requestCharge":%b,"eTag":%b}' % (status, charge, etag)
+    return b'{"statusCode":%d,"requestCharge":%b,"eTag":%b,"resourceBody":%b}' % (status, charge, etag, result.body)
 
 
 def _failure(error: AsterismError) -> dict[str, object]:

@@ -8,11 +8,12 @@ from asterism.apis.nosql.context import Context, check_if_match, header_path, is
 from asterism.apis.nosql.headers import is_true, metadata_headers
 from asterism.apis.nosql.paging import list_page
 from asterism.apis.nosql.queries import matching
+from asterism.apis.nosql.quotas import quota_of, sizes_of
 from asterism.apis.nosql.throughput import throughput_of
 from asterism.documents.container import Container
 from asterism.errors import ContainerRecreated
 from asterism.keyspaces.records import DatabaseRecord, KeyspaceRecord
-from asterism.keyspaces.statistics import Size, partition_size
+from asterism.keyspaces.statistics import Size
 from asterism.limits import KIB
 from asterism.throughput.charge import METADATA
 from asterism.values.json_text import dumps
@@ -79,18 +80,13 @@ async def read_container(context: Context, request: Request, parts: list[str]) -
     wants_quota = is_true(told.get(headers.POPULATE_QUOTA))
     wants_statistics = is_true(told.get(headers.POPULATE_PARTITION_STATISTICS))
     if wants_quota or wants_statistics:
-        sizes = await _sizes(context, container)
+        sizes = await sizes_of(context, container)
         if wants_statistics:
             body["statistics"] = [_statistics_json(range_id, size) for range_id, size in sizes]
         if wants_quota:
-            answer_headers += _quota_headers(context, [size for _, size in sizes])
+            answer_headers += quota_of(context, container, sizes).headers()
             answer_headers.append(await _index_progress(context, container))
     return Response(200, answer_headers, dumps(body))
-
-
-async def _sizes(context: Context, container: Container) -> list[tuple[int, Size]]:
-    owner, keyspace = context.store.tools.owner, container.keyspace
-    return [(one.id, await partition_size(owner, keyspace, one)) for one in keyspace.record.map.ranges]
 
 
 def _statistics_json(range_id: int, size: Size) -> dict[str, object]:
@@ -101,24 +97,6 @@ def _statistics_json(range_id: int, size: Size) -> dict[str, object]:
         "sampledDistinctPartitionKeyCount": 0,
         "partitionKeys": [],
     }
-
-
-def _quota_headers(context: Context, sizes: list[Size]) -> HeaderList:
-    kilobytes = sum(size.bytes for size in sizes) // KIB
-    quota_kilobytes = context.limits.physical_partition_bytes_max * len(sizes) // KIB
-    count = sum(size.items for size in sizes)
-    return [
-        (
-            headers.RESOURCE_QUOTA,
-            "functions=25;storedProcedures=100;triggers=25;documentSize=10240;"
-            f"documentsSize={quota_kilobytes};documentsCount=-1;collectionSize={quota_kilobytes};",
-        ),
-        (
-            headers.RESOURCE_USAGE,
-            f"functions=0;storedProcedures=0;triggers=0;documentSize=0;documentsSize={kilobytes};"
-            f"documentsCount={count};collectionSize={kilobytes};",
-        ),
-    ]
 
 
 async def _index_progress(context: Context, container: Container) -> tuple[str, str]:

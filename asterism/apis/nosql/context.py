@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote
@@ -9,15 +10,17 @@ from urllib.parse import quote
 from asterism.access.keys import AccountKeys
 from asterism.apis.http import HeaderList, Headers, Request
 from asterism.apis.nosql import headers
+from asterism.apis.nosql.batch_turns import BatchTurns
 from asterism.apis.nosql.script_turns import ScriptTurns
 from asterism.apis.nosql.session import ConsistencyRules
-from asterism.clock import Clock
+from asterism.clock import SYSTEM_CLOCK, Clock
 from asterism.documents.container import Container
 from asterism.documents.store import DocumentStore
 from asterism.errors import ContainerRecreated, MalformedRequest, OwnerNotFound, PreconditionFailed, ResourceNotFound
 from asterism.keyspaces.owner import Owner
 from asterism.keyspaces.records import DatabaseRecord
 from asterism.limits import Limits
+from asterism.query.result_sets import ResultSets
 from asterism.scripts.runtime import ScriptRuntime
 from asterism.values import resource_ids
 from asterism.values.item import parse_item
@@ -49,6 +52,10 @@ class Context:
     keys: AccountKeys
     scripts: ScriptRuntime
     script_turns: ScriptTurns = field(default_factory=ScriptTurns)
+    batch_turns: BatchTurns = field(default_factory=BatchTurns)
+    result_sets: ResultSets = field(
+        default_factory=lambda: ResultSets(monotonic_seconds=SYSTEM_CLOCK.monotonic_seconds, random_bytes=os.urandom)
+    )
     _facts: dict[bytes, ContainerFacts] = field(default_factory=dict)
 
     def now(self) -> int:

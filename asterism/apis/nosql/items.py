@@ -8,22 +8,23 @@ from asterism.apis.http import HeaderList, Request, Response
 from asterism.apis.nosql import headers
 from asterism.apis.nosql.batches import post_batch
 from asterism.apis.nosql.context import Context
-from asterism.apis.nosql.errors import Refusal
 from asterism.apis.nosql.headers import is_true
-from asterism.apis.nosql.patches import patch_of
+from asterism.apis.nosql.indexing_directive import indexing_of
+from asterism.apis.nosql.patches import PATCH_NESTING_LEVELS, patch_of
 from asterism.apis.nosql.queries import plan_query, query_items
 from asterism.apis.nosql.triggers import names_triggers, write_with_triggers
-from asterism.apis.nosql.unavailable import TRIGGERS_OF_PATCH
 from asterism.documents.answers import ItemAnswer
 from asterism.documents.batch import Operation, OperationKind
 from asterism.documents.container import Container
 from asterism.documents.pages import scan_items
+from asterism.documents.patch import Patch
 from asterism.documents.transaction import Conditions
 from asterism.errors import ItemNotFound, MalformedRequest, TooLarge
+from asterism.limits import ITEM_NESTING_LEVELS_MAX
 from asterism.partitioning.partition_key import PartitionKey, parse_header
 from asterism.throughput.charge import MISS
 from asterism.values import resource_ids
-from asterism.values.item import Item, parse_item
+from asterism.values.item import Item, check_nesting, parse_item
 from asterism.values.json_text import loads
 
 
@@ -51,14 +52,17 @@ async def post_items(context: Context, request: Request, parts: list[str]) -> Re
     item = parse_item(request.body, bytes_max=context.limits.item_bytes_max)
     key = _told_key(container, request)
     is_upsert = is_true(told.get(headers.IS_UPSERT))
+    log: HeaderList = []
     if names_triggers(request):
         kind = OperationKind.UPSERT if is_upsert else OperationKind.CREATE
-        answer = await write_with_triggers(context, container, request, _operation(request, kind, "", item), key)
+        answer, log = await write_with_triggers(context, container, request, _operation(request, kind, "", item), key)
     elif is_upsert:
-        answer = await container.upsert_item(item, key, if_match=told.get(headers.IF_MATCH))
+        answer = await container.upsert_item(
+            item, key, if_match=told.get(headers.IF_MATCH), indexes=indexing_of(told.get(headers.INDEXING_DIRECTIVE))
+        )
     else:
-        answer = await container.create_item(item, key)
-    return _written(context, container, request, answer, status=201 if answer.created else 200)
+        answer = await container.create_item(item, key, indexes=indexing_of(told.get(headers.INDEXING_DIRECTIVE)))
+    return _written(context, container, request, answer, log, status=201 if answer.created else 200)
 
 
 async def read_item(context: Context, request: Request, parts: list[str]) -> Response:
@@ -87,26 +91,34 @@ async def replace_item(context: Context, request: Request, parts: list[str]) -> 
     item_id = parts[5]
     if parts[3] != container.record.name:
         item_id = await _id_in_path(context, container, parts, key, expected=item)
+    log: HeaderList = []
     if names_triggers(request):
         operation = _operation(request, OperationKind.REPLACE, item_id, item)
-        answer = await write_with_triggers(context, container, request, operation, key)
+        answer, log = await write_with_triggers(context, container, request, operation, key)
     else:
-        answer = await container.replace_item(item_id, item, key, if_match=told.get(headers.IF_MATCH))
-    return _written(context, container, request, answer, status=200)
+        indexes = indexing_of(told.get(headers.INDEXING_DIRECTIVE))
+        answer = await container.replace_item(item_id, item, key, if_match=told.get(headers.IF_MATCH), indexes=indexes)
+    return _written(context, container, request, answer, log, status=200)
 
 
 async def patch_item(context: Context, request: Request, parts: list[str]) -> Response:
     told = request.headers
     container = context.items_container(told, parts)
-    if names_triggers(request):
-        raise Refusal(400, "BadRequest", TRIGGERS_OF_PATCH)
     if len(request.body) > context.limits.item_bytes_max:
         raise TooLarge(what="patch", bytes_max=context.limits.item_bytes_max)
-    patch = patch_of(container, loads(request.body))
+    body = loads(request.body)
+    check_nesting(body, levels_max=ITEM_NESTING_LEVELS_MAX + PATCH_NESTING_LEVELS)
+    patch = patch_of(container, body)
     key = _required_key(container, request)
     item_id = parts[5] if parts[3] == container.record.name else await _id_in_path(context, container, parts, key)
-    answer = await container.patch_item(item_id, patch, key, if_match=told.get(headers.IF_MATCH))
-    return _written(context, container, request, answer, status=200)
+    log: HeaderList = []
+    if names_triggers(request):
+        operation = _operation(request, OperationKind.PATCH, item_id, {}, patch)
+        answer, log = await write_with_triggers(context, container, request, operation, key)
+    else:
+        indexes = indexing_of(told.get(headers.INDEXING_DIRECTIVE))
+        answer = await container.patch_item(item_id, patch, key, if_match=told.get(headers.IF_MATCH), indexes=indexes)
+    return _written(context, container, request, answer, log, status=200)
 
 
 async def delete_item(context: Context, request: Request, parts: list[str]) -> Response:
@@ -114,17 +126,21 @@ async def delete_item(context: Context, request: Request, parts: list[str]) -> R
     container = context.items_container(told, parts)
     key = _required_key(container, request)
     item_id = parts[5] if parts[3] == container.record.name else await _id_in_path(context, container, parts, key)
+    log: HeaderList = []
     if names_triggers(request):
         operation = _operation(request, OperationKind.DELETE, item_id, {})
-        answer = await write_with_triggers(context, container, request, operation, key)
+        answer, log = await write_with_triggers(context, container, request, operation, key)
     else:
         answer = await container.delete_item(item_id, key, if_match=told.get(headers.IF_MATCH))
-    return Response(204, _headers(context, container, answer))
+    return Response(204, [*_headers(context, container, answer), *log])
 
 
-def _written(context: Context, container: Container, request: Request, answer: ItemAnswer, *, status: int) -> Response:
+def _written(
+    context: Context, container: Container, request: Request, answer: ItemAnswer, log: HeaderList, *, status: int
+) -> Response:
     answer_headers = _headers(context, container, answer)
     answer_headers.append((headers.ETAG, answer.etag))
+    answer_headers += log
     if request.headers.get(headers.PREFER) == "return=minimal":
         return Response(status, answer_headers)
     return Response(status, answer_headers, answer.body)
@@ -147,8 +163,10 @@ def _required_key(container: Container, request: Request) -> PartitionKey:
     )
 
 
-def _operation(request: Request, kind: OperationKind, item_id: str, item: Item) -> Operation:
-    return Operation(kind, item_id, item, conditions=Conditions(request.headers.get(headers.IF_MATCH)))
+def _operation(
+    request: Request, kind: OperationKind, item_id: str, item: Item, patch: Patch | None = None
+) -> Operation:
+    return Operation(kind, item_id, item, patch, Conditions(request.headers.get(headers.IF_MATCH)))
 
 
 async def _id_in_path(

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from asterism.documents.container import Container
-from asterism.documents.item_record import body_of
-from asterism.documents.planning import place_at
+from asterism.documents.item_record import StoredItem, body_of, unpack_item
+from asterism.documents.planning import NewItem, place_at
 from asterism.documents.transaction import Transaction
 from asterism.keyspaces.layout import ITEMS
 from asterism.storage.contract import Snapshot, Span
@@ -50,13 +50,17 @@ class PartitionView:
             await asyncio.sleep(0)
 
     async def find(self, item_id: str) -> AsyncIterator[tuple[bytes, bytes]]:
-        """The same of the one item of this id, if it is there."""
+        """The same of the one item of this id, if it is there and, like every item that queries find by a property,
+        not left out of the index."""
         key = place_at(self._work.point, item_id).key
         staged = self._work.staged.get(key)
+        found: NewItem | StoredItem | None
         if staged is not None:
-            body = None if staged[1] is None else staged[1].body
+            found = staged[1]
         else:
             (stored,) = await self._snapshot.read((key,))
-            body = None if stored is None else body_of(stored)
-        if body is not None and self._container.planner.is_visible(body):
-            yield key, body
+            found = None if stored is None else unpack_item(stored)
+        if found is None or not self._container.planner.is_visible(found.body):
+            return
+        if found.is_indexed or not self._container.rules.enabled:
+            yield key, found.body

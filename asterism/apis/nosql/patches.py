@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from asterism.documents.container import Container
 from asterism.documents.patch import Patch, parse_operations
 from asterism.errors import MalformedRequest
 from asterism.query import compile_query, parse_condition
 from asterism.values.item import Item
+
+# Around the value of an operation: the operation, the list of them, and the object with the condition.
+PATCH_NESTING_LEVELS: Final = 3
 
 
 def patch_of(container: Container, told: object) -> Patch:

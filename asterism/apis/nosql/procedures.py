@@ -26,7 +26,7 @@ async def execute_procedure(context: Context, request: Request, parts: list[str]
     key = _key_of(container, request)
     parameters = _parameters(context, request)
     is_logging = is_true(request.headers.get(headers.SCRIPT_LOGGING))
-    body, scope = str(record.properties["body"]), scope_of_scripts(context, container)
+    body, scope = str(record.properties["body"]), await scope_of_scripts(context, container)
 
     async def act(work: Transaction, operations: UnitOperations) -> ScriptSucceeded | ScriptFailed:  # noqa: ARG001
         return await context.scripts.run_stored_procedure(

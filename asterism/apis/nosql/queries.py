@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from hashlib import blake2b
 
 from asterism.apis.http import Headers, Request, Response
 from asterism.apis.nosql import headers
@@ -15,6 +16,7 @@ from asterism.apis.nosql.paging import feed_body, page_items_max, position_of
 from asterism.apis.nosql.query_metrics import metrics_headers
 from asterism.apis.nosql.script_functions import udfs_of
 from asterism.apis.nosql.session import session_token
+from asterism.documents.answers import Scope
 from asterism.documents.container import Container
 from asterism.errors import CrossPartitionNotEnabled, NeedsQueryPlan
 from asterism.partitioning.partition_key import is_full
@@ -85,6 +87,8 @@ async def query_items(context: Context, request: Request, parts: list[str]) -> R
         monotonic_seconds=context.clock.monotonic_seconds,
         computed=computed_properties(container),
         client_gone=request.client_gone,
+        result_sets=context.result_sets,
+        identity=_identity(container, request.body, scope),
     )
     answer_headers = page_headers(
         context,
@@ -103,6 +107,13 @@ async def query_items(context: Context, request: Request, parts: list[str]) -> R
         text = json.dumps(explanation(container, query.compiled, page), separators=(",", ":"))
         answer_headers.append((headers.EXPLANATION, text))
     return Response(200, answer_headers, feed_body(context.facts(container).rid, "Documents", page.results))
+
+
+def _identity(container: Container, body: bytes, scope: Scope) -> bytes:
+    """Equal for the pages of one query: the same question, about the same items, under the same settings."""
+    record = container.keyspace.record
+    parts = (record.rid, record.etag.encode(), scope.start, scope.end, body)
+    return blake2b(b"".join(len(part).to_bytes(4, "big") + part for part in parts), digest_size=16).digest()
 
 
 def check_crossing(container: Container, told: Headers, query: CompiledQuery) -> None:

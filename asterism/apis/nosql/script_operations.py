@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Final, cast
 
 from asterism.apis.nosql.context import Context
 from asterism.apis.nosql.errors import TABLE
+from asterism.apis.nosql.indexing_directive import indexing_of
 from asterism.apis.nosql.paging import decode_position, encode_position
 from asterism.apis.nosql.partition_view import PartitionView
 from asterism.apis.nosql.script_functions import udfs_of
 from asterism.documents.container import Container
 from asterism.documents.transaction import Conditions, Outcome, Transaction
+from asterism.documents.unit_reads import UnitReads
 from asterism.errors import (
     AsterismError,
     ItemExists,
@@ -27,7 +30,10 @@ from asterism.errors import (
 from asterism.limits import ITEM_NESTING_LEVELS_MAX, MIB, PAGE_BYTES_MAX
 from asterism.query import CompiledQuery, Kind, compile_query, parse_query
 from asterism.query.asked import parameters_of
+from asterism.query.computed import computed_properties
 from asterism.query.container_policies import distance_functions
+from asterism.query.continuation import BEGINNING, Continuation
+from asterism.query.execute import run_page, scopes_of
 from asterism.query.functions.context import EvaluationContext
 from asterism.scripts.operations import (
     FeedOptions,
@@ -54,12 +60,12 @@ _SCRIPTS_OWN: Final = (
     TooLarge,
     UniqueKeyViolation,
 )
-# A page that finds little in much data ends after this long; a query that needs all items is given up after the other.
+# A page of a feed ends after this long; a query that needs all items is given up after the other.
 _PAGE_SECONDS_MAX: Final = 1.0
 _QUERY_SECONDS_MAX: Final = 4.0
-# What a continuation goes on from: a place among the keys, or a number of results.
+# What a continuation goes on with: a place among the keys, or whatever the query's own says.
 _BY_KEY: Final = b"k"
-_BY_COUNT: Final = b"n"
+_OF_QUERY: Final = b"q"
 # One batch holds all that a script writes, and numbers its items with 16 bits.
 _STAGED_ITEMS_MAX: Final = 50_000
 _WRITTEN_BYTES_MAX: Final = 64 * MIB
@@ -73,6 +79,8 @@ class UnitOperations:
         self._container = container
         self._work = work
         self._view = PartitionView(container, work, snapshot)
+        self._reads = UnitReads(work, snapshot)
+        self._computed = computed_properties(container)
         self._handed_over = work.mark()
         self._written_bytes = 0
         self._monotonic_seconds = context.clock.monotonic_seconds
@@ -82,11 +90,23 @@ class UnitOperations:
 
     # --- single items -----------------------------------------------------------------------------------------------
 
-    async def create(self, body: dict[str, object], options: WriteOptions) -> ItemOutcome | OperationRefused:  # noqa: ARG002
-        return await self._write(lambda: self._work.create(_checked(body)))
+    async def create(self, body: dict[str, object], options: WriteOptions) -> ItemOutcome | OperationRefused:
+        return await self._write(lambda: self._work.create(_checked(body)), options)
+
+    async def create_many(self, bodies: Sequence[dict[str, object]]) -> list[ItemOutcome] | None:
+        if len(self._work.staged) + len(bodies) > _STAGED_ITEMS_MAX or self._written_bytes >= _WRITTEN_BYTES_MAX // 2:
+            return None
+        try:
+            done = await self._work.create_many([_checked(body) for body in bodies])
+        except MalformedRequest:
+            return None
+        if done is None:
+            return None
+        self._written_bytes += sum(len(one.body) for one in done)
+        return [ItemOutcome(201, one.body) for one in done]
 
     async def upsert(self, body: dict[str, object], options: WriteOptions) -> ItemOutcome | OperationRefused:
-        return await self._write(lambda: self._work.upsert(_checked(body), Conditions(options.etag)))
+        return await self._write(lambda: self._work.upsert(_checked(body), Conditions(options.etag)), options)
 
     async def replace(
         self, reference: ItemReference, body: dict[str, object], options: WriteOptions
@@ -95,12 +115,15 @@ class UnitOperations:
             item_id = await self._id_of(reference)
             return await self._work.replace(item_id, _checked(body), Conditions(options.etag))
 
-        return await self._write(act)
+        return await self._write(act, options)
 
-    async def _write(self, act: Callable[[], Awaitable[Outcome]]) -> ItemOutcome | OperationRefused:
+    async def _write(
+        self, act: Callable[[], Awaitable[Outcome]], options: WriteOptions
+    ) -> ItemOutcome | OperationRefused:
         if len(self._work.staged) >= _STAGED_ITEMS_MAX or self._written_bytes >= _WRITTEN_BYTES_MAX:
             return OperationRefused(413, "The script has written as much as one transaction may hold.")
         try:
+            self._work.indexes = indexing_of(options.index_action)
             done = await act()
         except _SCRIPTS_OWN as error:
             return _refused(error)
@@ -142,7 +165,7 @@ class UnitOperations:
             start = _position(options, _BY_KEY)
         except MalformedRequest as error:
             return _refused(error)
-        return await self._page(self._view.scan(start), options, lambda body: [body])
+        return await self._page(self._view.scan(start), options)
 
     async def query(self, query: ScriptQuery, options: FeedOptions) -> FeedOutcome | OperationRefused:
         try:
@@ -153,82 +176,76 @@ class UnitOperations:
                 context=EvaluationContext(self._context.clock.wall_seconds(), random.random),
                 distance_function_of=distance_functions(self._container),
             )
-            if _comes_by_items(compiled):
-                items = self._candidates(compiled, _position(options, _BY_KEY))
-                return await self._page(items, options, lambda body: _rows(compiled, body))
-            return await self._collected(compiled, options)
+            if (item_id := _only_id(compiled)) is not None:
+                return await self._by_id(compiled, item_id)
+            async with asyncio.timeout(_QUERY_SECONDS_MAX):
+                return await self._by_executor(compiled, options)
+        except TimeoutError:
+            return OperationRefused(408, "The query took longer than one in a script may.")
         except _SCRIPTS_OWN as error:
             return _refused(error)
 
-    def _candidates(self, query: CompiledQuery, start: bytes | None) -> AsyncIterator[tuple[bytes, bytes]]:
-        """The items that may match, from a key on."""
-        ids = [value for path, value in query.equalities() if path == ("id",)]
-        # Of a search, all items count: they say how rare its words are.
-        if query.kind is not Kind.RANKED and ids and isinstance(ids[0], str):
-            # An item of its own is never a page that is gone on with.
-            return self._view.find(ids[0])
-        return self._view.scan(start)
+    async def _by_id(self, query: CompiledQuery, item_id: str) -> FeedOutcome:
+        """A query for one item, which is often that of a trigger: its place is known, so no index is asked."""
+        results: list[bytes] = []
+        loaded_bytes = 0
+        async for _, body in self._view.find(item_id):
+            loaded_bytes += len(body)
+            item = self._computed.item_of(body)
+            if query.is_plain and query.is_select_star:
+                results = [body] if query.matches(item) else []
+            else:
+                results = [dumps(result) for result in query.rows(item)]
+        self._work.cost += charge.query(0, bool(loaded_bytes), loaded_bytes, len(results), sum(map(len, results)))
+        return FeedOutcome(results, None)
+
+    async def _by_executor(self, query: CompiledQuery, options: FeedOptions) -> FeedOutcome:
+        """As clients' queries are run, on what this unit of work sees."""
+        container = self._container
+        position = _position(options, _OF_QUERY)
+        page = await run_page(
+            self._reads,
+            container,
+            query,
+            scopes_of(container, query, container.logical_scope(self._work.key)),
+            continuation=BEGINNING if position is None else Continuation.from_bytes(position),
+            items_max=options.page_size,
+            monotonic_seconds=self._monotonic_seconds,
+            computed=self._computed,
+            is_paid_later=True,
+        )
+        self._work.cost += page.charge
+        rest = page.continuation
+        return FeedOutcome(page.results, None if rest is None else encode_position(_OF_QUERY + rest.to_bytes()))
 
     async def _page(
         self,
         items: AsyncIterator[tuple[bytes, bytes]],
         options: FeedOptions,
-        results_of: Callable[[bytes], list[bytes]],
     ) -> FeedOutcome:
-        """A page in key order; it ends between items, so one that makes several results may overfill it."""
+        """A page in key order."""
         found: list[bytes] = []
-        loaded = loaded_bytes = found_bytes = 0
+        found_bytes = 0
         continuation = None
         finish_at = self._monotonic_seconds() + _PAGE_SECONDS_MAX
         async for key, body in items:
             is_full = len(found) >= options.page_size or found_bytes + len(body) > PAGE_BYTES_MAX
-            if (is_full and found) or (loaded and self._monotonic_seconds() >= finish_at):
+            if found and (is_full or self._monotonic_seconds() >= finish_at):
                 continuation = encode_position(_BY_KEY + key)
                 break
-            loaded += 1
-            loaded_bytes += len(body)
-            results = results_of(body)
-            found += results
-            found_bytes += sum(map(len, results))
-        self._work.cost += charge.query(0, loaded, loaded_bytes, len(found), found_bytes)
+            found.append(body)
+            found_bytes += len(body)
+        self._work.cost += charge.query(0, len(found), found_bytes, len(found), found_bytes)
         return FeedOutcome(found, continuation)
 
-    async def _collected(self, query: CompiledQuery, options: FeedOptions) -> FeedOutcome | OperationRefused:
-        """A query that can only be answered as a whole: its pages count results."""
-        first = int.from_bytes(_position(options, _BY_COUNT) or b"", "big")
-        collector = query.new_collector()
-        loaded = loaded_bytes = 0
-        give_up_at = self._monotonic_seconds() + _QUERY_SECONDS_MAX
-        if query.reads_items:
-            async for _, body in self._candidates(query, None):
-                loaded += 1
-                loaded_bytes += len(body)
-                collector.feed(cast(Item, loads(body)))
-                if self._monotonic_seconds() >= give_up_at:
-                    return OperationRefused(408, "The query took longer than one in a script may.")
-        else:
-            collector.feed({})
-        results = [dumps(result) for result in collector.results()]
-        page = results[first : first + options.page_size]
-        behind = first + len(page)
-        continuation = None
-        if behind < len(results):
-            continuation = encode_position(_BY_COUNT + behind.to_bytes(8, "big"))
-        self._work.cost += charge.query(0, loaded, loaded_bytes, len(page), sum(map(len, page)))
-        return FeedOutcome(page, continuation)
 
-
-def _comes_by_items(query: CompiledQuery) -> bool:
-    """Whether each item's results can be told before the next item is looked at."""
+def _only_id(query: CompiledQuery) -> str | None:
+    """The id of the one item that can match, of a query whose results are that item's alone."""
     is_cut = query.top is not None or query.limit is not None or query.offset
-    return query.reads_items and query.kind is Kind.STREAMING and not is_cut
-
-
-def _rows(query: CompiledQuery, body: bytes) -> list[bytes]:
-    item = cast(Item, loads(body))
-    if query.is_plain and query.is_select_star:
-        return [body] if query.matches(item) else []
-    return [dumps(result) for result in query.rows(item)]
+    if not query.reads_items or query.kind is not Kind.STREAMING or is_cut:
+        return None
+    ids = [value for path, value in query.equalities() if path == ("id",)]
+    return ids[0] if ids and isinstance(ids[0], str) else None
 
 
 def _position(options: FeedOptions, mark: bytes) -> bytes | None:

@@ -13,6 +13,7 @@ from asterism.apis.nosql.context import Context, check_if_match, is_not_modified
 from asterism.apis.nosql.headers import is_true, metadata_headers
 from asterism.apis.nosql.paging import list_page
 from asterism.apis.nosql.queries import matching
+from asterism.apis.nosql.quotas import quota_of, sizes_of
 from asterism.documents.container import Container
 from asterism.errors import MalformedRequest, ResourceNotFound
 from asterism.keyspaces.principals import Principals
@@ -29,11 +30,17 @@ _TRIGGER_KINDS: Final = frozenset({"pre", "post"})
 _TRIGGER_OPERATIONS: Final = frozenset({"all", "create", "update", "delete", "replace", "upsert"})
 
 
-def scope_of_scripts(context: Context, container: Container) -> ScriptScope:
-    """The links by which a container's scripts may call it."""
+async def scope_of_scripts(context: Context, container: Container) -> ScriptScope:
+    """The links by which a container's scripts may call it, and its quotas at the beginning of a run."""
     record = container.record
     database = context.store.catalog.databases[record.database_rid]
-    return ScriptScope(self_link_of_collection(record.rid), f"dbs/{database.name}/colls/{record.name}")
+    quota = quota_of(context, container, await sizes_of(context, container))
+    return ScriptScope(
+        self_link_of_collection(record.rid),
+        f"dbs/{database.name}/colls/{record.name}",
+        quota_usage=quota.usage,
+        quota_max=quota.maximum,
+    )
 
 
 def find_script(scripts: Principals, container: Container, name_or_rid: str) -> ScriptRecord | None:

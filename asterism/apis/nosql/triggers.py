@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from asterism.apis.http import Request
+from asterism.apis.http import HeaderList, Request
 from asterism.apis.nosql import headers
 from asterism.apis.nosql.context import Context
 from asterism.apis.nosql.headers import is_true
+from asterism.apis.nosql.indexing_directive import indexing_of
 from asterism.apis.nosql.script_operations import UnitOperations
-from asterism.apis.nosql.script_units import failure_of, run_unit
+from asterism.apis.nosql.script_units import failure_of, log_headers, run_unit
 from asterism.apis.nosql.scripts import find_script, scope_of_scripts
 from asterism.documents.answers import ItemAnswer
 from asterism.documents.batch import Operation, OperationKind, carry_out
 from asterism.documents.container import Container
+from asterism.documents.patch import Patch
 from asterism.documents.transaction import Outcome, Transaction
 from asterism.errors import MalformedRequest
 from asterism.keyspaces.scripts_catalog import ScriptRecord
@@ -25,12 +27,12 @@ from asterism.scripts.runtime import ScriptScope, TriggerKind
 from asterism.values.item import Item, parse_item
 from asterism.values.json_text import dumps, loads
 
-# Which writes a trigger may come with, by its `triggerOperation`. An upsert is either of two.
+# Which writes a trigger may come with, by its `triggerOperation`. An upsert is either of two, a patch is a replacement.
 _MEANT_BY: Final = {
     "all": frozenset(OperationKind),
     "create": frozenset({OperationKind.CREATE, OperationKind.UPSERT}),
-    "update": frozenset({OperationKind.REPLACE, OperationKind.UPSERT}),
-    "replace": frozenset({OperationKind.REPLACE, OperationKind.UPSERT}),
+    "update": frozenset({OperationKind.REPLACE, OperationKind.UPSERT, OperationKind.PATCH}),
+    "replace": frozenset({OperationKind.REPLACE, OperationKind.UPSERT, OperationKind.PATCH}),
     "upsert": frozenset({OperationKind.UPSERT}),
     "delete": frozenset({OperationKind.DELETE}),
 }
@@ -43,8 +45,9 @@ def names_triggers(request: Request) -> bool:
 
 async def write_with_triggers(
     context: Context, container: Container, request: Request, operation: Operation, key: PartitionKey | None
-) -> ItemAnswer:
-    """The write, between the triggers before it and those after it: all of it, or nothing.
+) -> tuple[ItemAnswer, HeaderList]:
+    """The write, between the triggers before it and those after it: all of it, or nothing. With it, what the triggers
+    have logged, as headers.
 
     The logical partition is the one that the request names, or else that of the item as it came.
     """
@@ -54,24 +57,36 @@ async def write_with_triggers(
         key = extract(container.record.definition, operation.item)
     # Writing changes the item, and an attempt that was overtaken begins with it as it came.
     as_it_came = dumps(operation.item)
+    is_logging = is_true(request.headers.get(headers.SCRIPT_LOGGING))
+    scope = await scope_of_scripts(context, container)
+    indexes = indexing_of(request.headers.get(headers.INDEXING_DIRECTIVE))
 
-    async def act(work: Transaction, operations: UnitOperations) -> Outcome | ScriptFailed:
-        run = _Run(context, container, operations, operation.kind, is_logging=_is_logging(request))
-        item = parse_item(as_it_came, bytes_max=context.limits.item_bytes_max)
-        changed = await run.before(pre, item)
+    async def act(work: Transaction, operations: UnitOperations) -> tuple[Outcome, str] | ScriptFailed:
+        if operation.patch is not None:
+            asked = await _as_replacement(work, operation, operation.patch)
+        else:
+            asked = replace(operation, item=parse_item(as_it_came, bytes_max=context.limits.item_bytes_max))
+        run = _Run(context, scope, operations, asked.kind, is_logging=is_logging)
+        changed = await run.before(pre, asked.item)
         if isinstance(changed, ScriptFailed):
-            return changed
-        done = await carry_out(work, replace(operation, item=changed))
-        return await run.after(post, changed, done)
+            return run.failed(changed)
+        work.indexes = indexes
+        done = await carry_out(work, replace(asked, item=changed))
+        told = await run.after(post, changed, done)
+        return run.failed(told) if isinstance(told, ScriptFailed) else (told, run.log)
 
     result, settled = await run_unit(context, container, key, act)
     if isinstance(result, ScriptFailed):
-        raise failure_of(result, is_logging=_is_logging(request))
-    return ItemAnswer(result.body, result.etag, settled.range_id, settled.lsn, settled.charge, created=result.created)
+        raise failure_of(result, is_logging=is_logging)
+    done, log = result
+    answer = ItemAnswer(done.body, done.etag, settled.range_id, settled.lsn, settled.charge, created=done.created)
+    return answer, log_headers(log, is_logging=is_logging)
 
 
-def _is_logging(request: Request) -> bool:
-    return is_true(request.headers.get(headers.SCRIPT_LOGGING))
+async def _as_replacement(work: Transaction, operation: Operation, patch: Patch) -> Operation:
+    """A patch as the replacement that it amounts to: triggers see, and may change, the item that it makes."""
+    item = await work.patched(operation.item_id, patch, operation.conditions)
+    return Operation(OperationKind.REPLACE, operation.item_id, item, conditions=operation.conditions)
 
 
 class _Run:
@@ -80,7 +95,7 @@ class _Run:
     def __init__(
         self,
         context: Context,
-        container: Container,
+        scope: ScriptScope,
         operations: UnitOperations,
         kind: OperationKind,
         *,
@@ -89,8 +104,13 @@ class _Run:
         self._context = context
         self._operations = operations
         self._kind = kind
-        self._scope: ScriptScope = scope_of_scripts(context, container)
+        self._scope = scope
         self._is_logging = is_logging
+        # What the triggers have said so far, one after the other.
+        self.log = ""
+
+    def failed(self, failure: ScriptFailed) -> ScriptFailed:
+        return replace(failure, log=self.log + failure.log)
 
     async def before(self, triggers: Sequence[ScriptRecord], item: Item) -> Item | ScriptFailed:
         """The item as the triggers leave it; a delete has none, whatever they say."""
@@ -117,7 +137,7 @@ class _Run:
     async def _run(
         self, trigger: ScriptRecord, kind: TriggerKind, item: Item, response_body: object
     ) -> TriggerSucceeded | ScriptFailed:
-        return await self._context.scripts.run_trigger(
+        ended = await self._context.scripts.run_trigger(
             str(trigger.properties["body"]),
             kind=kind,
             operation=self._kind.value,
@@ -127,6 +147,9 @@ class _Run:
             scope=self._scope,
             is_logging=self._is_logging,
         )
+        if isinstance(ended, TriggerSucceeded):
+            self.log += ended.log
+        return ended
 
 
 def _triggers(

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-TRIGGERS_OF_PATCH: Final = "Triggers are not available with a patch in Asterism; replace the item instead."
-
 # (path of the feed, the sentence): every method on the feed and on one of its members is answered with it.
 FEEDS: Final[tuple[tuple[str, str], ...]] = (
     (

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import asyncpg
@@ -33,6 +32,11 @@ PREPARE_SESSION = """
 SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on',
     CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END
 """
+# How often this server, or the one it was copied from, has become a primary. Asked only of nodes with several hosts.
+READ_TIMELINE = """
+SELECT CASE WHEN pg_is_in_recovery() THEN 0
+    ELSE ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::integer END
+"""
 # A node of a large fleet has hundreds of partitions, with about four statements each.
 STATEMENTS_CACHED = 1024
 BACK_OFF_SECONDS_FIRST = 0.05
@@ -54,6 +58,22 @@ class Patience:
     # A commit may have to wait for a standby.
     commit_seconds: float = 10.0
     total_seconds: float = 15.0
+
+
+@dataclass(slots=True)
+class Hosts:
+    """The hosts of a node, the one that was the primary last time first. All pools of an engine share them.
+
+    A primary that was replaced and has come back still takes itself for one; its timeline is lower than that of the
+    standby that took its place, and it is passed over.
+    """
+
+    addresses: list[str]
+    timeline: int = field(default=0)
+
+    def prefer(self, address: str) -> None:
+        self.addresses.remove(address)
+        self.addresses.insert(0, address)
 
 
 class ConnectionLost(Exception):
@@ -82,12 +102,13 @@ def translate(error: Exception) -> StorageRefusal:
 class Link:
     """One connection. Everything that is sent to a database passes `ask`."""
 
-    __slots__ = ("connection", "is_primary", "pool", "warnings")
+    __slots__ = ("connection", "is_primary", "pool", "timeline", "warnings")
 
     def __init__(self, connection: Any, pool: Pool) -> None:
         self.connection = connection
         self.pool = pool
         self.is_primary = True
+        self.timeline = 0
         self.warnings = 0
         connection.add_log_listener(self._on_message)
 
@@ -149,6 +170,8 @@ async def connect(address: str, seconds: float, pool: Pool) -> Link:
     link = Link(connection, pool)
     try:
         link.is_primary = not (await link.ask(seconds, PREPARE_SESSION))[0]
+        if len(pool.hosts.addresses) > 1:
+            link.timeline = (await link.ask(seconds, READ_TIMELINE))[0]
     except BaseException:
         connection.terminate()
         raise
@@ -158,9 +181,9 @@ async def connect(address: str, seconds: float, pool: Pool) -> Link:
 class Pool:
     """At most `size` connections to the primary of a node, or to its standbys, opened when they are needed."""
 
-    def __init__(self, addresses: Sequence[str], patience: Patience, *, size: int, primary: bool = True) -> None:
-        self._addresses = list(addresses)
-        self._patience = patience
+    def __init__(self, hosts: Hosts, patience: Patience, *, size: int, primary: bool = True) -> None:
+        self.hosts = hosts
+        self.patience = patience
         self._size = size
         self._primary = primary
         self._idle: list[Link] = []
@@ -209,13 +232,15 @@ class Pool:
         try:
             async with asyncio.timeout_at(deadline):
                 await waiter
-        except TimeoutError:
-            raise EngineFailed("every connection to the node is in use") from None
-        finally:
-            if waiter.cancelled() or not waiter.done():
-                waiter.cancel()
-                if waiter in self._waiters:
-                    self._waiters.remove(waiter)
+        except BaseException as error:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+            elif not waiter.cancelled():
+                # It was this one's turn, and now it is another's.
+                self._wake()
+            if isinstance(error, TimeoutError):
+                raise EngineFailed("every connection to the node is in use") from None
+            raise
 
     def _wake(self) -> None:
         while self._waiters:
@@ -261,9 +286,11 @@ class Pool:
         raise EngineFailed(f"the node cannot be reached: {problem}")
 
     async def _try_hosts(self, seconds_left: float) -> Link:
-        """The host that did last time comes first; if it does not, all others are asked at once."""
-        seconds = min(self._patience.connect_seconds, max(seconds_left, 0.01))
-        first, *others = self._addresses
+        """The host that is most likely comes first; if it is not the right one, all others are asked at once."""
+        seconds = min(self.patience.connect_seconds, max(seconds_left, 0.01))
+        first, *others = self.hosts.addresses if self._primary else self.hosts.addresses[::-1]
+        if self._primary and others and not self.hosts.timeline:
+            return await self._try_all_hosts(seconds)
         try:
             return await self._try_host(first, seconds)
         except Exception as error:
@@ -285,15 +312,34 @@ class Pool:
                 task.add_done_callback(_end)
         if chosen is None:
             raise problem
-        self._addresses.remove(tasks[chosen])
-        self._addresses.insert(0, tasks[chosen])
+        if self._primary:
+            self.hosts.prefer(tasks[chosen])
         return chosen.result()
+
+    async def _try_all_hosts(self, seconds: float) -> Link:
+        """The first time, several may take themselves for the primary: the one that became it last is right."""
+        addresses = list(self.hosts.addresses)
+        found = await asyncio.gather(
+            *(self._try_host(address, seconds) for address in addresses), return_exceptions=True
+        )
+        links = {address: link for address, link in zip(addresses, found, strict=True) if isinstance(link, Link)}
+        if not links:
+            raise next(problem for problem in found if isinstance(problem, BaseException))
+        newest = max(links, key=lambda address: links[address].timeline)
+        for address in links.keys() - {newest}:
+            links[address].connection.terminate()
+        self.hosts.prefer(newest)
+        return links[newest]
 
     async def _try_host(self, address: str, seconds: float) -> Link:
         link = await connect(address, seconds, self)
         if link.is_primary != self._primary:
             link.connection.terminate()
             raise EngineFailed("the host is a standby" if self._primary else "the host is no standby")
+        if self._primary and link.timeline < self.hosts.timeline:
+            link.connection.terminate()
+            raise EngineFailed("the host is a primary that has been replaced")
+        self.hosts.timeline = max(self.hosts.timeline, link.timeline)
         return link
 
     async def close(self) -> None:

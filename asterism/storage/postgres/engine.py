@@ -67,7 +67,7 @@ class PostgresEngine:
 
     def __init__(self, addresses: Sequence[str], patience: Patience, **sizes: int) -> None:
         self._node = Node(addresses, patience, **sizes)
-        self._listener = Listener(list(addresses), patience)
+        self._listener = Listener(self._node.listeners)
         self._writers: dict[PartitionNumber, PartitionWriter] = {}
         self._readers: dict[PartitionNumber, PartitionReader] = {}
         self._standby_reads = StandbyReads(self._node)
@@ -136,7 +136,7 @@ class PostgresEngine:
             snapshot = await self._standby_reads.snapshot(partition, epoch, at_least)
             if snapshot is not None:
                 return snapshot
-        return await open_snapshot(self._node, self._node.snapshots, partition, epoch, deadline=self._node.deadline())
+        return await open_snapshot(self._node, self._node.snapshots, partition, epoch)
 
     def _reader(self, partition: PartitionNumber) -> PartitionReader:
         reader = self._readers.get(partition)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import secrets
 from collections.abc import Sequence
@@ -11,10 +12,11 @@ from typing import Any
 import asyncpg
 
 from asterism.storage.contract import EngineFailed, PartitionUnknown, StorageRefusal
-from asterism.storage.postgres.connections import ConnectionLost, Link, Patience, Pool, TryAgain, translate
+from asterism.storage.postgres.connections import ConnectionLost, Hosts, Link, Patience, Pool, TryAgain, translate
 from asterism.storage.postgres.layout import READ_FENCE, functions_ddl
 from asterism.values.identifiers import PartitionNumber
 
+STANDBY_SECONDS = 1.0
 # Keeps two programs from making the same tables or functions at the same time; any number will do.
 ADVISORY_LOCK = 0x41535445
 
@@ -26,17 +28,26 @@ class Node:
         self, addresses: Sequence[str], patience: Patience, *, writers: int, readers: int, snapshots: int
     ) -> None:
         self.patience = patience
+        hosts = Hosts(list(addresses))
+        # Standbys are asked for speed: if they are slow, there is the primary.
+        hasty = Patience(
+            connect_seconds=min(patience.connect_seconds, STANDBY_SECONDS),
+            read_seconds=min(patience.read_seconds, STANDBY_SECONDS),
+            commit_seconds=patience.commit_seconds,
+            total_seconds=min(patience.total_seconds, STANDBY_SECONDS),
+        )
         # Names this engine in the rows of the partitions it writes to.
         self.gateway = secrets.randbits(63)
-        self.writers = Pool(addresses, patience, size=writers)
-        self.readers = Pool(addresses, patience, size=readers)
-        self.snapshots = Pool(addresses, patience, size=snapshots)
-        self.pools = [self.writers, self.readers, self.snapshots]
+        self.writers = Pool(hosts, patience, size=writers)
+        self.readers = Pool(hosts, patience, size=readers)
+        self.snapshots = Pool(hosts, patience, size=snapshots)
+        self.listeners = Pool(hosts, patience, size=1)
+        self.pools = [self.writers, self.readers, self.snapshots, self.listeners]
         self.standby_readers: Pool | None = None
         self.standby_snapshots: Pool | None = None
         if len(addresses) > 1:
-            self.standby_readers = Pool(addresses, patience, size=readers, primary=False)
-            self.standby_snapshots = Pool(addresses, patience, size=snapshots, primary=False)
+            self.standby_readers = Pool(hosts, hasty, size=readers, primary=False)
+            self.standby_snapshots = Pool(hosts, hasty, size=snapshots, primary=False)
             self.pools += [self.standby_readers, self.standby_snapshots]
         self._tokens = itertools.count(1)
 
@@ -49,7 +60,7 @@ class Node:
 
     async def ask(self, pool: Pool, seconds: float, statement: str, *arguments: Any) -> Any:
         """Asks something that may be asked twice, over as many connections as it takes."""
-        deadline = self.deadline()
+        deadline = asyncio.get_running_loop().time() + pool.patience.total_seconds
         while True:
             link = await pool.acquire(deadline)
             try:
@@ -74,12 +85,10 @@ class Node:
     async def make_functions(self, partition: PartitionNumber, link: Link) -> None:
         """Makes the functions of a partition that another version of the program has created."""
         seconds = self.patience.commit_seconds
-        if await link.ask(seconds, READ_FENCE, partition) is None:
-            raise PartitionUnknown(partition)
-        try:
+        with contextlib.suppress(ConnectionLost, TryAgain):
+            if await link.ask(seconds, READ_FENCE, partition) is None:
+                raise PartitionUnknown(partition)
             await link.run(seconds, f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK});{functions_ddl(partition)}")
-        except asyncpg.PostgresError as error:
-            raise translate(error) from error
 
     async def close(self) -> None:
         for pool in self.pools:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from asterism.storage.contract import EpochFenced, PartitionUnknown, ScanPage, Span, StorageRefusal
-from asterism.storage.postgres.connections import Pool
+from asterism.storage.postgres.connections import Pool, translate
 from asterism.storage.postgres.layout import statements
 from asterism.storage.postgres.node import Node, copy_of
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
@@ -91,10 +91,10 @@ class PartitionReader:
     async def _read_together(self, taken: list[_WaitingRead], keys: list[bytes]) -> None:
         try:
             self._answer(taken, *await self._ask(keys))
-        except StorageRefusal as refusal:
+        except Exception as error:
             for read in taken:
                 if not read.future.done():
-                    read.future.set_exception(copy_of(refusal))
+                    read.future.set_exception(copy_of(translate(error)))
         finally:
             self._end_statement()
 
@@ -105,7 +105,7 @@ class PartitionReader:
 
     async def _ask(self, keys: Sequence[bytes]) -> tuple[Any, list[bytes | None]]:
         """A row of epoch, sealed and LSN, None for a partition that is not there; and the values."""
-        ask, pool, seconds = self._node.ask, self._pool, self._node.patience.read_seconds
+        ask, pool, seconds = self._node.ask, self._pool, self._pool.patience.read_seconds
         if len(keys) == 1:
             row = await ask(pool, seconds, self._statements.read_one, keys[0])
             return row, [] if row is None else [row[3]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,16 +52,16 @@ class PostgresSnapshot:
             self._link.pool.release(self._link)
 
 
-async def open_snapshot(
-    node: Node, pool: Pool, partition: PartitionNumber, epoch: Epoch, *, deadline: float
-) -> PostgresSnapshot:
+async def open_snapshot(node: Node, pool: Pool, partition: PartitionNumber, epoch: Epoch) -> PostgresSnapshot:
+    deadline = asyncio.get_running_loop().time() + pool.patience.total_seconds
+    seconds = pool.patience.read_seconds
     while True:
         link = await pool.acquire(deadline)
         is_kept = False
         try:
-            await link.run(node.patience.read_seconds, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            await link.run(seconds, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             # Naming the table locks it against being dropped for as long as the snapshot is open.
-            row = await link.ask(node.patience.read_seconds, statements(partition).read_many, [])
+            row = await link.ask(seconds, statements(partition).read_many, [])
             check_fence(partition, epoch, row)
             is_kept = True
             return PostgresSnapshot(link, node.patience, partition, Lsn(row[2]))

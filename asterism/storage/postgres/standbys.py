@@ -50,7 +50,7 @@ class StandbyReads:
         if pool is None:
             return None
         try:
-            row = await self._node.ask(pool, self._node.patience.read_seconds, *arguments)
+            row = await self._node.ask(pool, pool.patience.read_seconds, *arguments)
             check_fence(partition, epoch, row)
         except StorageRefusal as refusal:
             self._rest_after(refusal)
@@ -62,7 +62,7 @@ class StandbyReads:
         if pool is None:
             return None
         try:
-            snapshot = await open_snapshot(self._node, pool, partition, epoch, deadline=self._node.deadline())
+            snapshot = await open_snapshot(self._node, pool, partition, epoch)
         except StorageRefusal as refusal:
             self._rest_after(refusal)
             return None

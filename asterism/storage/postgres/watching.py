@@ -11,7 +11,7 @@ from typing import Any
 import asyncpg
 
 from asterism.storage.contract import StorageRefusal
-from asterism.storage.postgres.connections import ConnectionLost, Link, Patience, Pool, TryAgain
+from asterism.storage.postgres.connections import ConnectionLost, Link, Pool, TryAgain
 from asterism.storage.postgres.layout import CHANNEL
 from asterism.values.identifiers import PartitionNumber
 
@@ -22,9 +22,9 @@ Callback = Callable[[], None]
 
 
 class Listener:
-    def __init__(self, addresses: list[str], patience: Patience) -> None:
-        self._pool = Pool(addresses, patience, size=1)
-        self._patience = patience
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._patience = pool.patience
         self._callbacks: dict[PartitionNumber, list[Callback]] = {}
         self._task: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
@@ -96,4 +96,3 @@ class Listener:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-        await self._pool.close()

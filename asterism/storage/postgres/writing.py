@@ -9,7 +9,6 @@ be. Orders of one gateway to one partition follow one another, so that its last 
 from __future__ import annotations
 
 import asyncio
-import struct
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -136,7 +135,7 @@ class PartitionWriter:
         try:
             arguments = group.arguments(journaling=self._journaling)
             answer = await self._carry_out(self._statements.apply, (), arguments)
-        except (StorageRefusal, asyncpg.PostgresError, asyncpg.InterfaceError, struct.error, OverflowError) as error:
+        except Exception as error:
             self._part_after_failure(members, error)
             return nobody
         status = DONE if isinstance(answer, int) else answer[0]
@@ -182,7 +181,7 @@ class PartitionWriter:
             return
         try:
             answer = await self._carry_out(order.statement, order.head, order.tail)
-        except (StorageRefusal, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        except Exception as error:
             if not order.future.done():
                 order.future.set_exception(translate(error))
             return
@@ -212,7 +211,8 @@ class PartitionWriter:
                 node.check_time(deadline, error)
                 await asyncio.sleep(0.01)
                 continue
-            except asyncpg.UndefinedFunctionError:
+            except asyncpg.UndefinedFunctionError as error:
+                node.check_time(deadline, error)
                 await node.make_functions(self._partition, link)
                 continue
             finally:

@@ -12,6 +12,7 @@ from asterism.documents.indexes import (
     ARRAY_ELEMENT,
     ARRAY_VALUE,
     OBJECT_VALUE,
+    PATH_TOKEN_BYTES,
     VALUE_BYTES_MAX,
     Coverage,
     IndexingRules,
@@ -22,7 +23,11 @@ from asterism.documents.indexes import (
     path_token,
 )
 from asterism.errors import MalformedRequest
+from asterism.keyspaces.layout import INDEX
 from asterism.values.key_bytes import encode, is_truncated
+
+# Where in a term the value begins.
+_VALUE_AT = len(INDEX) + PATH_TOKEN_BYTES
 
 DEFAULT_POLICY = {
     "indexingMode": "consistent",
@@ -41,7 +46,7 @@ def policy(*, included: tuple[str, ...] = (), excluded: tuple[str, ...] = ()) ->
 
 
 def term(*segments: Segment, value: object) -> Term:
-    return path_token(segments), term_value(value)
+    return INDEX + path_token(segments) + term_value(value)
 
 
 def term_value(value: object) -> bytes:
@@ -60,7 +65,7 @@ def terms(item: dict[str, Any], *, included: tuple[str, ...] = (), excluded: tup
 
 
 def of_scalars(found: Iterable[Term]) -> set[Term]:
-    return {one for one in found if one[1] not in (ARRAY_VALUE, OBJECT_VALUE)}
+    return {one for one in found if one[_VALUE_AT:] not in (ARRAY_VALUE, OBJECT_VALUE)}
 
 
 def test_every_scalar_has_a_term_under_the_default_policy() -> None:
@@ -123,7 +128,8 @@ def test_nothing_is_indexed_in_mode_none(mode: str) -> None:
 
 
 def test_long_strings_are_cut() -> None:
-    [(_, value)] = IndexingRules.compile(DEFAULT_POLICY).terms({"a": "x" * 10_000})
+    [found] = IndexingRules.compile(DEFAULT_POLICY).terms({"a": "x" * 10_000})
+    value = found[_VALUE_AT:]
     assert len(value) == VALUE_BYTES_MAX
     assert is_truncated(value, VALUE_BYTES_MAX)
 
@@ -261,7 +267,9 @@ def test_terms_are_those_of_the_simple_reading(
             excluded=tuple(path for path, verdict in written.items() if not verdict),
         )
     )
-    expected = {(path_token(path), term_value(value)) for path, value in flattened(item, ()) if is_indexed(path, rules)}
+    expected = {
+        INDEX + path_token(path) + term_value(value) for path, value in flattened(item, ()) if is_indexed(path, rules)
+    }
     found = compiled.terms(item)
     assert sorted(found) == sorted(expected)
     assert compiled.count(item) == len(expected)

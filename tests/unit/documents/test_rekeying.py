@@ -103,7 +103,7 @@ async def test_a_job_whose_target_is_deleted_is_given_up_and_the_source_keeps_no
         await world.store.delete_container(world.store.container(database, "new"))
         await until(lambda: not world.store.rekeying.jobs)
         assert not world.store.container(database, "c").keeps_versions
-        assert await world.catalog.rekeys() == []
+        assert await world.catalog.rekeys.all() == []
 
 
 async def test_scripts_go_with_the_container_and_hierarchical_keys_are_keys_too(tmp_path: Path) -> None:

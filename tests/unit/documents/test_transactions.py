@@ -293,3 +293,56 @@ def step(model: dict[str, str], kind: str, item_id: str, name: str, *, unique: b
     changed = {"delete": {key: value for key, value in model.items() if key != item_id}, "read": model}
     after = {**model, item_id: name} if writes else changed[kind]
     return after if allowed and not clashes else None
+
+
+# --- many creates at once -------------------------------------------------------------------------------------------
+
+
+async def test_creates_made_at_once_leave_what_creates_one_by_one_leave(world: World) -> None:
+    container = await world.container()
+    operations = [create(f"i{number}", n=number, tags=["a", "b", "a"], deep={"x": number % 2}) for number in range(30)]
+    answer = await container.run_batch(KEY, operations)
+    alone = await container.create_item(
+        {"id": "alone", "pk": "p", "n": 1, "tags": ["a", "b", "a"], "deep": {"x": 1}}, KEY
+    )
+    items = await stored(world, container)
+    assert len(items) == 31
+    outcomes = [cast(Outcome, result) for result in answer.results]
+    assert {outcome.charge for outcome in outcomes} == {alone.charge}
+    assert len({outcome.etag for outcome in outcomes}) == 30
+    assert [cast("dict[str, Any]", loads(outcome.body))["n"] for outcome in outcomes] == list(range(30))
+    assert list(items["i7"]) == list(items["alone"])
+
+
+@pytest.mark.parametrize(
+    ("spoiler", "place"),
+    [
+        (create("there"), 2),
+        (create("i0"), 3),
+        (Operation(OperationKind.CREATE, "x", {"id": "x", "pk": "another"}), 1),
+        (Operation(OperationKind.CREATE, "a/b", {"id": "a/b", "pk": "p"}), 4),
+        (create("x", ttl="soon"), 2),
+    ],
+)
+async def test_of_many_creates_the_first_that_is_refused_is_told_and_none_is_made(
+    world: World, spoiler: Operation, place: int
+) -> None:
+    container = await world.container()
+    await container.create_item({"id": "there", "pk": "p"}, KEY)
+    operations = [create(f"i{number}") for number in range(5)]
+    operations.insert(place, spoiler)
+    answer = await container.run_batch(KEY, operations)
+    assert [isinstance(result, AsterismError) for result in answer.results] == [at == place for at in range(6)]
+    assert set(await stored(world, container)) == {"there"}
+
+
+async def test_many_creates_see_what_their_unit_has_staged_before(world: World) -> None:
+    container = await world.container()
+    async with container.snapshot_transaction(KEY) as (work, _):
+        await work.create({"id": "a", "pk": "p"})
+        refused = await work.create_many([{"id": "b", "pk": "p"}, {"id": "a", "pk": "p"}])
+        made = await work.create_many([{"id": "b", "pk": "p"}, {"id": "c", "pk": "p"}])
+        await work.delete("b")
+        await container.commit(work)
+    assert (refused, len(made or ())) == (None, 2)
+    assert set(await stored(world, container)) == {"a", "c"}

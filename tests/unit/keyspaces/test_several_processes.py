@@ -12,6 +12,7 @@ import pytest
 
 from asterism.documents.container import Container
 from asterism.errors import ItemNotFound, OwnerNotFound, ResourceNotFound, UniqueKeyViolation
+from asterism.keyspaces.layout import ITEMS
 from asterism.storage.checked import CheckedEngine
 from asterism.storage.lmdb import LmdbEngine
 from asterism.throughput.budgets import Manual
@@ -332,5 +333,39 @@ def test_only_one_of_two_splits_of_a_partition_begins(tmp_path: Path) -> None:
         )
         assert sorted(type(one).__name__ for one in outcomes) == ["ReshapeJob", "ReshapeRefused"]
         await until(lambda: len(container.keyspace.record.map.ranges) == 2)
+
+    run(tmp_path, test)
+
+
+def test_items_that_expire_are_removed_whoever_wrote_them(tmp_path: Path) -> None:
+    async def test(first: World, second: World) -> None:
+        container = await first.container(defaultTtl=-1)
+        other = await seen_by(second)
+        await other.create_item({"id": "1", "pk": "a", "ttl": 1}, None)
+        partition = container.keyspace.record.map.ranges[0].partition
+        assert await first.everything(partition, ITEMS)
+        while await first.everything(partition, ITEMS):
+            await asyncio.sleep(0.05)
+
+    run(tmp_path, test)
+
+
+def test_a_rekeying_asked_for_by_any_process_is_done_and_switched(tmp_path: Path) -> None:
+    async def test(first: World, second: World) -> None:
+        container = await first.container()
+        for number in range(20):
+            await container.create_item({"id": str(number), "pk": "a", "day": f"d{number % 3}"}, None)
+        other = await seen_by(second)
+        job = await second.store.begin_rekey(other, "by-day", ["/day"])
+        target = await seen_by(second, "by-day")
+        while not second.store.rekeying.jobs[job.number].is_caught_up:
+            await asyncio.sleep(0.02)
+            await second.catalog.follow()
+        await second.store.rekeying.switch(target)
+        while not second.store.rekeying.jobs[job.number].phase.is_over:
+            await asyncio.sleep(0.02)
+            await second.catalog.follow()
+        assert second.store.rekeying.jobs[job.number].target_items == 20
+        assert b'"day":"d1"' in (await target.read_item("1", ("d1",))).body
 
     run(tmp_path, test)

@@ -206,6 +206,14 @@ async def test_in_a_bulk_request_each_operation_stands_for_itself(door: DoorAtHa
     assert answer.body[2]["resourceBody"]["id"] == "a"
 
 
+async def test_batches_and_bulk_requests_do_not_look_at_triggers(door: DoorAtHand) -> None:
+    named = {"x-ms-documentdb-pre-trigger-include": "none", "x-ms-documentdb-post-trigger-include": "none"}
+    assert statuses(await bulk(door, create("x"), headers=named)) == [201]
+    assert statuses(await batch(door, create("y"), headers=named)) == [201]
+    alone = await door.send("POST", ITEMS, {"id": "z", "pk": "a"}, headers={**named, **key("a")})
+    assert alone.status == 400
+
+
 async def test_a_bulk_request_without_failures_is_200_and_keeps_the_order_for_one_item(door: DoorAtHand) -> None:
     writes = [{"operationType": "Upsert", "resourceBody": {"id": "a", "pk": "a", "n": number}} for number in range(20)]
     answer = await bulk(door, *writes)

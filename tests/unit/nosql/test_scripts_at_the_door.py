@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from asterism.apis.nosql import script_operations
 from asterism.apis.nosql.scripts import FUNCTIONS, PROCEDURES, TRIGGERS
 from asterism.storage.contract import ExpectationFailed
 from asterism.values.resource_ids import ChildKind, child_kind, from_text
@@ -243,6 +244,18 @@ async def test_a_query_in_a_procedure_comes_in_pages(tmp_path: Path, query: str,
         assert (await ran(door, IN_PAGES, query)).body == pages
 
 
+async def test_a_query_of_a_script_has_only_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(script_operations, "_QUERY_SECONDS_MAX", 0.0)
+    told = """function () {
+        __.queryDocuments(__.getSelfLink(), "SELECT VALUE SUM(c.n) FROM c", function (error) {
+            __.response.setBody(error.number);
+        });
+    }"""
+    async with door_at_hand(tmp_path) as door:
+        await door.create("item", n=1)
+        assert (await ran(door, told)).body == 408
+
+
 BY_SELF_LINK = """function (link) {
     var collection = getContext().getCollection();
     collection.readDocument(link, {}, function (error, found) {
@@ -431,3 +444,30 @@ async def test_a_function_that_is_not_there_or_fails_is_the_querys_error(tmp_pat
         await door.send("POST", f"{CONTAINER}/udfs", script("udfs", "bad", "function () { throw 'no'; }"))
         await door.create("one", n=1)
         assert (await door.query(query, headers=CROSSING)).status == 400
+
+
+async def test_of_creates_that_a_script_queued_together_each_is_told_its_own_outcome(tmp_path: Path) -> None:
+    body = """function (ids) {
+        var collection = getContext().getCollection(), told = [];
+        ids.forEach(function (id, place) {
+            collection.createDocument(collection.getSelfLink(), {id: id, pk: "a"}, function (error, made) {
+                told.push([place, error ? error.number : made.id]);
+                getContext().getResponse().setBody(told);
+            });
+        });
+    }"""
+    async with door_at_hand(tmp_path) as door:
+        whole = await ran(door, body, ["i1", "i2", "i3"])
+        mixed = await ran(door, body, ["i4", "i1", "i5", "i5"])
+        assert whole.body == [[0, "i1"], [1, "i2"], [2, "i3"]]
+        assert mixed.body == [[0, "i4"], [1, 409], [2, "i5"], [3, 409]]
+        assert await ids(door) == ["i1", "i2", "i3", "i4", "i5"]
+
+
+async def test_a_procedure_reads_its_parameters_as_its_request_whatever_it_did_to_them(tmp_path: Path) -> None:
+    body = """function (list) {
+        list.push("more");
+        getContext().getResponse().setBody(getContext().getRequest().getBody());
+    }"""
+    async with door_at_hand(tmp_path) as door:
+        assert (await ran(door, body, ["one"], 2)).body == [["one"], 2]

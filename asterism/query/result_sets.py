@@ -1,0 +1,85 @@
+"""Results that a query has found and its pages have not told yet, kept for a while.
+
+A query that needs all items before its first result (GROUP BY, DISTINCT, an order that no index has) would otherwise be
+computed anew for each page. What is kept is bounded in bytes and in time; whoever finds nothing here computes it again,
+so a restart, another process or a slow reader costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from asterism.values.json_text import dumps
+
+# Of one query, and of all together.
+SET_BYTES_MAX: Final = 4 * 1024 * 1024
+ALL_BYTES_MAX: Final = 32 * 1024 * 1024
+KEPT_SECONDS: Final = 60.0
+# So much is written as text before others have their turn.
+_SLICE_BYTES: Final = 128 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    # What was asked: only the same question is answered from here.
+    identity: bytes
+    # How many results came before these.
+    first: int
+    texts: list[bytes]
+    size_bytes: int
+    until: float
+
+
+class ResultSets:
+    """One per process. Names are random, and told only in the continuation of the query itself."""
+
+    def __init__(self, *, monotonic_seconds: Callable[[], float], random_bytes: Callable[[int], bytes]) -> None:
+        self._monotonic_seconds = monotonic_seconds
+        self._random_bytes = random_bytes
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._size_bytes = 0
+
+    async def keep(self, identity: bytes, rest: Iterable[object], *, first: int) -> str | None:
+        """The name under which the results are found from now on; None when they are too many."""
+        texts: list[bytes] = []
+        size_bytes = sliced_bytes = 0
+        for result in rest:
+            texts.append(text := dumps(result))
+            size_bytes += len(text)
+            if size_bytes > SET_BYTES_MAX:
+                return None
+            if size_bytes - sliced_bytes > _SLICE_BYTES:
+                sliced_bytes = size_bytes
+                await asyncio.sleep(0)
+        name = self._random_bytes(16).hex()
+        self._kept[name] = _Kept(identity, first, texts, size_bytes, self._monotonic_seconds() + KEPT_SECONDS)
+        self._size_bytes += size_bytes
+        self._make_room()
+        return name
+
+    def find(self, name: str | None, identity: bytes, *, first: int) -> list[bytes] | None:
+        """The results from the one with the number `first` on; None when they are not here (any more)."""
+        kept = None if name is None else self._kept.get(name)
+        if name is None or kept is None:
+            return None
+        if kept.until < self._monotonic_seconds():
+            self._forget(name)
+            return None
+        if kept.identity != identity or not kept.first <= first < kept.first + len(kept.texts):
+            return None
+        self._kept.move_to_end(name)
+        return kept.texts[first - kept.first :]
+
+    def _make_room(self) -> None:
+        now = self._monotonic_seconds()
+        for name in [name for name, kept in self._kept.items() if kept.until < now]:
+            self._forget(name)
+        while self._size_bytes > ALL_BYTES_MAX:
+            self._forget(next(iter(self._kept)))
+
+    def _forget(self, name: str) -> None:
+        self._size_bytes -= self._kept.pop(name).size_bytes

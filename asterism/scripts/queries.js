@@ -1,0 +1,166 @@
+// Queries in JavaScript: `__.filter(…)`, `__.chain()` and their kin, over pages of the collection's documents.
+
+const {
+    ScriptError,
+    feedOptions,
+    intoResponse,
+    isAccepting,
+    isArray,
+    optionsAndCallback,
+    queue,
+    receiver,
+    refuse,
+} = tools;
+
+function flattened(values, isShallow, into) {
+    for (let place = 0; place < values.length; place += 1) {
+        const value = values[place];
+        if (!isArray(value)) {
+            into[into.length] = value;
+        } else if (isShallow) {
+            for (let inner = 0; inner < value.length; inner += 1) {
+                into[into.length] = value[inner];
+            }
+        } else {
+            flattened(value, false, into);
+        }
+    }
+    return into;
+}
+
+function unwound(feed, collectionSelector, resultSelector) {
+    const results = [];
+    for (let place = 0; place < feed.length; place += 1) {
+        const inner = collectionSelector(feed[place]);
+        if (isArray(inner)) {
+            for (let at = 0; at < inner.length; at += 1) {
+                results[results.length] = resultSelector ? resultSelector(feed[place], inner[at]) : inner[at];
+            }
+        }
+    }
+    return results;
+}
+
+const TYPE_ORDER = { boolean: 1, number: 2, string: 3, object: 4 };
+
+function compareKeys(left, right) {
+    if (left === null || right === null) {
+        return left === right ? 0 : left === null ? -1 : 1;
+    }
+    const byType = TYPE_ORDER[typeof left] - TYPE_ORDER[typeof right];
+    return byType !== 0 ? byType : left < right ? -1 : left > right ? 1 : 0;
+}
+
+// Documents without a key are left out, as ORDER BY leaves them out.
+function sorted(feed, keyOf, direction) {
+    const keyed = [];
+    for (let place = 0; place < feed.length; place += 1) {
+        const key = keyOf(feed[place]);
+        if (key !== undefined) {
+            keyed[keyed.length] = { key, place, value: feed[place] };
+        }
+    }
+    keyed.sort((left, right) => direction * compareKeys(left.key, right.key) || left.place - right.place);
+    return keyed.map((entry) => entry.value);
+}
+
+// A pass of a query over pages of documents. Sorting needs them all; everything else works page by page.
+function runStages(stages, needsAll, options, callback) {
+    const asked = feedOptions(options);
+    const gathered = [];
+    function onPage(error, page, told) {
+        if (error) {
+            return callback(error);
+        }
+        if (needsAll) {
+            for (let place = 0; place < page.length; place += 1) {
+                gathered[gathered.length] = page[place];
+            }
+            if (told.continuation) {
+                asked.continuation = told.continuation;
+                if (!queue("feed", null, "null", asked, receiver(onPage))) {
+                    callback(new ScriptError(408, "The documents could not be sorted in the time of one run."));
+                }
+                return undefined;
+            }
+        }
+        let results = needsAll ? gathered : page;
+        try {
+            for (let place = 0; place < stages.length; place += 1) {
+                results = stages[place](results);
+            }
+        } catch (thrown) {
+            return callback(thrown);
+        }
+        return callback(undefined, results, told);
+    }
+    return { isAccepted: queue("feed", null, "null", asked, receiver(onPage)) };
+}
+
+function needFunction(value, what) {
+    if (typeof value !== "function") {
+        refuse(400, "The " + what + " must be a function.");
+    }
+}
+
+// Each gives its stage and how many of the arguments belong to it; options and callback follow.
+const STAGES = {
+    filter([predicate]) {
+        needFunction(predicate, "predicate");
+        return [(feed) => feed.filter((value) => predicate(value)), 1];
+    },
+    map([transform]) {
+        needFunction(transform, "transformation");
+        return [(feed) => feed.map((value) => transform(value)), 1];
+    },
+    pluck([name]) {
+        if (typeof name !== "string" || name === "") {
+            refuse(400, "The name of the property must be a string that is not empty.");
+        }
+        return [(feed) => feed.map((value) => value[name]).filter((value) => value !== undefined), 1];
+    },
+    flatten([isShallow]) {
+        return [(feed) => flattened(feed, isShallow === true, []), typeof isShallow === "boolean" ? 1 : 0];
+    },
+    unwind([collectionSelector, resultSelector]) {
+        needFunction(collectionSelector, "collection selector");
+        const hasResult = typeof resultSelector === "function";
+        const stage = (feed) => unwound(feed, collectionSelector, hasResult ? resultSelector : undefined);
+        return [stage, hasResult ? 2 : 1];
+    },
+    sortBy([keyOf]) {
+        needFunction(keyOf, "key");
+        return [(feed) => sorted(feed, keyOf, 1), 1];
+    },
+    sortByDescending([keyOf]) {
+        needFunction(keyOf, "key");
+        return [(feed) => sorted(feed, keyOf, -1), 1];
+    },
+};
+const SORTS = { sortBy: true, sortByDescending: true };
+
+function run(name, values) {
+    const [stage, taken] = STAGES[name](values);
+    const given = optionsAndCallback(values[taken], values[taken + 1]);
+    return runStages([stage], SORTS[name] === true, given.options, given.callback || intoResponse);
+}
+
+function chainOf(stages, needsAll) {
+    const chain = { isAccepted: isAccepting() };
+    for (const name in STAGES) {
+        chain[name] = function (...values) {
+            const [stage, taken] = STAGES[name](values);
+            if (values.length > taken) {
+                refuse(400, "In a chain, options and callback are given to value().");
+            }
+            return chainOf([...stages, stage], needsAll || SORTS[name] === true);
+        };
+    }
+    chain.value = function (options, callback) {
+        const given = optionsAndCallback(options, callback);
+        return runStages(stages, needsAll, given.options, given.callback || intoResponse);
+    };
+    return chain;
+}
+
+return { run, chain: () => chainOf([], false) };

@@ -1,0 +1,125 @@
+"""Queries on what a unit of work sees: as if it were stored already, and nobody else had written meanwhile."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asterism.documents.container import Container
+from asterism.documents.transaction import Transaction
+from asterism.documents.unit_reads import UnitReads
+from asterism.keyspaces.owner import Reads
+from asterism.query import compile_query, parse_query
+from asterism.query.computed import computed_properties
+from asterism.query.continuation import BEGINNING
+from asterism.query.execute import QueryPage, run_page, scopes_of
+from asterism.values.json_text import loads
+from tests.support.world import open_world
+
+KEY = ("p",)
+# More than a few pages of index entries and slices of a scan.
+STORED = 700
+QUERIES = (
+    "SELECT VALUE [c.id, c.n] FROM c WHERE c.n = 7",
+    "SELECT VALUE [c.id, c.n] FROM c WHERE c.n >= 3 AND c.n < 6 AND c.word = 'w1'",
+    "SELECT VALUE [c.id, c.n] FROM c WHERE c.word != 'w1'",
+    "SELECT VALUE [c.id, c.n] FROM c WHERE c.doubled = 14",
+    "SELECT VALUE [c.id, c.n] FROM c ORDER BY c.rank",
+    "SELECT VALUE [c.id, c.n] FROM c ORDER BY c.rank DESC OFFSET 10 LIMIT 500",
+    "SELECT VALUE [c.id, c.n] FROM c ORDER BY c.n DESC, c.rank ASC",
+    "SELECT VALUE COUNT(1) FROM c",
+    "SELECT VALUE COUNT(1) FROM c WHERE c.n > 4",
+    "SELECT c.word, COUNT(1) AS k, MAX(c.rank) AS highest FROM c GROUP BY c.word",
+    "SELECT DISTINCT VALUE c.n FROM c",
+    "SELECT VALUE MIN(c.rank) FROM c",
+)
+SETTINGS: dict[str, Any] = {
+    "computedProperties": [{"name": "doubled", "query": "SELECT VALUE c.n * 2 FROM c"}],
+    "indexingPolicy": {
+        "compositeIndexes": [[{"path": "/n", "order": "descending"}, {"path": "/rank", "order": "ascending"}]]
+    },
+}
+
+
+def item(draw: random.Random, item_id: str, pk: str = "p") -> dict[str, object]:
+    return {"id": item_id, "pk": pk, "n": draw.randrange(10), "word": f"w{draw.randrange(3)}", "rank": draw.random()}
+
+
+async def pages(reads: Reads, container: Container, text: str, *, items_max: int) -> list[QueryPage]:
+    query = compile_query(parse_query(text), {})
+    found: list[QueryPage] = []
+    continuation = BEGINNING
+    while True:
+        page = await run_page(
+            reads,
+            container,
+            query,
+            scopes_of(container, query, container.logical_scope(KEY)),
+            continuation=continuation,
+            items_max=items_max,
+            monotonic_seconds=lambda: 0.0,
+            computed=computed_properties(container),
+            is_paid_later=True,
+        )
+        found.append(page)
+        if page.continuation is None:
+            return found
+        continuation = page.continuation
+
+
+def results(found: Sequence[QueryPage]) -> list[object]:
+    return [loads(result) for page in found for result in page.results]
+
+
+async def change_at_random(work: Transaction, draw: random.Random, count: int) -> None:
+    for _ in range(count):
+        await work.upsert(item(draw, f"{draw.randrange(STORED + 100):04d}"))
+        victim = f"{draw.randrange(STORED):04d}"
+        await work.upsert(item(draw, victim))
+        await work.delete(victim)
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_a_unit_is_asked_as_the_store_will_be(tmp_path: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    async with open_world(tmp_path) as world:
+        container = await world.container(**SETTINGS)
+        for number in range(STORED):
+            await container.create_item(item(draw, f"{number:04d}"), KEY)
+        await container.create_item(item(draw, "other", "q"), ("q",))
+        async with container.snapshot_transaction(KEY) as (work, snapshot):
+            reads = UnitReads(work, snapshot)
+            before = {text: results(await pages(reads, container, text, items_max=1000)) for text in QUERIES}
+            assert before == {
+                text: results(await pages(world.owner, container, text, items_max=1000)) for text in QUERIES
+            }
+            beginning = work.mark()
+            await change_at_random(work, draw, 40)
+            await pages(reads, container, QUERIES[0], items_max=1000)
+            work.return_to(beginning)
+            assert results(await pages(reads, container, QUERIES[0], items_max=1000)) == before[QUERIES[0]]
+            await change_at_random(work, draw, 150)
+            seen = {text: results(await pages(reads, container, text, items_max=1000)) for text in QUERIES}
+            in_parts = {text: results(await pages(reads, container, text, items_max=37)) for text in QUERIES}
+            assert in_parts == seen
+            await container.commit(work)
+        assert seen == {text: results(await pages(world.owner, container, text, items_max=1000)) for text in QUERIES}
+
+
+async def test_a_unit_reads_through_indexes_and_does_not_see_others(tmp_path: Path) -> None:
+    draw = random.Random(3)
+    async with open_world(tmp_path) as world:
+        container = await world.container(**SETTINGS)
+        for number in range(200):
+            await container.create_item({**item(draw, f"{number:04d}"), "n": number}, KEY)
+        async with container.snapshot_transaction(KEY) as (work, snapshot):
+            reads = UnitReads(work, snapshot)
+            await work.create({**item(draw, "mine"), "n": 7})
+            await container.create_item({**item(draw, "theirs"), "n": 7}, KEY)
+            (page,) = await pages(reads, container, "SELECT VALUE c.id FROM c WHERE c.n = 7", items_max=10)
+            assert sorted(map(str, map(loads, page.results))) == ["0007", "mine"]
+            assert (page.items_loaded, page.has_scanned, page.indexes_used) == (2, False, ("/n/?",))

@@ -1,0 +1,110 @@
+"""Queries that need all items are computed once for their pages, as long as the rest is kept; and right without it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from asterism.documents.answers import Scope
+from asterism.documents.container import Container
+from asterism.query import compile_query, parse_query
+from asterism.query import result_sets as module
+from asterism.query.continuation import BEGINNING, Continuation
+from asterism.query.execute import QueryPage, run_page, scopes_of
+from asterism.query.result_sets import KEPT_SECONDS, ResultSets
+from asterism.values.json_text import loads
+from tests.support.world import World, open_world
+
+QUERIES = (
+    "SELECT DISTINCT VALUE c.n FROM c",
+    "SELECT c.n, COUNT(1) AS k FROM c GROUP BY c.n",
+    "SELECT VALUE c.id FROM c ORDER BY c.free",
+)
+POLICY = {"includedPaths": [{"path": "/*"}], "excludedPaths": [{"path": "/free/?"}]}
+
+
+class Hands:
+    seconds = 0.0
+
+
+@pytest.fixture
+def sets() -> ResultSets:
+    return ResultSets(monotonic_seconds=lambda: Hands.seconds, random_bytes=os.urandom)
+
+
+async def filled(world: World) -> Container:
+    container = await world.container(indexingPolicy=POLICY)
+    for number in range(60):
+        item = {"id": f"{number:02d}", "pk": "a", "n": number % 20, "free": (number * 7) % 60}
+        await container.create_item(item, ("a",))
+    return container
+
+
+async def all_pages(
+    world: World, container: Container, text: str, sets: ResultSets | None, *, identities: int = 1
+) -> list[QueryPage]:
+    query = compile_query(parse_query(text), {})
+    pages: list[QueryPage] = []
+    continuation: Continuation | None = BEGINNING
+    while continuation is not None:
+        page = await run_page(
+            world.owner,
+            container,
+            query,
+            scopes_of(container, query, Scope(b"", b"\xff")),
+            continuation=Continuation.from_bytes(continuation.to_bytes()),
+            items_max=6,
+            monotonic_seconds=lambda: 0.0,
+            result_sets=sets,
+            identity=b"%d" % (len(pages) % identities),
+        )
+        pages.append(page)
+        continuation = page.continuation
+    return pages
+
+
+def results(pages: list[QueryPage]) -> list[object]:
+    return [loads(result) for page in pages for result in page.results]
+
+
+@pytest.mark.parametrize("text", QUERIES)
+async def test_only_the_first_page_reads_items(tmp_path: Path, sets: ResultSets, text: str) -> None:
+    async with open_world(tmp_path) as world:
+        container = await filled(world)
+        pages = await all_pages(world, container, text, sets)
+        anew = await all_pages(world, container, text, None)
+        assert results(pages) == results(anew)
+        assert len(pages) == len(anew) > 3
+        assert [page.items_loaded for page in pages] == [60, *[0] * (len(pages) - 1)]
+        assert {page.items_loaded for page in anew} == {60}
+        assert all(0 < page.charge < pages[0].charge for page in pages[1:])
+
+
+@pytest.mark.parametrize("text", QUERIES)
+async def test_another_question_and_a_late_one_are_computed_anew(
+    tmp_path: Path, sets: ResultSets, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_world(tmp_path) as world:
+        container = await filled(world)
+        told = results(await all_pages(world, container, text, None))
+        other = await all_pages(world, container, text, sets, identities=2)
+        assert (results(other), {page.items_loaded for page in other}) == (told, {60})
+        monkeypatch.setattr(module, "KEPT_SECONDS", -1.0)
+        late = await all_pages(world, container, text, sets)
+        assert (results(late), {page.items_loaded for page in late}) == (told, {60})
+        monkeypatch.setattr(module, "KEPT_SECONDS", KEPT_SECONDS)
+        monkeypatch.setattr(module, "SET_BYTES_MAX", 0)
+        large = await all_pages(world, container, text, sets)
+        assert (results(large), {page.items_loaded for page in large}) == (told, {60})
+
+
+async def test_what_is_kept_is_bounded(sets: ResultSets, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ALL_BYTES_MAX", 100)
+    first, second, third = [await sets.keep(b"q", ["x" * 38], first=0) for _ in range(3)]
+    assert sets.find(first, b"q", first=0) is None
+    assert sets.find(second, b"q", first=0) == sets.find(third, b"q", first=0) == [b'"' + b"x" * 38 + b'"']
+    assert sets.find(second, b"other", first=0) is None
+    assert sets.find(second, b"q", first=1) is None
+    assert sets.find("made up", b"q", first=0) is None
