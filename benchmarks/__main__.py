@@ -22,6 +22,7 @@ from benchmarks import (
     case_create,
     case_feed,
     case_idle,
+    case_move,
     case_point_read,
     case_postgres,
     case_query,
@@ -43,6 +44,7 @@ CASES: dict[str, Callable[[], Awaitable[list[Measurement]]]] = {
     "batch": case_batch.measure,
     "feed": case_feed.measure,
     "postgres": case_postgres.measure,
+    "move": case_move.measure,
 }
 RESULTS = PROJECT / "build" / "bench.json"
 # For output that goes to a file.

@@ -43,6 +43,18 @@ async def split_and_wait(caller: Caller, container: str, range_id: str, *, secon
     raise UnexpectedAnswer(f"the split took more than {seconds_max} s")
 
 
+async def move_and_wait(caller: Caller, container: str, range_id: str, node: str, *, seconds_max: float) -> float:
+    """Moves a partition; returns the seconds until the other node serves it."""
+    started = time.perf_counter()
+    body = {"database": DATABASE, "container": container, "range": range_id, "node": node}
+    await caller.expect(admin_request("POST", "move", body=body), 202)
+    while time.perf_counter() < started + seconds_max:
+        if [one["node"] for one in await partitions(caller, container) if one["id"] == range_id] == [node]:
+            return time.perf_counter() - started
+        await asyncio.sleep(POLL_SECONDS)
+    raise UnexpectedAnswer(f"the move took more than {seconds_max} s")
+
+
 async def read_all_ids(caller: Caller, container: str) -> Counter[str]:
     """How often each id is in the container: range by range, page by page, as a client reads a feed."""
     link = container_link(container)

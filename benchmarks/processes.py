@@ -102,9 +102,9 @@ def _pin_to(core: int) -> Callable[[], None]:
 
 
 @contextmanager
-def running_asterism(data: Path, *, throttle: bool = False) -> Iterator[RunningServer]:
+def running_asterism(data: Path, *options: str, throttle: bool = False) -> Iterator[RunningServer]:
     port = free_port()
-    arguments = ["--data", str(data), "--port", str(port), "--key", ACCOUNT_KEY]
+    arguments = ["--data", str(data), "--port", str(port), "--key", ACCOUNT_KEY, *options]
     arguments += [] if throttle else ["--no-throttle"]
     with running([*START_ASTERISM, *arguments], port=port, log_name="asterism") as server:
         yield server

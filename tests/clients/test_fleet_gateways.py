@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import threading
@@ -29,7 +30,7 @@ def describe(path: Path, *names: str) -> Path:
 @pytest.fixture
 def fleet_file(tmp_path: Path) -> Path:
     for name in "abc":
-        shared_server().empty_database(f"gateways_{name}")
+        asyncio.run(shared_server().empty_database(f"gateways_{name}"))
     return describe(tmp_path / "fleet.toml", "a", "b")
 
 

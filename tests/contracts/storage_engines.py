@@ -55,7 +55,7 @@ async def _open_postgres(directory: Path) -> Engine:
     marker = directory / "postgres"
     if not marker.exists():
         marker.touch()
-        shared_server().empty_database("contract")
+        await shared_server().empty_database("contract")
     return await PostgresEngine.open(shared_server().dsn("contract"), snapshots=256)
 
 

@@ -40,7 +40,7 @@ async def proxy() -> AsyncIterator[Proxy]:
 
 @pytest.fixture
 async def engine(proxy: Proxy) -> AsyncIterator[PostgresEngine]:
-    shared_server().empty_database(DATABASE)
+    await shared_server().empty_database(DATABASE)
     engine = await PostgresEngine.open(shared_server().dsn(DATABASE, port=proxy.port))
     await engine.create_partition(ONE, Fence(EPOCH))
     yield engine
@@ -123,7 +123,7 @@ async def test_functions_that_an_older_program_left_out_are_made_when_they_are_n
 
 
 async def test_engines_that_open_an_empty_database_together_make_its_tables_once(engine: PostgresEngine) -> None:
-    dsn = shared_server().empty_database(f"{DATABASE}_together")
+    dsn = await shared_server().empty_database(f"{DATABASE}_together")
     engines = await asyncio.gather(*(PostgresEngine.open(dsn) for _ in range(5)))
     await engines[0].create_partition(ONE, Fence(EPOCH))
     assert [await one.apply(ONE, EPOCH, Batch()) for one in engines] == [1, 2, 3, 4, 5]

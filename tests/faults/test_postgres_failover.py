@@ -123,6 +123,20 @@ async def test_old_reads_come_from_the_standby_even_without_a_primary_and_never_
     assert [type(outcome) for outcome in outcomes] == [EngineFailed] * 3
 
 
+async def test_a_standby_that_lags_answers_only_what_it_has_reached(engine: PostgresEngine, servers: Servers) -> None:
+    primary, standby = servers
+    await engine.apply(ONE, EPOCH, Batch(puts=[(b"k", b"old")]))
+    replayed = f"SELECT pg_last_wal_replay_lsn() >= '{primary.sql('SELECT pg_current_wal_lsn()').strip()}'"
+    await asyncio.to_thread(standby.wait_until, replayed)
+    standby.sql("SELECT pg_wal_replay_pause()")
+    await asyncio.to_thread(standby.wait_until, "SELECT pg_get_wal_replay_pause_state() = 'paused'")
+    lsn = await engine.apply(ONE, EPOCH, Batch(puts=[(b"k", b"new")]))
+    assert await engine.read(ONE, EPOCH, [b"k"], at_least=Lsn(1)) == (1, [b"old"])
+    assert await engine.read(ONE, EPOCH, [b"k"], at_least=lsn) == (2, [b"new"])
+    assert await engine.read(ONE, EPOCH, [b"k"]) == (2, [b"new"])
+    standby.sql("SELECT pg_wal_replay_resume()")
+
+
 async def test_a_stale_epoch_is_refused_by_primary_and_standby(engine: PostgresEngine, servers: Servers) -> None:
     primary, standby = servers
     await engine.apply(ONE, EPOCH, counted(b"k"))

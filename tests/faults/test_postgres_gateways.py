@@ -31,7 +31,7 @@ Gateways = tuple[PostgresEngine, PostgresEngine]
 
 @pytest.fixture
 async def gateways() -> AsyncIterator[Gateways]:
-    dsn = shared_server().empty_database("gateways")
+    dsn = await shared_server().empty_database("gateways")
     first, second = await asyncio.gather(PostgresEngine.open(dsn), PostgresEngine.open(dsn))
     await first.create_partition(ONE, Fence(EPOCH), announced=True)
     yield first, second

@@ -39,7 +39,7 @@ async def proxy() -> AsyncIterator[Proxy]:
 
 @pytest.fixture
 async def engine(proxy: Proxy) -> AsyncIterator[PostgresEngine]:
-    shared_server().empty_database("network")
+    await shared_server().empty_database("network")
     engine = await PostgresEngine.open(shared_server().dsn("network", port=proxy.port), patience=IMPATIENT)
     await engine.create_partition(ONE, Fence(EPOCH), announced=True)
     # The connection is open and its statements are prepared, so that the next request is the one under test.

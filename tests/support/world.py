@@ -25,10 +25,10 @@ from asterism.keyspaces.reshaping import Reshaping
 from asterism.limits import DEFAULT_LIMITS, Limits
 from asterism.storage.checked import CheckedEngine
 from asterism.storage.contract import Engine, Span
-from asterism.storage.lmdb import LmdbEngine
 from asterism.storage.nodes import NodeEngines
 from asterism.throughput.budgets import Throughput
 from asterism.values.identifiers import NodeNumber, PartitionNumber
+from tests.support.stores import open_store
 
 ACCOUNT = "test"
 
@@ -99,7 +99,7 @@ async def open_world(
     node_labels: Sequence[str] = ("",),
 ) -> AsyncIterator[World]:
     """One node for each of the `node_labels`, which are words; node 0 is in the directory itself."""
-    stores = {NodeNumber(n): LmdbEngine.open(node_directory(directory, n)) for n in range(len(node_labels))}
+    stores = {NodeNumber(n): await open_store(node_directory(directory, n)) for n in range(len(node_labels))}
     nodes = NodeEngines(stores, catalog_node=NodeNumber(0))
     engine: Engine = CheckedEngine(nodes)
     try:

@@ -269,6 +269,11 @@ class Pool:
         try:
             async with asyncio.timeout_at(deadline), self._opening:
                 while not self._is_closed:
+                    # While others opened theirs, or the server took no more, one may have become free.
+                    idle = self._take_idle(None)
+                    if idle is not None:
+                        self._count -= 1
+                        return idle
                     try:
                         link = await self._try_hosts(deadline - loop.time())
                     except Exception as error:

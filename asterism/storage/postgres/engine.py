@@ -80,9 +80,9 @@ class PostgresEngine:
         connection_string: str,
         *,
         patience: Patience | None = None,
-        writers: int = 16,
+        writers: int = 8,
         readers: int = 8,
-        snapshots: int = 64,
+        snapshots: int = 16,
     ) -> Self:
         """Connects, and makes the tables and functions if they are missing. The connection string may name several
         hosts: one of them is the primary, wherever it is at the time, and the others are its standbys. The numbers are
