@@ -30,7 +30,7 @@ from benchmarks.workload import Creates, reads
 from tests.support.postgres import PostgresServer, running_server
 
 CASE = "move"
-MOVE_SECONDS_MAX = 240.0
+MOVE_SECONDS_MAX = 400.0
 
 
 @contextmanager

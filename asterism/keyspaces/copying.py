@@ -29,8 +29,10 @@ from asterism.values.identifiers import Lsn, PartitionNumber
 # One page of the copy holds the event loop for a millisecond or two to read it, and as long to write it.
 PAGE_ENTRIES = 800
 PAGE_BYTES = 512 * 1024
-# How much longer than it has worked the copy rests between two pages.
+# How much longer than it has worked the copy rests between two pages; what took longer than this was not work, but
+# waiting for a node.
 REST_SECONDS = 0.001
+WORK_SECONDS_MAX = 0.005
 _JOURNAL_PAGE_ENTRIES = 128
 
 Entries = list[tuple[bytes, bytes]]
@@ -74,7 +76,7 @@ class Copier:
                 span = Span(last_key + b"\x00", span.end)
             more = page.more
             # Requests come first: the copy rests longer than it has worked.
-            await asyncio.sleep(worked_seconds + REST_SECONDS)
+            await asyncio.sleep(min(worked_seconds, WORK_SECONDS_MAX) + REST_SECONDS)
 
     def _divide(self, entries: Entries) -> list[Entries]:
         """Each target's share of the entries; the targets of a job lie side by side, in order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import threading
@@ -29,14 +30,18 @@ def describe(path: Path, *names: str) -> Path:
 @pytest.fixture
 def fleet_file(tmp_path: Path) -> Path:
     for name in "abc":
-        shared_server().empty_database(f"gateways_{name}")
+        asyncio.run(shared_server().empty_database(f"gateways_{name}"))
     return describe(tmp_path / "fleet.toml", "a", "b")
 
 
 @pytest.fixture
 def gateways(tmp_path: Path, fleet_file: Path) -> Iterator[tuple[RunningServer, RunningServer]]:
     options = ("--fleet", str(fleet_file), "--no-throttle")
-    with running_server(tmp_path / "one", *options) as one, running_server(tmp_path / "two", *options) as two:
+    # Alone: how many other processes there are is told, and looked at.
+    with (
+        running_server(tmp_path / "one", *options, alone=True) as one,
+        running_server(tmp_path / "two", *options, alone=True) as two,
+    ):
         yield one, two
 
 

@@ -17,9 +17,11 @@ async def open_store(directory: Path) -> Engine:
     """The store of a directory; opening it again finds what was written."""
     if os.environ.get(STORE_VARIABLE) != "postgres":
         return LmdbEngine.open(directory)
+    # A world of several nodes has each in a directory of its own, and so in a database of its own.
+    database = f"store_{directory.name}" if directory.name.startswith("node") else "store"
     marker = directory / "postgres"
     if not marker.exists():
         directory.mkdir(parents=True, exist_ok=True)
         marker.touch()
-        await shared_server().empty_database("store")
-    return await PostgresEngine.open(shared_server().dsn("store"))
+        await shared_server().empty_database(database)
+    return await PostgresEngine.open(shared_server().dsn(database))

@@ -150,18 +150,18 @@ async def migrated(assembly: Assembly) -> None:
             await asyncio.sleep(0.02)
 
 
-def postgres_fleet() -> FleetConfig:
+async def postgres_fleet() -> FleetConfig:
     """Two databases of one server are as good as two servers."""
     server = shared_server()
     for name in ("fleet_a", "fleet_b"):
-        server.empty_database(name)
+        await server.empty_database(name)
     return FleetConfig((NodeConfig("a", server.dsn("fleet_a")), NodeConfig("b", server.dsn("fleet_b"))), "a")
 
 
 @pytest.mark.parametrize("kind", ["lmdb", "postgres"])
 async def test_everything_goes_to_a_fleet_and_back_and_each_place_says_where_it_went(tmp_path: Path, kind: str) -> None:
     data = DataDirectory(tmp_path / "data")
-    config = fleet_of(tmp_path, "a", "b") if kind == "lmdb" else postgres_fleet()
+    config = fleet_of(tmp_path, "a", "b") if kind == "lmdb" else await postgres_fleet()
     async with assembled(ServerConfig(), data) as assembly:
         await fill(assembly)
         await assembly.migration.to_fleet(config, where="fleet.toml")
