@@ -20,7 +20,7 @@ def admin_request(verb: str, name: str, *, query: str = "", body: Any = None) ->
 
 
 async def partitions(caller: Caller, container: str) -> list[dict[str, Any]]:
-    query = f"?database={DATABASE}&container={container}"
+    query = f"?database={DATABASE}&container={container}&details=false"
     answer = await caller.expect(admin_request("GET", "partitions", query=query), 200)
     found: list[dict[str, Any]] = answer.json()["partitions"]
     return found

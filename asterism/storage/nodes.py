@@ -28,7 +28,16 @@ from asterism.storage.contract import (
 )
 from asterism.storage.handover import hand_over
 from asterism.storage.node_identity import IDENTITY_PARTITION
-from asterism.values.identifiers import Epoch, Lsn, NodeNumber, PartitionNumber, node_of, partition_on, sequence_of
+from asterism.values.identifiers import (
+    SEQUENCE_BITS,
+    Epoch,
+    Lsn,
+    NodeNumber,
+    PartitionNumber,
+    node_of,
+    partition_on,
+    sequence_of,
+)
 
 # Numbers below this are the catalog's own, and those of every node's identity.
 CATALOG_NUMBERS_END = 16
@@ -135,9 +144,11 @@ class NodeEngines:
     def read(
         self, partition: PartitionNumber, epoch: Epoch, keys: Sequence[bytes], *, at_least: Lsn | None = None
     ) -> Answer[tuple[Lsn, list[bytes | None]]]:
-        if partition < CATALOG_NUMBERS_END:
-            return self._at_catalog(lambda engine: engine.read(partition, epoch, keys, at_least=at_least))
-        return self._at(node_of(partition)).read(partition, epoch, keys, at_least=at_least)
+        # The hottest path of the database: written out.
+        engine = self._engines.get(NodeNumber(partition >> SEQUENCE_BITS))
+        if engine is None or partition < CATALOG_NUMBERS_END:
+            return self._call(partition, lambda engine: engine.read(partition, epoch, keys, at_least=at_least))
+        return engine.read(partition, epoch, keys, at_least=at_least)
 
     def scan(
         self,
