@@ -51,8 +51,11 @@ def test_tables_of_one_port_are_seen_on_the_other(server: TableServer) -> None:
     by_hash = server.cosmos_service().create_table("SeenToo")
     by_hash.create_entity({"PartitionKey": "p", "RowKey": "r"})
     assert server.service().get_table_client("SeenToo").get_entity("p", "r")["RowKey"] == "r"
+    server.cosmos_service().create_table("seen as well_1")
     for service in (server.service(), server.cosmos_service()):
-        assert {"SeenByBoth", "SeenToo"} <= {one.name for one in service.list_tables()}
+        assert {"SeenByBoth", "SeenToo", "seen as well_1"} <= {one.name for one in service.list_tables()}
+    server.service().delete_table("seen as well_1")
+    assert "seen as well_1" not in {one.name for one in server.cosmos_service().list_tables()}
 
 
 def test_every_answer_has_a_charge(table: TableClient) -> None:
