@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
+from asterism.cli import serve_options as options
 from asterism.cli.failure import CommandFailed
 from asterism.server.config import (
     ServerConfig,
     StartRefused,
-    limit_names,
     parse_apis,
     parse_consistency,
     parse_limits,
@@ -22,9 +20,7 @@ if TYPE_CHECKING:
     from asterism.server.fleet_config import FleetConfig
 
 _DEFAULTS = ServerConfig()
-_WHERE = "Where it listens and keeps its data"
-_WHO = "Who may connect"
-_HOW = "How it behaves"
+_ALL_APIS = ",".join(_DEFAULTS.apis)
 
 SERVE_EXAMPLES = """[bold]Examples[/bold]
 
@@ -49,186 +45,27 @@ To see partitions split within seconds:\n
 
 
 def serve(
-    data: Annotated[
-        Path,
-        typer.Option(
-            envvar="ASTERISM_DATA", metavar="DIR", rich_help_panel=_WHERE, help="Data directory; made if missing."
-        ),
-    ] = _DEFAULTS.data,
-    host: Annotated[
-        str,
-        typer.Option(envvar="ASTERISM_HOST", rich_help_panel=_WHERE, help="Address to listen on; 0.0.0.0 for all."),
-    ] = _DEFAULTS.host,
-    port: Annotated[
-        int,
-        typer.Option(
-            envvar="ASTERISM_PORT", min=0, max=65535, rich_help_panel=_WHERE, help="Port to listen on; 0 for any."
-        ),
-    ] = _DEFAULTS.port,
-    apis: Annotated[
-        str,
-        typer.Option(
-            envvar="ASTERISM_APIS",
-            metavar="NAMES",
-            rich_help_panel=_WHERE,
-            help="The protocols to serve, with commas between: nosql, table.",
-        ),
-    ] = ",".join(_DEFAULTS.apis),
-    table_port: Annotated[
-        int,
-        typer.Option(
-            envvar="ASTERISM_TABLE_PORT",
-            min=0,
-            max=65535,
-            rich_help_panel=_WHERE,
-            help="Port for Azure Table storage; 0 for any.",
-        ),
-    ] = _DEFAULTS.table_port,
-    cosmos_table_port: Annotated[
-        int,
-        typer.Option(
-            envvar="ASTERISM_COSMOS_TABLE_PORT",
-            min=0,
-            max=65535,
-            rich_help_panel=_WHERE,
-            help="Port for the same tables as Cosmos DB for Table; 0 for any.",
-        ),
-    ] = _DEFAULTS.cosmos_table_port,
-    https: Annotated[
-        bool,
-        typer.Option(
-            "--https",
-            envvar="ASTERISM_HTTPS",
-            rich_help_panel=_WHERE,
-            help="Encrypt, with a self-signed certificate that is kept in the data directory.",
-        ),
-    ] = False,
-    tls_name: Annotated[
-        list[str] | None,
-        typer.Option(
-            envvar="ASTERISM_TLS_NAME",
-            metavar="NAME",
-            rich_help_panel=_WHERE,
-            help="A further host name or address for the certificate; may be repeated.",
-        ),
-    ] = None,
-    key: Annotated[
-        str,
-        typer.Option(
-            envvar="ASTERISM_KEY",
-            metavar="KEY",
-            show_default="the emulator's well-known key",
-            rich_help_panel=_WHO,
-            help="Account key, base64. Better in the environment, where other users do not see it.",
-        ),
-    ] = _DEFAULTS.key,
-    account: Annotated[
-        str, typer.Option(envvar="ASTERISM_ACCOUNT", metavar="NAME", rich_help_panel=_WHO, help="Account name.")
-    ] = _DEFAULTS.account,
-    fleet: Annotated[
-        Path | None,
-        typer.Option(
-            envvar="ASTERISM_FLEET",
-            metavar="FILE",
-            rich_help_panel=_WHERE,
-            help="Keep the data on the nodes that this TOML file describes, and not in the data directory.",
-        ),
-    ] = None,
-    store: Annotated[
-        list[str] | None,
-        typer.Option(
-            envvar="ASTERISM_STORE",
-            metavar="URL",
-            rich_help_panel=_WHERE,
-            help="The same without a file: postgresql://… or lmdb:DIR; may be repeated, the first has the catalog.",
-        ),
-    ] = None,
-    table_account: Annotated[
-        list[str] | None,
-        typer.Option(
-            envvar="ASTERISM_TABLE_ACCOUNT",
-            metavar="NAME:KEY",
-            show_default="the well-known development account",
-            rich_help_panel=_WHO,
-            help="An account for tables, its key in base64; may be repeated.",
-        ),
-    ] = None,
-    cosmos_table_account: Annotated[
-        list[str] | None,
-        typer.Option(
-            envvar="ASTERISM_COSMOS_TABLE_ACCOUNT",
-            metavar="NAME:KEY",
-            rich_help_panel=_WHO,
-            help="A further account, or another key, for the port of Cosmos DB for Table; may be repeated.",
-        ),
-    ] = None,
-    unsigned_tokens: Annotated[
-        bool,
-        typer.Option(
-            "--unsigned-tokens",
-            envvar="ASTERISM_UNSIGNED_TOKENS",
-            rich_help_panel=_WHO,
-            help="Let tables take bearer tokens that nobody has signed. For tests only.",
-        ),
-    ] = False,
-    seed: Annotated[
-        Path | None,
-        typer.Option(
-            envvar="ASTERISM_SEED",
-            metavar="FILE",
-            rich_help_panel=_HOW,
-            help='At first start, create what this JSON file says: {"databases": [{"id", "containers": [{"id", '
-            '"partitionKey", "items"}]}]}.',
-        ),
-    ] = None,
-    no_throttle: Annotated[
-        bool,
-        typer.Option(
-            "--no-throttle",
-            envvar="ASTERISM_NO_THROTTLE",
-            rich_help_panel=_HOW,
-            help="Charge request units but never answer 429.",
-        ),
-    ] = False,
-    consistency: Annotated[
-        str,
-        typer.Option(
-            envvar="ASTERISM_CONSISTENCY",
-            metavar="LEVEL",
-            rich_help_panel=_HOW,
-            help="Default consistency level of the account.",
-        ),
-    ] = _DEFAULTS.consistency,
-    workers: Annotated[
-        int,
-        typer.Option(
-            envvar="ASTERISM_WORKERS",
-            min=1,
-            max=64,
-            metavar="N",
-            rich_help_panel=_HOW,
-            help="Processes that serve together, over one store; each uses one core.",
-        ),
-    ] = _DEFAULTS.workers,
-    announce_seconds: Annotated[
-        float,
-        typer.Option(
-            envvar="ASTERISM_ANNOUNCE_SECONDS",
-            min=0,
-            metavar="SECONDS",
-            rich_help_panel=_HOW,
-            help="How long a split for throughput is announced (offer pending, range splitting) before it happens.",
-        ),
-    ] = _DEFAULTS.announce_seconds,
-    limit: Annotated[
-        list[str] | None,
-        typer.Option(
-            envvar="ASTERISM_LIMIT",
-            metavar="NAME=VALUE",
-            rich_help_panel=_HOW,
-            help=f"Change a limit; bytes may end in KB, MB or GB; may be repeated. Names: {', '.join(limit_names())}.",
-        ),
-    ] = None,
+    data: options.Data = _DEFAULTS.data,
+    host: options.Host = _DEFAULTS.host,
+    port: options.Port = _DEFAULTS.port,
+    apis: options.Apis = _ALL_APIS,
+    table_port: options.TablePort = _DEFAULTS.table_port,
+    cosmos_table_port: options.CosmosTablePort = _DEFAULTS.cosmos_table_port,
+    https: options.Https = False,
+    tls_name: options.TlsName = None,
+    key: options.Key = _DEFAULTS.key,
+    account: options.Account = _DEFAULTS.account,
+    fleet: options.Fleet = None,
+    store: options.Store = None,
+    table_account: options.TableAccount = None,
+    cosmos_table_account: options.CosmosTableAccount = None,
+    unsigned_tokens: options.UnsignedTokens = False,
+    seed: options.Seed = None,
+    no_throttle: options.NoThrottle = False,
+    consistency: options.Consistency = _DEFAULTS.consistency,
+    workers: options.Workers = _DEFAULTS.workers,
+    announce_seconds: options.AnnounceSeconds = _DEFAULTS.announce_seconds,
+    limit: options.Limit = None,
 ) -> None:
     """Start the server."""
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote
@@ -13,7 +12,7 @@ from asterism.apis.nosql import headers
 from asterism.apis.nosql.batch_turns import BatchTurns
 from asterism.apis.nosql.script_turns import ScriptTurns
 from asterism.apis.nosql.session import ConsistencyRules
-from asterism.clock import SYSTEM_CLOCK, Clock
+from asterism.clock import Clock
 from asterism.documents.container import Container
 from asterism.documents.store import DocumentStore
 from asterism.errors import ContainerRecreated, MalformedRequest, OwnerNotFound, PreconditionFailed, ResourceNotFound
@@ -51,11 +50,9 @@ class Context:
     # Permissions sign their tokens with them.
     keys: AccountKeys
     scripts: ScriptRuntime
+    result_sets: ResultSets
     script_turns: ScriptTurns = field(default_factory=ScriptTurns)
     batch_turns: BatchTurns = field(default_factory=BatchTurns)
-    result_sets: ResultSets = field(
-        default_factory=lambda: ResultSets(monotonic_seconds=SYSTEM_CLOCK.monotonic_seconds, random_bytes=os.urandom)
-    )
     _facts: dict[bytes, ContainerFacts] = field(default_factory=dict)
 
     def now(self) -> int:

@@ -20,6 +20,7 @@ from asterism.clock import Clock
 from asterism.documents.store import DocumentStore
 from asterism.errors import AsterismError, ContainerRecreated, OwnerNotFound, ResourceNotFound
 from asterism.limits import Limits
+from asterism.query.result_sets import ResultSets
 from asterism.query.work import QueryAbandoned
 from asterism.scripts.runtime import ScriptRuntime
 
@@ -57,6 +58,7 @@ class NoSqlDoor:
             clock=clock,
             keys=keys,
             scripts=scripts,
+            result_sets=ResultSets(monotonic_seconds=clock.monotonic_seconds, random_bytes=store.tools.random_bytes),
         )
         self._keys = keys
         self._catalog_store = store.catalog.store
