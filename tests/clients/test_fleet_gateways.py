@@ -37,7 +37,11 @@ def fleet_file(tmp_path: Path) -> Path:
 @pytest.fixture
 def gateways(tmp_path: Path, fleet_file: Path) -> Iterator[tuple[RunningServer, RunningServer]]:
     options = ("--fleet", str(fleet_file), "--no-throttle")
-    with running_server(tmp_path / "one", *options) as one, running_server(tmp_path / "two", *options) as two:
+    # Alone: how many other processes there are is told, and looked at.
+    with (
+        running_server(tmp_path / "one", *options, alone=True) as one,
+        running_server(tmp_path / "two", *options, alone=True) as two,
+    ):
         yield one, two
 
 

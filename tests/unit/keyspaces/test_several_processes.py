@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from asterism.documents.container import Container
-from asterism.errors import ItemNotFound, OwnerNotFound, ResourceNotFound, UniqueKeyViolation
+from asterism.errors import Forbidden, ItemNotFound, OwnerNotFound, ResourceNotFound, UniqueKeyViolation
 from asterism.keyspaces.layout import ITEMS
 from asterism.storage.checked import CheckedEngine
 from asterism.storage.lmdb import LmdbEngine
@@ -367,5 +367,37 @@ def test_a_rekeying_asked_for_by_any_process_is_done_and_switched(tmp_path: Path
             await second.catalog.follow()
         assert second.store.rekeying.jobs[job.number].target_items == 20
         assert b'"day":"d1"' in (await target.read_item("1", ("d1",))).body
+
+    run(tmp_path, test)
+
+
+def test_what_any_process_acknowledged_before_a_switch_is_in_the_target(tmp_path: Path) -> None:
+    async def test(first: World, second: World) -> None:
+        container = await first.container()
+        other = await seen_by(second)
+        acknowledged: set[str] = set()
+
+        async def write(through: Container, name: str) -> None:
+            for number in range(10_000):
+                item_id = f"{name}{number}"
+                try:
+                    await through.create_item({"id": item_id, "pk": "a", "day": "d"}, None)
+                except Forbidden:
+                    return
+                acknowledged.add(item_id)
+
+        writers = [asyncio.create_task(write(through, name)) for name, through in (("a", container), ("b", other))]
+        job = await second.store.begin_rekey(other, "by-day", ["/day"])
+        await first.catalog.follow()
+        while not first.store.rekeying.jobs[job.number].is_caught_up:
+            await asyncio.sleep(0.02)
+        target = await seen_by(second, "by-day")
+        await second.store.rekeying.switch(target)
+        await asyncio.gather(*writers)
+        while not first.store.rekeying.jobs[job.number].phase.is_over:
+            await asyncio.sleep(0.02)
+        for item_id in acknowledged:
+            await target.read_item(item_id, ("d",))
+        assert first.store.rekeying.jobs[job.number].target_items == len(acknowledged)
 
     run(tmp_path, test)
