@@ -32,9 +32,9 @@ lint: $(STAMPS)/test
 
 # The second run is for tests that need the machine to themselves; pytest answers 5 when there is none.
 unit: $(STAMPS)/test $(STAMPS)/postgresql
-	$(BIN)/pytest -q -n $(TEST_WORKERS) -m "not serial" $(ARGS)
+	$(BIN)/pytest -q -n $(TEST_WORKERS) --dist worksteal -m "not serial" $(ARGS)
 	$(BIN)/pytest -q -m serial $(ARGS) || test $$? -eq 5
-	ASTERISM_TEST_ARGS="--workers 2" $(BIN)/pytest -q -n $(TEST_WORKERS) $(WITH_WORKERS)
+	ASTERISM_TEST_ARGS="--workers 2" $(BIN)/pytest -q -n $(TEST_WORKERS) --dist worksteal $(WITH_WORKERS)
 
 bench: $(STAMPS)/run $(STAMPS)/postgresql ## Measure against bare building blocks and a peer (ARGS="--only point_read,create")
 	$(BIN)/python -m benchmarks $(ARGS)
