@@ -80,16 +80,21 @@ class RunningServer:
 
 @contextmanager
 def running(
-    command: Sequence[str], *, port: int, log_name: str, probe: bytes = HEALTH_REQUEST, folder: Path = PROJECT
+    command: Sequence[str],
+    *,
+    port: int,
+    log_name: str,
+    probe: bytes = HEALTH_REQUEST,
+    folder: Path = PROJECT,
+    on_all_cores: bool = False,
 ) -> Iterator[RunningServer]:
     """Starts a server on its core, waits for its first answer to `probe`, and always stops it."""
     BUILD.mkdir(parents=True, exist_ok=True)
     log = BUILD / f"{log_name}.log"
     with log.open("wb") as output:
         started = time.perf_counter()
-        process = subprocess.Popen(
-            command, stdout=output, stderr=subprocess.STDOUT, cwd=folder, preexec_fn=_pin_to(server_core())
-        )
+        pin = None if on_all_cores else _pin_to(server_core())
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=folder, preexec_fn=pin)
         try:
             wait_for_answer(process, port=port, probe=probe, log=log)
             yield RunningServer(port, process, time.perf_counter() - started)
@@ -102,11 +107,15 @@ def _pin_to(core: int) -> Callable[[], None]:
 
 
 @contextmanager
-def running_asterism(data: Path, *options: str, throttle: bool = False) -> Iterator[RunningServer]:
+def running_asterism(
+    data: Path, *options: str, throttle: bool = False, on_all_cores: bool = False
+) -> Iterator[RunningServer]:
+    """`on_all_cores`: for what more than one process of the server does."""
     port = free_port()
     arguments = ["--data", str(data), "--port", str(port), "--key", ACCOUNT_KEY, "--apis", "nosql", *options]
     arguments += [] if throttle else ["--no-throttle"]
-    with running([*START_ASTERISM, *arguments], port=port, log_name="asterism") as server:
+    command = [*START_ASTERISM, *arguments]
+    with running(command, port=port, log_name="asterism", on_all_cores=on_all_cores) as server:
         yield server
 
 
