@@ -183,14 +183,17 @@ class Container:
         """All of the operations, with one LSN, or none of them; each sees what those before it did."""
 
         only_creates = all(operation.kind is OperationKind.CREATE for operation in operations)
+        is_first = True
 
         async def attempt() -> BatchAnswer:
+            nonlocal is_first
+            looks, is_first = not is_first, False
             work = self._transaction(key)
-            created = await work.create_many([one.item for one in operations]) if only_creates else None
+            created = await work.create_many([one.item for one in operations], looks=looks) if only_creates else None
             if created is not None:
                 partition, lsn = await self.commit(work)
                 return BatchAnswer(created, partition.id, lsn, round(work.cost, 2))
-            return await self._one_by_one(work, operations)
+            return await self._one_by_one(self._transaction(key), operations)
 
         return await self._until_settled(attempt)
 

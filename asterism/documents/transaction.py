@@ -145,16 +145,20 @@ class Transaction:
             raise ItemExists(item_id=str(item["id"]))
         return await self._write(place, None, item)
 
-    async def create_many(self, items: Sequence[Item]) -> list[Outcome] | None:
+    async def create_many(self, items: Sequence[Item], *, looks: bool = True) -> list[Outcome] | None:
         """What a `create` of each would do, and much faster. None, with nothing staged, where one of them would be
-        refused, or cannot be decided without looking at another one: who asked then takes them one by one."""
+        refused, or cannot be decided without looking at another one: who asked then takes them one by one. Without
+        `looks` nothing is read: that the items are not there yet is only expected, and may fail with the batch."""
         planner = self._planner
         if planner.unique_keys is not None or not items:
             return None
         try:
             places = [self._place_of(item) for item in items]
-            await self._load_places(places)
             keys = {place.key for place in places}
+            if looks:
+                await self._load_places(places)
+            else:
+                self._found = dict.fromkeys(keys) | self._found
             is_free = len(keys) == len(places) and keys.isdisjoint(self._staged)
             if not is_free or any(self._found[key] is not None for key in keys):
                 return None
