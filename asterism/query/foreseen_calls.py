@@ -6,7 +6,7 @@ what a call returns: one that fails is made again in its turn, and fails then, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Protocol, runtime_checkable
 
 from asterism.errors import AsterismError
@@ -30,8 +30,8 @@ _NOT_FORESEEN: Final = object()
 class ForeseeingFunction(Protocol):
     """A user's function that can be called many times at once."""
 
-    def results_ahead(self, calls: Sequence[Sequence[object]]) -> Sequence[object]:
-        """The results of the first of these calls, as many as could be found. Raises nothing."""
+    def results_ahead(self, calls: Iterable[Sequence[object]]) -> Sequence[object]:
+        """The results of the first of these calls, as many as could be found and kept. Raises nothing."""
 
 
 class _Site:
@@ -44,7 +44,7 @@ class _Site:
         self.results: dict[int, object] = {}
 
     def foresee(self, items: list[Item]) -> None:
-        found = self._function.results_ahead(list(self._calls(items)))
+        found = self._function.results_ahead(self._calls(items))
         self.results.clear()
         self.results.update(zip(map(id, items), found, strict=False))
 

@@ -7,7 +7,7 @@ compiled again in the next one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from asterism.errors import MalformedRequest
@@ -24,6 +24,8 @@ FUNCTIONS_MAX = 100
 
 # As much as a pipe takes at once; and all arguments of a bunch are in the heap that each call was promised.
 BUNCH_BYTES_MAX = 64 * 1024
+# Results that are made ahead are kept until their turn comes; with more than this, no further bunch is sent.
+RESULTS_BYTES_MAX = 256 * 1024
 # Of the time that one call may take, the part after which a bunch of them makes no further call.
 _BUNCH_SHARE_OF_CALL = 0.2
 
@@ -113,17 +115,20 @@ class UserFunction:
             raise _failed(answer[1:].decode())
         return loads(answer)
 
-    def results_ahead(self, calls: Sequence[Sequence[object]]) -> list[object]:
+    def results_ahead(self, calls: Iterable[Sequence[object]]) -> list[object]:
         """The results of the first of these calls, up to one that has none: it is told by calling it, when it is due.
 
         Never raises. Calls that need long, or whose arguments or results are large, are left to be made alone, too.
         """
         results: list[object] = []
+        bytes_kept = 0
         try:
             for count, bunch in _bunches(calls):
-                found = _results_of(self._host.call_many(self._body, bunch))
+                answer = self._host.call_many(self._body, bunch)
+                found = _results_of(answer)
                 results += found
-                if len(found) < count:
+                bytes_kept += len(answer)
+                if len(found) < count or bytes_kept > RESULTS_BYTES_MAX:
                     break
         except MalformedRequest:
             # The host ended, or something cannot be said as JSON; the call that is the reason will fail by itself.
@@ -149,7 +154,7 @@ def _arguments_text(arguments: tuple[object, ...]) -> bytes:
     return dumps([values, *(place for place, argument in enumerate(arguments) if argument is UNDEFINED)])
 
 
-def _bunches(calls: Sequence[Sequence[object]]) -> Iterator[tuple[int, bytes]]:
+def _bunches(calls: Iterable[Sequence[object]]) -> Iterator[tuple[int, bytes]]:
     """The calls, in bunches of which each has its number of calls and its text; see `udf.js`."""
     texts: list[bytes] = []
     undefined_places: list[tuple[int, int]] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -40,7 +40,8 @@ class Bunched:
         self.single_calls += arguments
         return self._function(*arguments)
 
-    def results_ahead(self, calls: Sequence[Sequence[object]]) -> list[object]:
+    def results_ahead(self, calls: Iterable[Sequence[object]]) -> list[object]:
+        calls = list(calls)
         self.bunches.append([argument for arguments in calls for argument in arguments])
         results: list[object] = []
         try:

@@ -139,6 +139,21 @@ def test_large_arguments_go_in_several_exchanges(verbs: list[bytes]) -> None:
     assert verbs == [frames.CALLS] * 3
 
 
+def test_arguments_are_asked_for_and_results_kept_only_within_bounds(verbs: list[bytes]) -> None:
+    function = compiled("function (text) { return text; }")
+    asked: list[int] = []
+
+    def calls() -> Iterator[list[object]]:
+        for number in range(100):
+            asked.append(number)
+            yield ["x" * 100_000]
+
+    verbs.clear()
+    assert len(function.results_ahead(calls())) == 3
+    assert verbs == [frames.CALLS] * 3
+    assert len(asked) <= 4
+
+
 def test_large_results_end_a_bunch() -> None:
     function = compiled("function (n) { return 'x'.repeat(200000) + n; }")
     items = [{"n": number} for number in range(100)]
