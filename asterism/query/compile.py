@@ -9,6 +9,7 @@ from asterism.query import tree
 from asterism.query.collectors import Collector, distinct, new_collector
 from asterism.query.distance import DistanceFunctionOf, no_distance_function
 from asterism.query.environment import Environment, Results, Udfs
+from asterism.query.foreseen_calls import ForeseenCalls
 from asterism.query.functions.context import EvaluationContext
 from asterism.query.index_aggregates import ANSWERED, Column
 from asterism.query.index_conditions import Condition, index_conditions
@@ -70,6 +71,17 @@ class CompiledQuery:
         return 0 if self._pipeline.grouping is None else len(self._pipeline.grouping.columns)
 
     @property
+    def results_max(self) -> int | None:
+        """How many results are enough, those that OFFSET passes over counted in; None if all are wanted."""
+        return self._pipeline.window.results_max
+
+    @property
+    def foreseen(self) -> ForeseenCalls | None:
+        """Calls of a user's functions that are made for every item, if there are any."""
+        foreseen = self._pipeline.foreseen
+        return foreseen if foreseen is not None and foreseen.has_calls else None
+
+    @property
     def needs_all_items(self) -> bool:
         """Whether the first result is known only after the last item."""
         return self.kind not in _KINDS_WITHOUT_WAITING
@@ -128,7 +140,7 @@ def compile_query(
     """
     meter = RowMeter()
     environment = Environment({} if udfs is None else udfs, context, meter, _compile_subquery, distance_function_of)
-    pipeline = compile_pipeline(query, Scope({}, parameters, sees_container=True), environment)
+    pipeline = compile_pipeline(query, Scope({}, parameters, sees_container=True), environment, is_outermost=True)
     sources, window = pipeline.sources, pipeline.window
     is_plain = sources.make_rows is None and pipeline.kind is Kind.STREAMING
     has_subquery = any(isinstance(node, tree.Subquery | tree.SubqueryCollection) for node in tree.descendants(query))

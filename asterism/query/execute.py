@@ -27,7 +27,7 @@ from asterism.partitioning.partition_key import PartitionKey
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.query.candidates import CANDIDATES_MAX, find_candidates
 from asterism.query.collectors import Collector
-from asterism.query.compile import CompiledQuery
+from asterism.query.compile import CompiledQuery, Item
 from asterism.query.computed import NOTHING_COMPUTED, Computed
 from asterism.query.continuation import BEGINNING, Continuation
 from asterism.query.index_aggregates import column_states
@@ -228,7 +228,7 @@ class _Run:
 
     def _take_plain(self, state: Continuation, items: Slice) -> tuple[Continuation, Ended | None]:
         """Answers the items that match: the way of most queries, and of every scan that finds little in much."""
-        query, work, item_of = self.query, self.work, self.computed.item_of
+        query, work, item_of = self.query, self.work, self._reader(items, self.work.results_wanted)
         matches, project, is_whole = query.matches, query.project, query.is_select_star
         is_read = query.has_filter or not is_whole
         is_full = work.is_full
@@ -248,13 +248,13 @@ class _Run:
 
     def _take_rows(self, state: Continuation, items: Slice) -> tuple[Continuation, Ended | None]:
         """Answers items' rows, as many as TOP and OFFSET LIMIT let through."""
-        work = self.work
+        work, item_of = self.work, self._reader(items, self.work.results_wanted)
         for reference, body in items:
             if work.is_full or work.is_out_of_time:
                 return replace(state, place=reference, rows=0), Ended.PAGE
             passed = state.rows if state.place == reference else 0
             work.load(body)
-            for number, result in enumerate(self.query.rows(self.computed.item_of(body))):
+            for number, result in enumerate(self.query.rows(item_of(body))):
                 if number < passed:
                     continue
                 if work.is_full:
@@ -267,7 +267,7 @@ class _Run:
     def _count(self, state: Continuation, result: object) -> tuple[Continuation, bool]:
         """Answers a result or passes over it, as TOP and OFFSET LIMIT say; says whether it was the last."""
         query = self.query
-        wanted = _results_max(query)
+        wanted = query.results_max
         seen = state.skipped + state.returned
         if wanted is not None and seen >= wanted:
             return state, True
@@ -281,9 +281,9 @@ class _Run:
     async def _in_order(self, continuation: Continuation, order: IndexOrder) -> Continuation | None:
         work, state = self.work, continuation
         work.indexes_used.add(order.path)
-        wanted = _results_max(self.query)
+        wanted = self.query.results_max
         while True:
-            needed = work.items_max - len(work.results)
+            needed = work.results_wanted
             if wanted is not None:
                 needed = min(needed, wanted - state.skipped - state.returned)
             if needed <= 0:
@@ -407,10 +407,11 @@ class _Run:
         return True
 
     async def _feed(self, collector: Collector, access: Access | None) -> None:
-        work, item_of, feed = self.work, self.computed.item_of, collector.feed
+        work, feed = self.work, collector.feed
         unpaid = 0
         for scope in self.scopes:
             async for items in self._items(scope, None, access):
+                item_of = self._reader(items, len(items))
                 for number, (_, body) in enumerate(items):
                     if collector.is_full:
                         work.load_all(items[:number])
@@ -432,6 +433,11 @@ class _Run:
         return None
 
     # --- items ------------------------------------------------------------------------------------------------------
+
+    def _reader(self, items: Slice, wanted: int) -> Callable[[bytes], Item]:
+        """What reads the items of a slice, in their order; results of calls that each needs may be there before it."""
+        item_of, foreseen = self.computed.item_of, self.query.foreseen
+        return item_of if foreseen is None else foreseen.reader(items, item_of, wanted)
 
     async def _items(self, scope: Scope, place: bytes | None, access: Access | None) -> AsyncIterator[Slice]:
         """Every item of the scope that may match and is there for clients, in the order of the hash line; no slice is
@@ -492,9 +498,3 @@ class _Run:
 
 def _has_window(query: CompiledQuery) -> bool:
     return query.top is not None or query.limit is not None or query.offset > 0
-
-
-def _results_max(query: CompiledQuery) -> int | None:
-    """How many results are enough, those that OFFSET passes over counted in."""
-    to_limit = None if query.limit is None else query.offset + query.limit
-    return min((count for count in (query.top, to_limit) if count is not None), default=None)

@@ -11,6 +11,7 @@ from asterism.query import tree
 from asterism.query.aggregates import AGGREGATES
 from asterism.query.distance import DISTANCE_CALLS, distance_name, no_distance_function
 from asterism.query.environment import Environment
+from asterism.query.foreseen_calls import ForeseenCalls
 from asterism.query.functions import FUNCTIONS, Function
 from asterism.query.functions.context import EvaluationContext
 from asterism.query.functions.distances import nearness_to
@@ -38,10 +39,13 @@ _NO_ITEM: Final[dict[str, object]] = {}
 class ExpressionCompiler:
     """Compiles expressions of one query; each closure takes an item and returns a JSON value or UNDEFINED."""
 
-    def __init__(self, scope: Scope, environment: Environment | None = None) -> None:
+    def __init__(
+        self, scope: Scope, environment: Environment | None = None, foreseen: ForeseenCalls | None = None
+    ) -> None:
         """Without an environment, for expressions of constants alone."""
         self._scope = scope
         self._environment = environment
+        self._foreseen = foreseen
 
     def compile(self, node: Expression) -> Evaluator:
         """Raises MalformedQuery for names without meaning and for what this version does not run."""
@@ -178,7 +182,7 @@ class ExpressionCompiler:
 
     def _call(self, node: tree.Call) -> Evaluator:
         if node.is_udf:
-            return _calling(self._udf(node), self._arguments(node))
+            return self._call_udf(node)
         if node.name in AGGREGATES:
             reason = f"The aggregate function {node.name} is not allowed here."
             raise MalformedQuery(MISPLACED_AGGREGATE, reason, node.name_span.start, node.name_span.end)
@@ -215,6 +219,11 @@ class ExpressionCompiler:
 
     def _arguments(self, node: tree.Call) -> list[Evaluator]:
         return [self.compile(argument) for argument in node.arguments]
+
+    def _call_udf(self, node: tree.Call) -> Evaluator:
+        function, arguments = self._udf(node), self._arguments(node)
+        call = _calling(function, arguments)
+        return call if self._foreseen is None else self._foreseen.attend(node, function, arguments, call)
 
     def _udf(self, node: tree.Call) -> Callable[..., object]:
         udf = self._environment.udfs.get(node.name) if self._environment else None

@@ -11,6 +11,7 @@ from asterism.query import tree
 from asterism.query.distance import is_descending, vector_order
 from asterism.query.environment import Environment
 from asterism.query.expression_compiler import ExpressionCompiler, object_maker
+from asterism.query.foreseen_calls import ForeseenCalls
 from asterism.query.grouping import GroupCompiler, Grouping, has_aggregates
 from asterism.query.limits import RowMeter
 from asterism.query.path_access import Evaluator, path_reader
@@ -58,6 +59,8 @@ class Pipeline:
     is_distinct: bool
     window: Window
     meter: RowMeter
+    # Of rows that are items; None if a row is something else.
+    foreseen: ForeseenCalls | None
 
     def matching_rows(self, around: Row) -> Iterator[Row]:
         """The rows of one item (or of one row around a subquery) that pass the filter; use each before the next."""
@@ -78,12 +81,16 @@ class Pipeline:
         return len(self.order) != 1 if include_undefined is None else include_undefined
 
 
-def compile_pipeline(query: tree.Query, scope: Scope, environment: Environment) -> Pipeline:
+def compile_pipeline(
+    query: tree.Query, scope: Scope, environment: Environment, *, is_outermost: bool = False
+) -> Pipeline:
     """`scope` is that of the rows given to the pipeline; see `compile_from`."""
     sources = compile_from(query.from_clause, scope, environment)
     _check_star(query, sources)
     rows = ExpressionCompiler(sources.scope, environment)
-    matches = _filter(query.where, sources, rows)
+    foreseen = ForeseenCalls.of(query) if sources.make_rows is None and is_outermost else None
+    foreseeing = ExpressionCompiler(sources.scope, environment, foreseen)
+    matches = _filter(query.where, sources, foreseeing)
     is_grouped = query.group_by is not None or has_aggregates(query)
     order: tuple[OrderKey, ...] = ()
     group_order: tuple[OrderKey, ...] = ()
@@ -91,7 +98,7 @@ def compile_pipeline(query: tree.Query, scope: Scope, environment: Environment) 
     if is_grouped:
         project, group_order, grouping = _over_groups(query, rows, sources.scope, environment)
     else:
-        project = _projection(query.select.selection, sources, rows)
+        project = _projection(query.select.selection, sources, foreseeing)
     ranking = compile_ranking(query, sources.scope, rows, environment)
     if query.order_by is not None and query.group_by is None and ranking is None:
         order = _order(query.order_by, sources.scope, rows, environment)
@@ -107,6 +114,7 @@ def compile_pipeline(query: tree.Query, scope: Scope, environment: Environment) 
         is_distinct=query.select.distinct,
         window=window_of(query, sources.scope),
         meter=environment.meter,
+        foreseen=foreseen,
     )
 
 

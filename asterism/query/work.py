@@ -71,6 +71,11 @@ class Work:
         return len(self.results) >= self.items_max or self.bytes_returned >= PAGE_BYTES_MAX
 
     @property
+    def results_wanted(self) -> int:
+        """How many results the page still has room for."""
+        return self.items_max - len(self.results)
+
+    @property
     def is_out_of_time(self) -> bool:
         """Never before something was done: every page gets a query further."""
         return self.items_loaded > 0 and self.monotonic_seconds() >= self.finish_at

@@ -12,8 +12,8 @@ _NUMBER = struct.Struct("<I")
 # Memory for this much is taken before each read; larger blocks come from the system and cost more than the read.
 RECEIVE_BYTES = 64 * 1024
 
-# What the server says. START and TURN carry the seconds that the turn may take, CALL the number of a function.
-START, TURN, COMPILE, CALL = b"S", b"T", b"C", b"F"
+# What the server says. START and TURN carry the seconds that the turn may take, CALL and CALLS a function's number.
+START, TURN, COMPILE, CALL, CALLS = b"S", b"T", b"C", b"F", b"M"
 # What the host says. FINISHED carries the answer and both bodies; STOPPED what the engine put an end to.
 ANSWER, FINISHED, STOPPED, REFUSED = b"A", b"D", b"X", b"!"
 
@@ -74,7 +74,7 @@ def number_bytes(number: int) -> bytes:
 
 
 def split_number(payload: bytes) -> tuple[int, bytes]:
-    """The number and the rest of a CALL message, its verb left out."""
+    """The number and the rest of a CALL or CALLS message, its verb left out."""
     return _NUMBER.unpack_from(payload, 1)[0], payload[1 + _NUMBER.size :]
 
 

@@ -52,6 +52,8 @@ class ScriptHost:
                 return self._turn(payload)
             case frames.TURN:
                 return self._turn(payload)
+            case frames.CALLS:
+                return self._call_many(payload)
             case _:
                 return self._compile(payload[1:])
 
@@ -86,6 +88,11 @@ class ScriptHost:
         if isinstance(answer, Stopped):
             return frames.framed(frames.STOPPED, answer.value.encode())
         return frames.framed_answer(answer.encode())
+
+    def _call_many(self, payload: bytes) -> tuple[bytes, ...]:
+        number, text = frames.split_number(payload)
+        signal.setitimer(signal.ITIMER_PROF, self._call_seconds_max)
+        return frames.ANSWER, self._functions[number].call_many(text.decode()).encode()
 
 
 def _is_waiting(answer: tuple[bytes, ...]) -> bool:

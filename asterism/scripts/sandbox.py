@@ -15,6 +15,9 @@ import quickjs
 from asterism.scripts.limits import ScriptLimits
 from asterism.scripts.sources import function_prelude, script_prelude
 
+# What a bunch of calls answers when it has no results: see `udf.js`.
+NO_RESULTS = "[[]]"
+
 
 class Stopped(Enum):
     """What the engine itself put an end to."""
@@ -116,13 +119,25 @@ class FunctionSandbox:
         try:
             return str(self._call(arguments))
         except _ENGINE_ERRORS as error:
-            # An interrupted context may be in any state, and one with a full heap will fail again.
-            self._build()
-            self.compile(self._source)
+            self._rebuild()
             return _stopped_by(error)
+
+    def call_many(self, bunch: str) -> str:
+        """The results of the first calls of a bunch, as `udf.js` tells them; none when the engine stopped one."""
+        try:
+            return str(self._call_many(bunch))
+        except _ENGINE_ERRORS:
+            self._rebuild()
+            return NO_RESULTS
+
+    def _rebuild(self) -> None:
+        """An interrupted context may be in any state, and one with a full heap will fail again."""
+        self._build()
+        self.compile(self._source)
 
     def _build(self) -> None:
         engine = _Engine(function_prelude(), self._limits)
         engine.limit_time(self._limits.udf_call_seconds)
         self._compile = engine.function("compile")
         self._call = engine.function("call")
+        self._call_many = engine.function("callMany")

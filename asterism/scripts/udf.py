@@ -1,12 +1,14 @@
 """User-defined functions: `udf.name(…)` in a query, called once per row.
 
 Calls go to a host of their own and are waited for: an exchange takes about ten microseconds, and each call has a time
-limit. When the host ends, its functions are compiled again in the next one.
+limit. Calls that a query is sure to make are made ahead, many in one exchange. When the host ends, its functions are
+compiled again in the next one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, cast
 
 from asterism.errors import MalformedRequest
 from asterism.scripts import frames
@@ -19,6 +21,13 @@ from asterism.values.undefined import UNDEFINED
 
 # Each holds a context of half a megabyte in the host; when there are more, the host is replaced.
 FUNCTIONS_MAX = 100
+
+# As much as a pipe takes at once; and all arguments of a bunch are in the heap that each call was promised.
+BUNCH_BYTES_MAX = 64 * 1024
+# Results that are made ahead are kept until their turn comes; with more than this, no further bunch is sent.
+RESULTS_BYTES_MAX = 256 * 1024
+# Of the time that one call may take, the part after which a bunch of them makes no further call.
+_BUNCH_SHARE_OF_CALL = 0.2
 
 _ANSWER_BYTE = frames.ANSWER[0]
 # What the answer of a call that threw begins with.
@@ -44,6 +53,11 @@ class FunctionHost:
         """The answer of the function that `body` spells; MalformedRequest when it was stopped."""
         return self._exchange(self.compile(body) + arguments)[1:]
 
+    def call_many(self, body: str, bunch: bytes) -> bytes:
+        """What the function answers to the calls of a bunch, as far as it came; MalformedRequest if the host ended."""
+        number = self.compile(body)[len(frames.CALL) :]
+        return self._exchange(frames.CALLS + number + bunch)[1:]
+
     def compile(self, body: str) -> bytes:
         """What a call begins with; compiles the function unless the host knows it already."""
         known = self._call_beginnings.get(body)
@@ -51,7 +65,11 @@ class FunctionHost:
             return known
         if len(self._call_beginnings) >= FUNCTIONS_MAX:
             self.close()
-        source = {"source": expression_text(body), "name": first_function_name(body)}
+        source = {
+            "source": expression_text(body),
+            "name": first_function_name(body),
+            "bunchMilliseconds": self._limits.udf_call_seconds * 1000 * _BUNCH_SHARE_OF_CALL,
+        }
         number, _ = frames.split_number(self._exchange(frames.COMPILE + dumps(source)))
         beginning = self._call_beginnings[body] = frames.CALL + frames.number_bytes(number)
         return beginning
@@ -80,22 +98,48 @@ def _stopped_text(answer: bytes) -> str:
     return _STOPPED_TEXTS[Stopped(answer[1:].decode())]
 
 
-def compile_udf(body: str, host: FunctionHost) -> Callable[..., object]:
-    """The function that `body` spells, to be called with JSON values or UNDEFINED.
+class UserFunction:
+    """One function, to be called with JSON values or UNDEFINED. MalformedRequest when a call of it fails."""
 
-    MalformedRequest when it does not compile, and when a call of it fails.
-    """
-    host.compile(body)
+    __slots__ = ("_body", "_host")
 
-    def call(*arguments: object) -> object:
-        answer = host.call(body, _arguments_text(arguments))
+    def __init__(self, body: str, host: FunctionHost) -> None:
+        self._body = body
+        self._host = host
+
+    def __call__(self, *arguments: object) -> object:
+        answer = self._host.call(self._body, _arguments_text(arguments))
         if not answer:
             return UNDEFINED
         if answer[0] == _EXCEPTION_BYTE:
             raise _failed(answer[1:].decode())
         return loads(answer)
 
-    return call
+    def results_ahead(self, calls: Iterable[Sequence[object]]) -> list[object]:
+        """The results of the first of these calls, up to one that has none: it is told by calling it, when it is due.
+
+        Never raises. Calls that need long, or whose arguments or results are large, are left to be made alone, too.
+        """
+        results: list[object] = []
+        bytes_kept = 0
+        try:
+            for count, bunch in _bunches(calls):
+                answer = self._host.call_many(self._body, bunch)
+                found = _results_of(answer)
+                results += found
+                bytes_kept += len(answer)
+                if len(found) < count or bytes_kept > RESULTS_BYTES_MAX:
+                    break
+        except MalformedRequest:
+            # The host ended, or something cannot be said as JSON; the call that is the reason will fail by itself.
+            pass
+        return results
+
+
+def compile_udf(body: str, host: FunctionHost) -> UserFunction:
+    """The function that `body` spells. MalformedRequest when it does not compile."""
+    host.compile(body)
+    return UserFunction(body, host)
 
 
 def _failed(message: str) -> MalformedRequest:
@@ -108,3 +152,36 @@ def _arguments_text(arguments: tuple[object, ...]) -> bytes:
         return dumps([arguments])
     values = [None if argument is UNDEFINED else argument for argument in arguments]
     return dumps([values, *(place for place, argument in enumerate(arguments) if argument is UNDEFINED)])
+
+
+def _bunches(calls: Iterable[Sequence[object]]) -> Iterator[tuple[int, bytes]]:
+    """The calls, in bunches of which each has its number of calls and its text; see `udf.js`."""
+    texts: list[bytes] = []
+    undefined_places: list[tuple[int, int]] = []
+    total_bytes = 0
+    for arguments in calls:
+        values = arguments
+        if UNDEFINED in arguments:
+            values = [None if argument is UNDEFINED else argument for argument in arguments]
+        text = dumps(values)
+        if texts and total_bytes + len(text) > BUNCH_BYTES_MAX:
+            yield len(texts), _bunch_text(undefined_places, texts)
+            texts, undefined_places, total_bytes = [], [], 0
+        if values is not arguments:
+            places = [place for place, argument in enumerate(arguments) if argument is UNDEFINED]
+            undefined_places += [(len(texts), place) for place in places]
+        texts.append(text)
+        total_bytes += len(text)
+    if texts:
+        yield len(texts), _bunch_text(undefined_places, texts)
+
+
+def _bunch_text(undefined_places: list[tuple[int, int]], texts: list[bytes]) -> bytes:
+    return b"[" + b",".join([dumps(undefined_places), *texts]) + b"]"
+
+
+def _results_of(answer: bytes) -> list[object]:
+    results = cast("list[Any]", loads(answer))
+    for number in results.pop(0):
+        results[number] = UNDEFINED
+    return results
