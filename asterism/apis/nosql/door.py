@@ -19,6 +19,7 @@ from asterism.apis.nosql.triggers import names_triggers
 from asterism.clock import Clock
 from asterism.documents.store import DocumentStore
 from asterism.errors import AsterismError, ContainerRecreated, OwnerNotFound, ResourceNotFound
+from asterism.keyspaces.refusals import REPORTED, as_error
 from asterism.limits import Limits
 from asterism.query.work import QueryAbandoned
 from asterism.scripts.runtime import ScriptRuntime
@@ -71,6 +72,8 @@ class NoSqlDoor:
             response = await self._route(request)
         except AsterismError as error:
             response = error_response(error, activity_id)
+        except REPORTED as problem:
+            response = error_response(as_error(problem), activity_id)
         except Refusal as refusal:
             response = refusal_response(refusal, activity_id)
         except QueryAbandoned:
