@@ -29,6 +29,8 @@ _log = logging.getLogger("asterism.nosql")
 # A GUID has 36; whatever else a client calls its activity, a response does not carry back without end.
 _ACTIVITY_ID_CHARACTERS_MAX = 64
 
+# The account itself is not in the catalog; what is said of items, see `_handle_shared`.
+_NEEDS_NO_LOOK = ("docs", "")
 _MAY_BE_OUTDATED = (ResourceNotFound, OwnerNotFound, ContainerRecreated)
 
 
@@ -115,7 +117,7 @@ class NoSqlDoor:
         items looks there before it says that something is missing. Items themselves need no look: fences tell."""
         store = self._context.store
         seen_lsn: int = store.catalog.store.known_lsn
-        if route.resource_type != "docs" or _runs_scripts(request):
+        if route.resource_type not in _NEEDS_NO_LOOK or _runs_scripts(request):
             seen_lsn = await store.catch_up()
 
         async def handle() -> Response:
