@@ -43,7 +43,7 @@ class BarePostgres:
     @classmethod
     async def open(cls, connection_string: str, *, connections: int) -> BarePostgres:
         opened = [await asyncpg.connect(connection_string) for _ in range(connections)]
-        await opened[0].execute("CREATE TABLE bare (k bytea PRIMARY KEY, v bytea NOT NULL)")
+        await opened[0].execute("CREATE TABLE IF NOT EXISTS bare (k bytea PRIMARY KEY, v bytea NOT NULL)")
         return cls(opened)
 
     async def write(self, batches: Sequence[Batch], *, first_lsn: int) -> float:
