@@ -15,6 +15,12 @@ STORE ?= lmdb
 TEST_WORKERS ?= 2
 # Tests that are also run against a server of two processes; ASTERISM_TEST_ARGS holds for all tests that start one.
 WITH_WORKERS ?= tests/clients/test_sdk_sync.py tests/clients/test_sdk_transactions.py tests/clients/test_scripts.py
+# Tests that are also run on PostgreSQL: official clients, and every floor that touches storage. Those left out name
+# their stores themselves, or use none.
+ON_POSTGRES ?= tests/clients tests/unit/documents tests/unit/keyspaces tests/unit/nosql tests/unit/query_pages \
+	tests/unit/table/test_entity_store.py tests/unit/table/test_range_partitions.py
+NOT_ON_POSTGRES ?= tests/clients/test_fleet_commands.py tests/clients/test_fleet_gateways.py \
+	tests/clients/test_migrate.py
 CONFORMANCE_SET_UP = $(STAMPS)/conformance $(if $(filter postgres,$(STORE)),$(STAMPS)/postgresql)
 
 .DEFAULT_GOAL := help
@@ -38,6 +44,7 @@ unit: $(STAMPS)/test $(STAMPS)/postgresql
 	$(BIN)/pytest -q -n $(TEST_WORKERS) -m "not serial" $(ARGS)
 	$(BIN)/pytest -q -m serial $(ARGS) || test $$? -eq 5
 	ASTERISM_TEST_ARGS="--workers 2" $(BIN)/pytest -q -n $(TEST_WORKERS) $(WITH_WORKERS)
+	ASTERISM_TEST_STORE=postgres $(BIN)/pytest -q -n $(TEST_WORKERS) $(ON_POSTGRES) $(NOT_ON_POSTGRES:%=--ignore=%)
 
 bench: $(STAMPS)/run $(STAMPS)/postgresql ## Measure against bare building blocks and a peer (ARGS="--only point_read,create")
 	$(BIN)/python -m benchmarks $(ARGS)

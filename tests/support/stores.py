@@ -31,10 +31,10 @@ def store_options(data: Path) -> tuple[str, ...]:
     return ("--store", shared_server().dsn(database))
 
 
-async def open_store(directory: Path) -> Engine:
+async def open_store(directory: Path, *, shared: bool = False) -> Engine:
     """The store of a directory; opening it again finds what was written."""
     if not is_postgres():
-        return LmdbEngine.open(directory)
+        return LmdbEngine.open(directory, shared=shared)
     # A world of several nodes has each in a directory of its own, and so in a database of its own.
     database = f"store_{directory.name}" if directory.name.startswith("node") else "store"
     marker = directory / "postgres"
