@@ -10,9 +10,18 @@ ARGS ?=
 MARKERS ?= cosmosLong or cosmosQuery or cosmosSplit or cosmosSearchQuery
 # Options of its runner, for example: RUNNER="--workers 1 --server-args=--no-throttle"
 RUNNER ?=
+# What the server under test keeps its data in: lmdb (the embedded store) or postgres.
+STORE ?= lmdb
 TEST_WORKERS ?= 2
 # Tests that are also run against a server of two processes; ASTERISM_TEST_ARGS holds for all tests that start one.
 WITH_WORKERS ?= tests/clients/test_sdk_sync.py tests/clients/test_sdk_transactions.py tests/clients/test_scripts.py
+# Tests that are also run on PostgreSQL: official clients, and every floor that touches storage. Those left out name
+# their stores themselves, or use none.
+ON_POSTGRES ?= tests/clients tests/unit/documents tests/unit/keyspaces tests/unit/nosql tests/unit/query_pages \
+	tests/unit/table/test_entity_store.py tests/unit/table/test_range_partitions.py
+NOT_ON_POSTGRES ?= tests/clients/test_fleet_commands.py tests/clients/test_fleet_gateways.py \
+	tests/clients/test_migrate.py
+CONFORMANCE_SET_UP = $(STAMPS)/conformance $(if $(filter postgres,$(STORE)),$(STAMPS)/postgresql)
 
 .DEFAULT_GOAL := help
 .PHONY: help serve test lint unit bench conformance conformance-tables format clean
@@ -35,15 +44,17 @@ unit: $(STAMPS)/test $(STAMPS)/postgresql
 	$(BIN)/pytest -q -n $(TEST_WORKERS) --dist worksteal -m "not serial" $(ARGS)
 	$(BIN)/pytest -q -m serial $(ARGS) || test $$? -eq 5
 	ASTERISM_TEST_ARGS="--workers 2" $(BIN)/pytest -q -n $(TEST_WORKERS) --dist worksteal $(WITH_WORKERS)
+	ASTERISM_TEST_STORE=postgres $(BIN)/pytest -q -n $(TEST_WORKERS) --dist worksteal \
+		$(ON_POSTGRES) $(NOT_ON_POSTGRES:%=--ignore=%)
 
 bench: $(STAMPS)/run $(STAMPS)/postgresql ## Measure against bare building blocks and a peer (ARGS="--only point_read,create")
 	$(BIN)/python -m benchmarks $(ARGS)
 
-conformance: $(STAMPS)/conformance ## Run the official client's own tests, write docs/conformance.md (MARKERS=..., ARGS=...)
-	$(BIN)/python -m conformance.run --markers "$(MARKERS)" $(RUNNER) -- $(ARGS)
+conformance: $(CONFORMANCE_SET_UP) ## Run the official client's own tests, write docs/conformance.md (STORE=postgres, MARKERS=..., ARGS=...)
+	$(BIN)/python -m conformance.run --store $(STORE) --markers "$(MARKERS)" $(RUNNER) -- $(ARGS)
 
-conformance-tables: $(STAMPS)/conformance ## The same for the client for tables (RUNNER="--strict", ARGS=...)
-	$(BIN)/python -m conformance.tables.run $(RUNNER) -- $(ARGS)
+conformance-tables: $(CONFORMANCE_SET_UP) ## The same for the client for tables (STORE=postgres, RUNNER="--strict", ARGS=...)
+	$(BIN)/python -m conformance.tables.run --store $(STORE) $(RUNNER) -- $(ARGS)
 
 format: $(STAMPS)/test ## Put the code into the project's format
 	$(BIN)/ruff check --fix .

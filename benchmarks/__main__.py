@@ -25,6 +25,7 @@ from benchmarks import (
     case_move,
     case_point_read,
     case_postgres,
+    case_postgres_server,
     case_query,
     case_split,
     case_start,
@@ -45,6 +46,7 @@ CASES: dict[str, Callable[[], Awaitable[list[Measurement]]]] = {
     "batch": case_batch.measure,
     "feed": case_feed.measure,
     "postgres": case_postgres.measure,
+    "postgres_server": case_postgres_server.measure,
     "move": case_move.measure,
     "tables": case_tables.measure,
 }

@@ -36,6 +36,10 @@ def rows_of(batch: Batch, lsn: int) -> Rows:
     return [key for key, _ in entries], [value for _, value in entries]
 
 
+def joined(rows: Sequence[Rows]) -> Rows:
+    return [key for keys, _ in rows for key in keys], [value for _, values in rows for value in values]
+
+
 class BarePostgres:
     def __init__(self, connections: Sequence[Any]) -> None:
         self._connections = connections
@@ -43,12 +47,13 @@ class BarePostgres:
     @classmethod
     async def open(cls, connection_string: str, *, connections: int) -> BarePostgres:
         opened = [await asyncpg.connect(connection_string) for _ in range(connections)]
-        await opened[0].execute("CREATE TABLE bare (k bytea PRIMARY KEY, v bytea NOT NULL)")
+        await opened[0].execute("CREATE TABLE IF NOT EXISTS bare (k bytea PRIMARY KEY, v bytea NOT NULL)")
         return cls(opened)
 
-    async def write(self, batches: Sequence[Batch], *, first_lsn: int) -> float:
-        """Transactions per second, one for each batch."""
-        rows = iter([rows_of(batch, lsn) for lsn, batch in enumerate(batches, first_lsn)])
+    async def write(self, batches: Sequence[Batch], *, first_lsn: int, together: int = 1) -> float:
+        """Batches per second, so many of them in each transaction."""
+        of_batches = [rows_of(batch, lsn) for lsn, batch in enumerate(batches, first_lsn)]
+        rows = iter([joined(of_batches[at : at + together]) for at in range(0, len(of_batches), together)])
 
         async def loop(connection: Any) -> None:
             statement = await connection.prepare(

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from conformance.outcomes import Outcome, Result
+from conformance.stores import SHOWN, title, verb
 
 COLUMNS = (Result.PASSED, Result.FAILED, Result.ERROR, Result.EXPLAINED, Result.SKIPPED)
 
@@ -18,6 +19,7 @@ class Run:
 
     client_version: str
     markers: str
+    store: str
     command: str
     is_emulator_address: bool
     unneeded_reasons: tuple[str, ...] = ()
@@ -28,10 +30,11 @@ def write_report(run: Run, outcomes: list[Outcome]) -> str:
     by_marker = {marker: [outcome for outcome in outcomes if marker in outcome.markers] for marker in chosen}
     by_file = {file: [outcome for outcome in outcomes if outcome.file == file] for file in files(outcomes)}
     lines = [
-        "## NoSQL",
+        title("NoSQL", run.store),
         "",
         f"The tests that `azure-cosmos` {run.client_version} brings in its own source distribution, run unchanged",
-        f"against Asterism over https. Written by `make conformance`; the command was `{run.command}`.",
+        f"against Asterism over https, on {SHOWN[run.store]}. Written by `{verb('conformance', run.store)}`; the",
+        f"command was `{run.command}`.",
         *address_note(run),
         "",
         '"Explained" tests fail for a reason that is known and written in conformance/expected.toml.',

@@ -21,6 +21,7 @@ from conformance.document import write_part
 from conformance.outcomes import Outcome, Result, explain, read_outcomes, read_reasons, reasons_no_longer_needed
 from conformance.report import Run, write_report
 from conformance.server import EMULATOR_PORT, STOP_SECONDS_MAX, ServerNotReady, choose_port, running_server
+from conformance.stores import LMDB, STORES, part_name, store_options
 from conformance.workspace import Workspace, prepare_workspace
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -39,6 +40,7 @@ EXIT_STATUS_OF_A_SCORE = (0, 1, 5)
 @dataclass(frozen=True)
 class Options:
     markers: str
+    store: str
     workers: int
     timeout_seconds: int
     budget_seconds: int
@@ -50,6 +52,7 @@ class Options:
 def read_options(arguments: list[str]) -> Options:
     parser = argparse.ArgumentParser(prog="conformance", description=__doc__)
     parser.add_argument("--markers", default=MARKERS_DEFAULT, help="pytest marker expression")
+    parser.add_argument("--store", choices=STORES, default=LMDB, help="what the server keeps its data in")
     parser.add_argument("--workers", type=int, default=4, help="test processes at a time")
     parser.add_argument("--timeout-seconds", type=int, default=120, help="the most that one test may take")
     parser.add_argument("--budget-seconds", type=int, default=2400, help="the most that all of it may take")
@@ -59,6 +62,7 @@ def read_options(arguments: list[str]) -> Options:
     told = parser.parse_args(arguments)
     return Options(
         markers=told.markers,
+        store=told.store,
         workers=told.workers,
         timeout_seconds=told.timeout_seconds,
         budget_seconds=told.budget_seconds,
@@ -79,9 +83,12 @@ def main(arguments: list[str]) -> int:
     if port != EMULATOR_PORT:
         print(f"port {EMULATOR_PORT} is taken; using {port}, so tests that want an emulator's address will differ")
     try:
-        with running_server(
-            port=port, key=key, log=BUILD / "server.log", more_arguments=options.server_arguments
-        ) as host:
+        with (
+            store_options(options.store) as store,
+            running_server(
+                port=port, key=key, log=BUILD / "server.log", more_arguments=(*store, *options.server_arguments)
+            ) as host,
+        ):
             return run_and_report(workspace, options, host=host, key=key)
     except ServerNotReady as problem:
         print(problem, file=sys.stderr)
@@ -97,6 +104,7 @@ def run_and_report(workspace: Workspace, options: Options, *, host: str, key: st
     run = Run(
         client_version=workspace.client_version,
         markers=options.markers,
+        store=options.store,
         command=shlex.join(["pytest", "-m", options.markers, *options.pytest_arguments]),
         is_emulator_address=host == f"https://localhost:{EMULATOR_PORT}/",
         unneeded_reasons=tuple(reasons_no_longer_needed(explained, reasons)),
@@ -106,7 +114,7 @@ def run_and_report(workspace: Workspace, options: Options, *, host: str, key: st
     if options.pytest_arguments:
         print(text)
     else:
-        write_part(REPORT, "nosql", text)
+        write_part(REPORT, part_name("nosql", options.store), text)
     count = Counter(outcome.result for outcome in explained)
     print(", ".join(f"{result} {count[result]}" for result in Result))
     unexplained = count[Result.FAILED] + count[Result.ERROR]

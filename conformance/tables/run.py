@@ -19,6 +19,7 @@ from conformance.document import write_part
 from conformance.outcomes import Outcome, Result, explain, read_outcomes, read_reasons, reasons_no_longer_needed
 from conformance.report import files, listing, table, unneeded
 from conformance.server import START, ServerNotReady, free_port, stop, wait_until_ready
+from conformance.stores import LMDB, SHOWN, STORES, part_name, store_options, title, verb
 from conformance.workspace import unpack_source
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -45,6 +46,7 @@ class Ports:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="conformance-tables", description=__doc__)
+    parser.add_argument("--store", choices=STORES, default=LMDB, help="what the server keeps its data in")
     parser.add_argument("--server-args", default="", help="more options for `asterism serve`")
     parser.add_argument("--strict", action="store_true", help="fail if a test fails without a known reason")
     parser.add_argument("pytest_arguments", nargs="*", help="after --: more arguments for pytest, tests for example")
@@ -54,7 +56,7 @@ def main(arguments: list[str]) -> int:
     settings = BUILD / "pytest.ini"
     settings.write_text("[pytest]\nasyncio_mode = auto\nfilterwarnings =\n    ignore\njunit_family = xunit1\n")
     try:
-        with running_server(shlex.split(told.server_args)) as ports:
+        with store_options(told.store) as store, running_server([*store, *shlex.split(told.server_args)]) as ports:
             outcomes = run_tests(source / "tests", settings, ports, told.pytest_arguments)
     except ServerNotReady as problem:
         print(problem, file=sys.stderr)
@@ -62,11 +64,11 @@ def main(arguments: list[str]) -> int:
     reasons = read_reasons(REASONS)
     explained = list(explain(outcomes, reasons))
     # Part of the tests is no score: it is shown, and the whole score is left alone.
-    text = write_report(version, explained, reasons_no_longer_needed(explained, reasons))
+    text = write_report(version, told.store, explained, reasons_no_longer_needed(explained, reasons))
     if told.pytest_arguments:
         print(text)
     else:
-        write_part(REPORT, "tables", text)
+        write_part(REPORT, part_name("tables", told.store), text)
     count = Counter(outcome.result for outcome in explained)
     print(", ".join(f"{result} {count[result]}" for result in Result))
     unexplained = count[Result.FAILED] + count[Result.ERROR]
@@ -112,16 +114,16 @@ def run_tests(tests: Path, settings: Path, ports: Ports, more_arguments: list[st
     return read_outcomes(junit) if junit.exists() else {}
 
 
-def write_report(version: str, outcomes: list[Outcome], unneeded_reasons: list[str]) -> str:
+def write_report(version: str, store: str, outcomes: list[Outcome], unneeded_reasons: list[str]) -> str:
     by_file = {file: [outcome for outcome in outcomes if outcome.file == file] for file in files(outcomes)}
     lines = [
-        "## Tables",
+        title("Tables", store),
         "",
         f"The tests that `{CLIENT_PACKAGE}` {version} brings in its own source distribution, run unchanged against",
-        "Asterism over https, with the product's own addresses (the account in the host name). Written by",
-        "`make conformance-tables`. Files named `cosmos` run against the port for Cosmos DB for Table. Waits for the",
-        "service to copy itself are a tenth of a second here (conformance/tables/plugin.py). Explained tests fail for",
-        "a reason that is written in conformance/expected-tables.toml.",
+        f"Asterism over https, on {SHOWN[store]}, with the product's own addresses (the account in the host name).",
+        f"Written by `{verb('conformance-tables', store)}`. Files named `cosmos` run against the port for Cosmos DB",
+        "for Table. Waits for the service to copy itself are a tenth of a second here (conformance/tables/plugin.py).",
+        "Explained tests fail for a reason that is written in conformance/expected-tables.toml.",
         "",
         *table("File", {**by_file, "**all**": outcomes}),
         "",

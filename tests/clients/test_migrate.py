@@ -1,4 +1,5 @@
-"""`asterism migrate`: with a server that goes on serving, and without one."""
+"""`asterism migrate`: with a server that goes on serving, and without one. It begins in a data directory, and so do
+these tests, whatever store the others run on."""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ class Writer(threading.Thread):
 
 def test_a_server_goes_on_serving_while_its_data_goes_to_a_fleet_and_back(tmp_path: Path, fleet_file: Path) -> None:
     data = tmp_path / "data"
-    with running_server(data, "--no-throttle", alone=True) as server:
+    with running_server(data, "--no-throttle", alone=True, embedded=True) as server:
         database = server.client().create_database("shop")
         container = database.create_container("orders", PartitionKey("/pk"), offer_throughput=24_000)
         writer = Writer(container)
@@ -80,14 +81,14 @@ def test_a_server_goes_on_serving_while_its_data_goes_to_a_fleet_and_back(tmp_pa
         assert server.end() == (0, "")
     assert f"is in {fleet_file} now; serve it from there" in serve_in_vain("--data", str(data))
     assert f"is in {tmp_path}/data2 now" in serve_in_vain("--data", str(tmp_path / "x"), "--fleet", str(fleet_file))
-    with running_server(tmp_path / "data2") as server:
+    with running_server(tmp_path / "data2", embedded=True) as server:
         container = server.client().get_database_client("shop").get_container_client("orders")
         assert {item["id"]: item["n"] for item in container.read_all_items()} == writer.known
 
 
 def test_without_a_server_the_command_does_it_and_goes_on_when_it_was_killed(tmp_path: Path, fleet_file: Path) -> None:
     data, nobody = tmp_path / "data", f"http://127.0.0.1:{free_port()}"
-    with running_server(data, "--no-throttle") as server:
+    with running_server(data, "--no-throttle", embedded=True) as server:
         database = server.client().create_database("shop")
         container = database.create_container("orders", PartitionKey("/pk"), offer_throughput=12_000)
         for number in range(100):
@@ -110,7 +111,7 @@ def test_without_a_server_the_command_does_it_and_goes_on_when_it_was_killed(tmp
 def test_a_wrong_wish_is_refused_in_one_line(tmp_path: Path, fleet_file: Path) -> None:
     nobody = f"http://127.0.0.1:{free_port()}"
     assert "one of the two must be a fleet file" in migrate(tmp_path / "a", tmp_path / "b", nobody).stderr
-    with running_server(tmp_path / "data"):
+    with running_server(tmp_path / "data", embedded=True):
         refused = migrate(tmp_path / "data", fleet_file, nobody)
         assert "a server is using" in refused.stderr
         assert refused.stderr.count("\n") == 1

@@ -19,8 +19,9 @@ from asterism.storage.contract import (
     decode_counters,
 )
 from asterism.storage.postgres import Patience, PostgresEngine
+from asterism.storage.postgres.connections import Hosts, Pool
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
-from tests.support.postgres import shared_server
+from tests.support.postgres import free_port, shared_server
 from tests.support.proxy import Fault, Proxy, proxy_to
 
 ONE = PartitionNumber(1)
@@ -205,3 +206,17 @@ async def test_a_watcher_is_called_after_its_connection_was_lost(engine: Postgre
     await engine.apply(ONE, EPOCH, COUNTED)
     await asyncio.wait_for(heard.wait(), BOUND_SECONDS)
     end_watch()
+
+
+async def test_a_node_that_was_away_is_waited_for_less_long_until_it_is_back() -> None:
+    patience, now = Patience(connect_seconds=1, total_seconds=3), asyncio.get_running_loop().time
+    hosts = Hosts([shared_server().dsn("postgres", port=free_port())])
+    pool = Pool(hosts, patience, size=1)
+    assert pool.deadline() - now() > 2
+    with pytest.raises(EngineFailed):
+        await pool.acquire(now() + 0.3)
+    assert pool.deadline() - now() <= 1
+    hosts.addresses[:] = [shared_server().dsn("postgres")]
+    pool.release(await pool.acquire(pool.deadline()))
+    assert pool.deadline() - now() > 2
+    await pool.close()

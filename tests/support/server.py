@@ -22,6 +22,7 @@ from azure.cosmos import CosmosClient
 
 from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY
 from asterism.access.master_key import signature
+from tests.support.stores import store_options
 
 PROJECT = Path(__file__).resolve().parents[2]
 PROGRAM = [sys.executable, "-m", "asterism.cli.main"]
@@ -87,11 +88,15 @@ def running_server(
     more_environment: dict[str, str] | None = None,
     before_start: Callable[[], None] | None = None,
     alone: bool = False,
+    embedded: bool = False,
 ) -> Iterator[RunningServer]:
-    """`alone`: one process, whatever the tests are run with."""
+    """`alone`: one process, whatever the tests are run with; `embedded`: in the data directory, whatever the tests are
+    run with, for a test that is about that store."""
     chosen = port or free_port()
+    store = () if embedded or {"--store", "--fleet"} & set(options) else store_options(data)
+    more = () if alone else MORE_OPTIONS
     process = subprocess.Popen(
-        [*PROGRAM, "serve", "--data", str(data), "--port", str(chosen), *options, *([] if alone else MORE_OPTIONS)],
+        [*PROGRAM, "serve", "--data", str(data), "--port", str(chosen), *options, *store, *more],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -1,8 +1,9 @@
-"""The store that tests of the higher floors run on: the embedded one, or PostgreSQL if the environment says so."""
+"""The store that the tests run on: the embedded one, or PostgreSQL if the environment says so."""
 
 from __future__ import annotations
 
 import os
+from hashlib import sha256
 from pathlib import Path
 
 from asterism.storage.contract import Engine
@@ -11,12 +12,29 @@ from asterism.storage.postgres import PostgresEngine
 from tests.support.postgres import shared_server
 
 STORE_VARIABLE = "ASTERISM_TEST_STORE"
+_databases: set[str] = set()
 
 
-async def open_store(directory: Path) -> Engine:
+def is_postgres() -> bool:
+    return os.environ.get(STORE_VARIABLE) == "postgres"
+
+
+def store_options(data: Path) -> tuple[str, ...]:
+    """What a server is told about its store. Each data directory has a database of its own, which is there again when
+    another server is started with the same directory."""
+    if not is_postgres():
+        return ()
+    database = f"server_{sha256(str(data).encode()).hexdigest()[:16]}"
+    if database not in _databases:
+        _databases.add(database)
+        shared_server().create_database(database)
+    return ("--store", shared_server().dsn(database))
+
+
+async def open_store(directory: Path, *, shared: bool = False) -> Engine:
     """The store of a directory; opening it again finds what was written."""
-    if os.environ.get(STORE_VARIABLE) != "postgres":
-        return LmdbEngine.open(directory)
+    if not is_postgres():
+        return LmdbEngine.open(directory, shared=shared)
     # A world of several nodes has each in a directory of its own, and so in a database of its own.
     database = f"store_{directory.name}" if directory.name.startswith("node") else "store"
     marker = directory / "postgres"

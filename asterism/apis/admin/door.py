@@ -10,6 +10,7 @@ from asterism.apis.admin.routes import ROUTES, Route
 from asterism.apis.http import Request, Response
 from asterism.clock import Clock
 from asterism.errors import AsterismError, Forbidden
+from asterism.keyspaces.refusals import REPORTED, as_error
 
 # What takes the place of a Cosmos resource type in the signed text; the link is the path without its slashes.
 SIGNED_RESOURCE_TYPE = "asterism"
@@ -37,6 +38,8 @@ class AdminDoor:
             return await route.handle(self._console, request)
         except AsterismError as error:
             return response_for(error)
+        except REPORTED as problem:
+            return response_for(as_error(problem))
 
     def _check_signature(self, request: Request, path: str, route: Route) -> None:
         grant = check_master_key(

@@ -19,6 +19,7 @@ from asterism.apis.nosql.triggers import names_triggers
 from asterism.clock import Clock
 from asterism.documents.store import DocumentStore
 from asterism.errors import AsterismError, ContainerRecreated, OwnerNotFound, ResourceNotFound
+from asterism.keyspaces.refusals import REPORTED, as_error
 from asterism.limits import Limits
 from asterism.query.result_sets import ResultSets
 from asterism.query.work import QueryAbandoned
@@ -29,6 +30,8 @@ _log = logging.getLogger("asterism.nosql")
 # A GUID has 36; whatever else a client calls its activity, a response does not carry back without end.
 _ACTIVITY_ID_CHARACTERS_MAX = 64
 
+# The account itself is not in the catalog; what is said of items, see `_handle_shared`.
+_NEEDS_NO_LOOK = ("docs", "")
 _MAY_BE_OUTDATED = (ResourceNotFound, OwnerNotFound, ContainerRecreated)
 
 
@@ -73,6 +76,8 @@ class NoSqlDoor:
             response = await self._route(request)
         except AsterismError as error:
             response = error_response(error, activity_id)
+        except REPORTED as problem:
+            response = error_response(as_error(problem), activity_id)
         except Refusal as refusal:
             response = refusal_response(refusal, activity_id)
         except QueryAbandoned:
@@ -114,7 +119,7 @@ class NoSqlDoor:
         items looks there before it says that something is missing. Items themselves need no look: fences tell."""
         store = self._context.store
         seen_lsn: int = store.catalog.store.known_lsn
-        if route.resource_type != "docs" or _runs_scripts(request):
+        if route.resource_type not in _NEEDS_NO_LOOK or _runs_scripts(request):
             seen_lsn = await store.catch_up()
 
         async def handle() -> Response:

@@ -26,6 +26,7 @@ from asterism.apis.table.routes import BY_KEY, Route, refusal_for
 from asterism.apis.table.store_contract import StoreLike
 from asterism.clock import Clock
 from asterism.errors import AsterismError
+from asterism.keyspaces.refusals import REPORTED, as_error
 from asterism.limits import MIB
 
 _log = logging.getLogger("asterism.table")
@@ -59,6 +60,8 @@ class TableDoor:
             response = self._refused(refusal, request, request_id)
         except AsterismError as error:
             response = self._refused(refusal_of(error), request, request_id)
+        except REPORTED as problem:
+            response = self._refused(refusal_of(as_error(problem)), request, request_id)
         except Exception:
             # The path is the client's text: %r keeps line breaks in it from forging lines of the log.
             _log.exception("request %s failed: %s %r", request_id, request.method, request.path[:512])

@@ -59,6 +59,11 @@ class Patience:
     commit_seconds: float = 10.0
     total_seconds: float = 15.0
 
+    @property
+    def seconds_when_away(self) -> float:
+        """Instead of `total_seconds` once a node has let those pass: who waited behind another has waited already."""
+        return self.total_seconds / 3
+
 
 @dataclass(slots=True)
 class Hosts:
@@ -192,9 +197,22 @@ class Pool:
         self._opening = asyncio.Lock()
         self._back_off_seconds = BACK_OFF_SECONDS_FIRST
         self._is_closed = False
+        # Whether the node was not to be reached when it was last tried, for as long as patience goes.
+        self._is_away = False
         # Statements sent so far, each a round trip: what the tests count.
         self.statements = 0
         self.opened = 0
+
+    def deadline(self) -> float:
+        """When to give up what begins now, as a time of the event loop."""
+        patience = self.patience
+        seconds = patience.seconds_when_away if self._is_away else patience.total_seconds
+        return asyncio.get_running_loop().time() + seconds
+
+    def check_time(self, deadline: float, error: Exception) -> None:
+        if asyncio.get_running_loop().time() >= deadline:
+            self._is_away = True
+            raise EngineFailed(f"the node does not answer: {error}") from error
 
     async def acquire(self, deadline: float, prefer: Link | None = None) -> Link:
         """A connection that is open as far as can be told; `EngineFailed` when there is none until `deadline` (a time
@@ -251,6 +269,7 @@ class Pool:
 
     def release(self, link: Link) -> None:
         if link.is_open and not self._is_closed:
+            self._is_away = False
             self._idle.append(link)
         else:
             link.connection.terminate()
@@ -287,7 +306,7 @@ class Pool:
                     await asyncio.sleep(self._back_off_seconds * random.uniform(0.5, 1.0))
                     self._back_off_seconds = min(self._back_off_seconds * 2, BACK_OFF_SECONDS_MAX)
         except TimeoutError:
-            pass
+            self._is_away = True
         raise EngineFailed(f"the node cannot be reached: {problem}")
 
     async def _try_hosts(self, seconds_left: float) -> Link:

@@ -11,7 +11,7 @@ from typing import Any
 
 import asyncpg
 
-from asterism.storage.contract import EngineFailed, PartitionUnknown, StorageRefusal
+from asterism.storage.contract import PartitionUnknown, StorageRefusal
 from asterism.storage.postgres.connections import ConnectionLost, Hosts, Link, Patience, Pool, TryAgain, translate
 from asterism.storage.postgres.layout import READ_FENCE, functions_ddl
 from asterism.values.identifiers import PartitionNumber
@@ -55,21 +55,18 @@ class Node:
         """Rises with every order; a database refuses one that is not above the gateway's last."""
         return next(self._tokens)
 
-    def deadline(self) -> float:
-        return asyncio.get_running_loop().time() + self.patience.total_seconds
-
     async def ask(self, pool: Pool, seconds: float, statement: str, *arguments: Any) -> Any:
         """Asks something that may be asked twice, over as many connections as it takes."""
-        deadline = asyncio.get_running_loop().time() + pool.patience.total_seconds
+        deadline = pool.deadline()
         while True:
             link = await pool.acquire(deadline)
             try:
                 return await link.ask(seconds, statement, *arguments)
             except ConnectionLost as error:
                 pool.suspect()
-                self.check_time(deadline, error)
+                pool.check_time(deadline, error)
             except TryAgain as error:
-                self.check_time(deadline, error)
+                pool.check_time(deadline, error)
                 await asyncio.sleep(0.01)
             except asyncpg.UndefinedTableError as error:
                 raise PartitionUnknown(str(error)) from error
@@ -77,10 +74,6 @@ class Node:
                 raise translate(error) from error
             finally:
                 pool.release(link)
-
-    def check_time(self, deadline: float, error: Exception) -> None:
-        if asyncio.get_running_loop().time() >= deadline:
-            raise EngineFailed(f"the node does not answer: {error}") from error
 
     async def make_functions(self, partition: PartitionNumber, link: Link) -> None:
         """Makes the functions of a partition that another version of the program has created."""

@@ -37,14 +37,14 @@ async def prepare_database(node: Node) -> None:
     version = await node.ask(node.writers, node.patience.read_seconds, "SELECT current_setting('server_version_num')")
     if int(version[0]) < OLDEST_SERVER:
         raise EngineFailed("the server is older than PostgreSQL 15")
-    deadline = node.deadline()
+    deadline = node.writers.deadline()
     while True:
         link = await node.writers.acquire(deadline)
         try:
             await _prepare(node, link)
             return
         except (ConnectionLost, TryAgain) as error:
-            node.check_time(deadline, error)
+            node.writers.check_time(deadline, error)
         except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             raise EngineFailed(f"the database cannot be prepared: {error}") from error
         finally:

@@ -67,7 +67,7 @@ async def open_snapshot(node: Node, pool: Pool, partition: PartitionNumber, epoc
             return PostgresSnapshot(link, node.patience, partition, Lsn(row[2]))
         except (ConnectionLost, TryAgain) as error:
             pool.suspect()
-            node.check_time(deadline, error)
+            pool.check_time(deadline, error)
         except asyncpg.UndefinedTableError as error:
             raise PartitionUnknown(partition) from error
         except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:

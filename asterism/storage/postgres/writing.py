@@ -194,7 +194,7 @@ class PartitionWriter:
         Raises what the database raised if it undid the order, and `EngineFailed` if the time is over.
         """
         node = self._node
-        deadline = node.deadline()
+        deadline = node.writers.deadline()
         while True:
             link = await node.writers.acquire(deadline, self._last_link)
             token = node.next_token()
@@ -208,11 +208,11 @@ class PartitionWriter:
             except ConnectionLost:
                 node.writers.suspect()
             except TryAgain as error:
-                node.check_time(deadline, error)
+                node.writers.check_time(deadline, error)
                 await asyncio.sleep(0.01)
                 continue
             except asyncpg.UndefinedFunctionError as error:
-                node.check_time(deadline, error)
+                node.writers.check_time(deadline, error)
                 await node.make_functions(self._partition, link)
                 continue
             finally:
@@ -232,7 +232,7 @@ class PartitionWriter:
                 row = await link.ask(node.patience.commit_seconds, RESOLVE, self._partition, node.gateway, token)
             except (ConnectionLost, TryAgain) as error:
                 node.writers.suspect()
-                node.check_time(deadline, error)
+                node.writers.check_time(deadline, error)
                 await asyncio.sleep(0.01)
                 continue
             finally:

@@ -14,9 +14,9 @@ from asterism.documents.container import Container
 from asterism.errors import Forbidden, ItemNotFound, OwnerNotFound, ResourceNotFound, UniqueKeyViolation
 from asterism.keyspaces.layout import ITEMS
 from asterism.storage.checked import CheckedEngine
-from asterism.storage.lmdb import LmdbEngine
 from asterism.throughput.budgets import Manual
 from tests.support.index_check import check_index
+from tests.support.stores import open_store
 from tests.support.world import ACCOUNT, World, open_gateway
 
 KEY = {"paths": ["/pk"], "kind": "Hash", "version": 2}
@@ -24,7 +24,7 @@ KEY = {"paths": ["/pk"], "kind": "Hash", "version": 2}
 
 @asynccontextmanager
 async def two_gateways(directory: Path) -> AsyncIterator[tuple[World, World]]:
-    engine = CheckedEngine(LmdbEngine.open(directory, shared=True))
+    engine = CheckedEngine(await open_store(directory, shared=True))
     try:
         async with open_gateway(engine, is_first=True) as first, open_gateway(engine) as second:
             yield first, second
@@ -288,7 +288,7 @@ def test_a_partition_key_is_deleted_for_any_process(tmp_path: Path) -> None:
 
 def test_when_the_leader_ends_another_leads_at_once(tmp_path: Path) -> None:
     async def main() -> None:
-        engine = CheckedEngine(LmdbEngine.open(tmp_path, shared=True))
+        engine = CheckedEngine(await open_store(tmp_path, shared=True))
         async with asyncio.timeout(20), open_gateway(engine) as second:
             async with open_gateway(engine, is_first=True) as first:
                 # The one that came later took the leadership from the one that had it.

@@ -1,0 +1,128 @@
+"""The network between a gateway and a node breaks in the middle of writes; another gateway has its own way there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.faults.fleet_of_two import (
+    DATABASE,
+    Clients,
+    OfficialClient,
+    check,
+    container_at,
+    fleet_file,
+    gateway,
+    make_container,
+)
+from tests.support.postgres import shared_server
+from tests.support.proxy import Fault, Proxy, proxy_to
+from tests.support.server import PlainClient, RunningServer
+
+
+@dataclass
+class Fleet:
+    """`one` reaches the nodes through proxies, and `two` without."""
+
+    one: RunningServer
+    two: RunningServer
+    catalog: Proxy
+    node: Proxy
+
+
+@pytest.fixture
+async def fleet(tmp_path: Path) -> AsyncIterator[Fleet]:
+    server = shared_server()
+    direct = {name: await server.empty_database(f"cut_{name}") for name in "ab"}
+    async with AsyncExitStack() as stack:
+        proxies = {name: await stack.enter_async_context(proxy_to(server.port)) for name in "ab"}
+        broken = {name: server.dsn(f"cut_{name}", port=proxy.port) for name, proxy in proxies.items()}
+        near = fleet_file(tmp_path / "near.toml", **direct)
+        far = fleet_file(tmp_path / "far.toml", **broken)
+        two = stack.enter_context(gateway(tmp_path / "two", near))
+        # In a thread: its way to the databases is through this loop.
+        one_way = gateway(tmp_path / "one", far)
+        one = await asyncio.to_thread(one_way.__enter__)
+        stack.push(one_way.__exit__)
+        await asyncio.to_thread(make_container, two)
+        yield Fleet(one, two, proxies["a"], proxies["b"])
+
+
+async def test_connections_are_cut_again_and_again_and_nobody_hears_of_it(fleet: Fleet) -> None:
+    clients = [Clients(fleet.one, "far"), Clients(fleet.two, "near")]
+    official = await asyncio.to_thread(OfficialClient, fleet.one)
+    for client in (*clients, official):
+        client.start()
+    for fault in (Fault.ANSWER_LOST, Fault.REQUEST_LOST, Fault.ANSWER_LOST, Fault.REQUEST_LOST):
+        for proxy in (fleet.node, fleet.catalog):
+            proxy.arm(fault)
+            await asyncio.wait_for(proxy.struck.wait(), 20)
+        await asyncio.to_thread(clients[0].wait_for_more, 5)
+    for proxy in (fleet.node, fleet.catalog):
+        proxy.cut_all()
+        await asyncio.to_thread(clients[0].wait_for_more, 5)
+    told = [await asyncio.to_thread(client.end) for client in clients]
+    await asyncio.to_thread(official.end)
+    # Every outcome was found out, so that nobody was told to try again.
+    assert [one.refused for one in told] == [{}, {}]
+    assert (official.surprises, official.refused) == ([], {})
+    await asyncio.to_thread(check, container_at(fleet.two), *told)
+
+
+async def test_a_node_that_goes_silent_is_503_and_all_is_well_when_it_is_heard_again(fleet: Fleet) -> None:
+    clients = [Clients(fleet.one, "far"), Clients(fleet.two, "near")]
+    for client in clients:
+        client.start()
+    await asyncio.to_thread(clients[0].wait_for_more)
+    fleet.catalog.stall()
+    fleet.node.stall()
+    async with asyncio.timeout(20):
+        while not clients[0].told.refused:
+            await asyncio.sleep(0.05)
+    # The other gateway has its own way there.
+    await asyncio.to_thread(clients[1].wait_for_more)
+    fleet.catalog.flow()
+    fleet.node.flow()
+    await asyncio.to_thread(clients[0].wait_for_more)
+    told = [await asyncio.to_thread(client.end) for client in clients]
+    assert set(told[0].refused) <= {449, 503}
+    assert told[1].refused == {}
+    await asyncio.to_thread(check, container_at(fleet.two), *told)
+
+
+async def test_a_catalog_that_cannot_be_reached_is_503_for_what_needs_it_and_nothing_to_the_rest(fleet: Fleet) -> None:
+    # Its partition is on the node that can be reached.
+    names = [f"item-{number}" for number in range(20)]
+    near = container_at(fleet.two)
+    await asyncio.to_thread(lambda: [near.create_item({"id": name, "pk": name}) for name in names])
+    client = PlainClient(fleet.one.port)
+
+    def statuses() -> set[int]:
+        return {client.write_item("c", {"id": name, "pk": name}, key=name)[0] for name in names}
+
+    assert await asyncio.to_thread(statuses) == {200}
+    await fleet.catalog.refuse()
+    # A client can connect, which needs no catalog.
+    await asyncio.to_thread(fleet.one.client)
+    created = asyncio.to_thread(client.send, "POST", "/dbs", {"id": "new"}, resource_type="dbs", link="")
+    listed_by = PlainClient(fleet.one.port)
+    link = f"dbs/{DATABASE}"
+    listed = asyncio.to_thread(listed_by.send, "GET", f"/{link}/colls", resource_type="colls", link=link)
+    for status, _, body in await asyncio.gather(created, listed):
+        assert (status, isinstance(body, dict) and body["code"]) == (503, "ServiceUnavailable")
+    await fleet.catalog.start()
+    async with asyncio.timeout(15):
+        while True:
+            status, _, body = await asyncio.to_thread(
+                client.send, "POST", "/dbs", {"id": "new"}, resource_type="dbs", link=""
+            )
+            if status == 201:
+                break
+            assert status == 503, body
+            await asyncio.sleep(0.1)
+    assert await asyncio.to_thread(statuses) == {200}
