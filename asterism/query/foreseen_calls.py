@@ -30,7 +30,7 @@ _NOT_FORESEEN: Final = object()
 class ForeseeingFunction(Protocol):
     """A user's function that can be called many times at once."""
 
-    def results_ahead(self, calls: Iterable[Sequence[object]]) -> Sequence[object]:
+    def results_ahead(self, calls: Iterable[tuple[object, ...]]) -> Sequence[object]:
         """The results of the first of these calls, as many as could be found and kept. Raises nothing."""
 
 
@@ -48,11 +48,11 @@ class _Site:
         self.results.clear()
         self.results.update(zip(map(id, items), found, strict=False))
 
-    def _calls(self, items: list[Item]) -> Iterator[list[object]]:
+    def _calls(self, items: list[Item]) -> Iterator[tuple[object, ...]]:
         arguments = self._arguments
         try:
             for item in items:
-                yield [argument(item) for argument in arguments]
+                yield tuple([argument(item) for argument in arguments])
         except AsterismError:
             # Who evaluates it again, in its turn, will be told.
             return

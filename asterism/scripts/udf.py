@@ -7,7 +7,7 @@ compiled again in the next one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from asterism.errors import MalformedRequest
@@ -115,7 +115,7 @@ class UserFunction:
             raise _failed(answer[1:].decode())
         return loads(answer)
 
-    def results_ahead(self, calls: Iterable[Sequence[object]]) -> list[object]:
+    def results_ahead(self, calls: Iterable[tuple[object, ...]]) -> list[object]:
         """The results of the first of these calls, up to one that has none: it is told by calling it, when it is due.
 
         Never raises. Calls that need long, or whose arguments or results are large, are left to be made alone, too.
@@ -131,7 +131,7 @@ class UserFunction:
                 if len(found) < count or bytes_kept > RESULTS_BYTES_MAX:
                     break
         except MalformedRequest:
-            # The host ended, or something cannot be said as JSON; the call that is the reason will fail by itself.
+            # The host ended, or a result cannot be read; the call that is the reason will fail by itself.
             pass
         return results
 
@@ -154,16 +154,20 @@ def _arguments_text(arguments: tuple[object, ...]) -> bytes:
     return dumps([values, *(place for place, argument in enumerate(arguments) if argument is UNDEFINED)])
 
 
-def _bunches(calls: Iterable[Sequence[object]]) -> Iterator[tuple[int, bytes]]:
+def _bunches(calls: Iterable[tuple[object, ...]]) -> Iterator[tuple[int, bytes]]:
     """The calls, in bunches of which each has its number of calls and its text; see `udf.js`."""
     texts: list[bytes] = []
     undefined_places: list[tuple[int, int]] = []
     total_bytes = 0
     for arguments in calls:
-        values = arguments
+        values: object = arguments
         if UNDEFINED in arguments:
             values = [None if argument is UNDEFINED else argument for argument in arguments]
-        text = dumps(values)
+        try:
+            text = dumps(values)
+        except MalformedRequest:
+            # No call: who makes it in its turn will be told.
+            break
         if texts and total_bytes + len(text) > BUNCH_BYTES_MAX:
             yield len(texts), _bunch_text(undefined_places, texts)
             texts, undefined_places, total_bytes = [], [], 0

@@ -40,7 +40,7 @@ class Bunched:
         self.single_calls += arguments
         return self._function(*arguments)
 
-    def results_ahead(self, calls: Iterable[Sequence[object]]) -> list[object]:
+    def results_ahead(self, calls: Iterable[tuple[object, ...]]) -> list[object]:
         calls = list(calls)
         self.bunches.append([argument for arguments in calls for argument in arguments])
         results: list[object] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from asterism.documents.container import Container
@@ -23,7 +23,7 @@ class Halved:
         self.single_calls += 1
         return number // 2
 
-    def results_ahead(self, calls: Iterable[Sequence[int]]) -> list[object]:
+    def results_ahead(self, calls: Iterable[tuple[int]]) -> list[object]:
         found: list[object] = [number // 2 for (number,) in calls]
         self.bunches.append(len(found))
         return found

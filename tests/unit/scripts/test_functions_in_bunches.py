@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -66,10 +67,21 @@ def verbs(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return sent
 
 
-@given(st.lists(st.lists(JSON_VALUES | st.just(UNDEFINED), max_size=3), max_size=10))
-def test_a_bunch_returns_what_single_calls_return(calls: list[list[object]]) -> None:
+# Numbers that JSON has no text for, or none that keeps them whole.
+STRANGE_NUMBERS = st.sampled_from([2**64, -(2**70), 1e300, float("inf"), float("nan")])
+
+
+def results_one_by_one(function: UserFunction, calls: list[tuple[object, ...]]) -> list[object]:
+    results: list[object] = []
+    with suppress(MalformedRequest):
+        results.extend(function(*arguments) for arguments in calls)
+    return results
+
+
+@given(st.lists(st.lists(JSON_VALUES | STRANGE_NUMBERS | st.just(UNDEFINED), max_size=3).map(tuple), max_size=10))
+def test_a_bunch_returns_what_single_calls_return(calls: list[tuple[object, ...]]) -> None:
     function = compiled("function (a, b) { return b === undefined ? a : [b, arguments.length, a === undefined]; }")
-    assert function.results_ahead(calls) == [function(*arguments) for arguments in calls]
+    assert function.results_ahead(calls) == results_one_by_one(function, calls)
 
 
 def test_a_slice_of_items_is_one_exchange(verbs: list[bytes]) -> None:
@@ -115,12 +127,12 @@ def test_a_failing_call_behind_the_end_of_a_page_is_nobodys_error() -> None:
 
 def test_a_bunch_ends_before_a_call_that_throws() -> None:
     function = compiled("function (n) { if (n === 3) { throw 'three'; } return n; }")
-    assert function.results_ahead([[number] for number in range(6)]) == [0, 1, 2]
+    assert function.results_ahead([(number,) for number in range(6)]) == [0, 1, 2]
 
 
 def test_a_bunch_ends_when_its_calls_have_taken_long() -> None:
     body = "function (n) { var end = Date.now() + 4; while (Date.now() < end); return n; }"
-    found = compiled(body).results_ahead([[number] for number in range(100)])
+    found = compiled(body).results_ahead([(number,) for number in range(100)])
     assert 0 < len(found) < 20
     assert found == list(range(len(found)))
 
@@ -133,7 +145,7 @@ def test_calls_that_take_long_together_are_not_stopped() -> None:
 
 def test_large_arguments_go_in_several_exchanges(verbs: list[bytes]) -> None:
     function = compiled("function (text, n) { return n; }")
-    calls: list[list[object]] = [["x" * (BUNCH_BYTES_MAX // 3), number] for number in range(5)]
+    calls: list[tuple[object, ...]] = [("x" * (BUNCH_BYTES_MAX // 3), number) for number in range(5)]
     verbs.clear()
     assert function.results_ahead(calls) == list(range(5))
     assert verbs == [frames.CALLS] * 3
@@ -143,10 +155,10 @@ def test_arguments_are_asked_for_and_results_kept_only_within_bounds(verbs: list
     function = compiled("function (text) { return text; }")
     asked: list[int] = []
 
-    def calls() -> Iterator[list[object]]:
+    def calls() -> Iterator[tuple[object, ...]]:
         for number in range(100):
             asked.append(number)
-            yield ["x" * 100_000]
+            yield ("x" * 100_000,)
 
     verbs.clear()
     assert len(function.results_ahead(calls())) == 3
@@ -157,7 +169,7 @@ def test_arguments_are_asked_for_and_results_kept_only_within_bounds(verbs: list
 def test_large_results_end_a_bunch() -> None:
     function = compiled("function (n) { return 'x'.repeat(200000) + n; }")
     items = [{"n": number} for number in range(100)]
-    assert len(function.results_ahead([[number] for number in range(100)])) == 2
+    assert len(function.results_ahead([(number,) for number in range(100)])) == 2
     assert outcomes("SELECT * FROM c WHERE LENGTH(udf.f(c.n)) = 200001", function, items) == [
         n < 10 for n in range(100)
     ]
@@ -178,4 +190,4 @@ def test_a_function_that_changes_the_built_ins_harms_only_itself() -> None:
         Date.now = function () { return 'soon'; };
         return n;
     }"""
-    assert compiled(body).results_ahead([[number] for number in range(6)]) == list(range(6))
+    assert compiled(body).results_ahead([(number,) for number in range(6)]) == list(range(6))
