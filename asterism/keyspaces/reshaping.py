@@ -28,6 +28,7 @@ from asterism.keyspaces.reshape_job import Progress, ReshapeJob, Step, Target
 from asterism.keyspaces.statistics import bytes_by_range, logical_partitions, partition_size
 from asterism.keyspaces.takeover import (
     abandon,
+    check_unfinished,
     let_requests_in_again,
     orphans,
     set_source_fence,
@@ -100,6 +101,7 @@ class Reshaping:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._growing: dict[bytes, asyncio.Task[None]] = {}
         self._under_way: dict[int, Progress] = {}
+        self._is_at_work = False  # From `recover` to `stop`: before, jobs are remembered, to be taken over once.
         self._sweeping: asyncio.Task[None] | None = None
         self._filling = Filling(owner, limits, self._split_for_size)
         # Called after every write, with the bytes that it has added.
@@ -117,17 +119,20 @@ class Reshaping:
     async def recover(self) -> None:
         """Takes up what a crash interrupted, or the process that led before: jobs under way, raised throughput,
         partitions to drop."""
-        for stored in list(self._catalog.work.jobs.values()):
-            job = ReshapeJob.from_bytes(stored)
+        jobs = [ReshapeJob.from_bytes(stored) for stored in self._catalog.work.jobs.values()]
+        self._under_way = {job.id: Progress(job) for job in jobs}
+        self._is_at_work = True
+        for job in jobs:
             keyspace = self._catalog.keyspaces.get(job.keyspace_rid)
             if keyspace is None or any(keyspace.record.map.get(one) is None for one in job.source_ids):
                 await abandon(self._catalog, job)
+                self._under_way.pop(job.id)
             elif self._catalog.is_shared:
                 self._start(keyspace, await take_over(self._engine, self._catalog, keyspace, job))
             else:
                 self._start(keyspace, job)
         if self._catalog.is_shared:
-            self._sweeping = asyncio.create_task(self._sweep_orphans())
+            self._sweeping = asyncio.create_task(sweep_orphans(self._catalog, self._garbage.wake))
         else:
             for orphan in await orphans(self._catalog):
                 await self._garbage.drop(orphan)
@@ -135,11 +140,8 @@ class Reshaping:
             self.grow(keyspace)
         self._garbage.wake()
 
-    async def _sweep_orphans(self) -> None:
-        await sweep_orphans(self._catalog)
-        self._garbage.wake()
-
     async def stop(self) -> None:
+        self._is_at_work = False
         tasks = [*self._tasks.values(), *self._growing.values()]
         if self._sweeping is not None:
             tasks.append(self._sweeping)
@@ -153,7 +155,7 @@ class Reshaping:
 
     def wake(self, changes: CatalogChanges) -> None:
         """Looks at what other processes have changed: jobs, throughput and garbage are the leader's to see to."""
-        if not self._catalog.leads:
+        if not (self._catalog.leads and self._is_at_work):
             return
         touched = [keyspace for rid in changes.offers for keyspace in self._catalog.governed_by(rid)]
         for keyspace in (*touched, *changes.keyspaces):
@@ -190,6 +192,9 @@ class Reshaping:
             offer = self._catalog.governing_offer(record.rid)
             if offer is None:
                 return
+            if begun := [job for job in self._jobs_of(keyspace) if job.kind != "move"]:
+                await asyncio.gather(*(self.finished(job) for job in begun))
+                continue
             range_ids = plan_throughput_splits(
                 record.map,
                 definition=record.definition,
@@ -233,9 +238,11 @@ class Reshaping:
             try:
                 job = await self.split(keyspace, partition.id, SplitReason.SIZE)
             except ReshapeRefused:
-                return False
-        await self.finished(job)
-        return True
+                # Somebody else may have begun one meanwhile, and may even have ended it.
+                job = self.job_on(keyspace, partition.id)
+        if job is not None:
+            await self.finished(job)
+        return job is not None or keyspace.record.map.get(partition.id) is None
 
     # --- on demand --------------------------------------------------------------------------------------------------
 
@@ -315,12 +322,12 @@ class Reshaping:
             raise ReshapeRefused(reason=f"There is no partition {range_id} (any more).")
         return partition
 
+    def _jobs_of(self, keyspace: Keyspace) -> list[ReshapeJob]:
+        jobs = map(ReshapeJob.from_bytes, self._catalog.work.jobs.values())
+        return [job for job in jobs if job.keyspace_rid == keyspace.record.rid]
+
     def job_on(self, keyspace: Keyspace, range_id: int) -> ReshapeJob | None:
-        for stored in self._catalog.work.jobs.values():
-            job = ReshapeJob.from_bytes(stored)
-            if job.keyspace_rid == keyspace.record.rid and range_id in job.source_ids:
-                return job
-        return None
+        return next((job for job in self._jobs_of(keyspace) if range_id in job.source_ids), None)
 
     async def _begin_split(self, keyspace: Keyspace, plan: SplitPlan) -> ReshapeJob:
         source = self._range(keyspace, plan.range_id)
@@ -357,7 +364,7 @@ class Reshaping:
         # In one batch, so that of two processes only one begins: the other finds the job when it decides again.
         await self._catalog.publish_map(keyspace, announce, with_changes=batch)
         remember()
-        if self._catalog.leads:
+        if self._catalog.leads and self._is_at_work:
             self._start(keyspace, job)
         return job
 
@@ -470,12 +477,12 @@ class Reshaping:
         for source in sources:
             self._catalog.work.plan_garbage(source.partition, batch)
         progress.sealed_seconds = self._clock.monotonic_seconds() - sealed_at
-        _check_unfinished(job, keyspace.record.map)
+        check_unfinished(job, keyspace.record.map)
         history = progress.history(keyspace.record.map, finished_at=int(self._clock.wall_seconds()))
         forget = self._catalog.work.plan_job_end(job.id, job.keyspace_rid, history, batch)
 
         def change(current: PartitionMap) -> PartitionMap:
-            _check_unfinished(job, current)
+            check_unfinished(job, current)
             return job.change_map(current)
 
         await self._catalog.publish_map(keyspace, change, with_changes=batch, as_leader=True)
@@ -491,8 +498,3 @@ class Reshaping:
         progress.step = step
         if self._on_step is not None:
             self._on_step(step)
-
-
-def _check_unfinished(job: ReshapeJob, current: PartitionMap) -> None:
-    if any(current.get(one) is None for one in job.source_ids):
-        raise StorageUnavailable(reason="another process has finished the job")

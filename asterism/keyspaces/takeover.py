@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 
 from asterism.errors import StorageUnavailable
@@ -15,7 +16,7 @@ from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.fences import raise_fences
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.reshape_job import Cursor, Progress, ReshapeJob, Target
-from asterism.partitioning.partition_map import PartitionRange
+from asterism.partitioning.partition_map import PartitionMap, PartitionRange
 from asterism.storage.contract import Batch, Engine, Fence, FenceChanged, StorageRefusal
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber, node_of
 
@@ -59,9 +60,29 @@ async def abandon(catalog: Catalog, job: ReshapeJob) -> None:
     for number in targets:
         catalog.work.plan_garbage(number, batch)
     forget = catalog.work.plan_job_removal(job.id, batch)
-    await catalog.publish_map(keyspace, job.recall, with_changes=batch, as_leader=True)
+
+    def recall(current: PartitionMap) -> PartitionMap:
+        if any(one.partition in targets for one in current.ranges):
+            raise _Finished
+        return job.recall(current)
+
+    try:
+        await catalog.publish_map(keyspace, recall, with_changes=batch, as_leader=True)
+    except _Finished:
+        # By somebody else, and its targets are in use.
+        await catalog.work.give_up_job(job.id, ())
+        return
     forget()
     catalog.garbage.update(targets)
+
+
+class _Finished(Exception):
+    """The job that is to be abandoned has its result in the map."""
+
+
+def check_unfinished(job: ReshapeJob, current: PartitionMap) -> None:
+    if any(current.get(one) is None for one in job.source_ids):
+        raise StorageUnavailable(reason="another process has finished the job")
 
 
 async def set_source_fence(engine: Engine, source: PartitionRange, *, sealed: bool) -> Lsn:
@@ -90,9 +111,10 @@ async def orphans(catalog: Catalog) -> set[PartitionNumber]:
     return await catalog.orphans(in_jobs={one.number for targets in in_jobs for one in targets})
 
 
-async def sweep_orphans(catalog: Catalog) -> None:
+async def sweep_orphans(catalog: Catalog, on_found: Callable[[], None]) -> None:
     """Lists as garbage what nobody knows of, twice in a row; who creates a container expects that nobody did."""
     before = await orphans(catalog)
     await asyncio.sleep(_ORPHAN_SECONDS)
     await catalog.follow()
     await catalog.work.put_garbage(before & await orphans(catalog))
+    on_found()

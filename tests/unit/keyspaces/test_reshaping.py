@@ -12,6 +12,8 @@ from asterism.documents.answers import Scope
 from asterism.documents.container import Container
 from asterism.documents.pages import read_items_page
 from asterism.errors import ItemExists, ItemNotFound, PhysicalPartitionFull, ReshapeRefused
+from asterism.keyspaces.catalog_memory import CatalogChanges
+from asterism.keyspaces.takeover import abandon
 from asterism.limits import DEFAULT_LIMITS
 from asterism.partitioning.partition_key import PartitionKey
 from asterism.throughput.budgets import Manual
@@ -220,3 +222,43 @@ async def test_a_container_of_a_deleted_ones_name_can_be_read_with_the_old_sessi
         await new.create_item({"id": "1", "pk": "a"}, None)
         found = await new.read_item("1", ("a",), session={0: answers[-1].lsn})
         assert found.lsn > answers[-1].lsn
+
+
+async def filled(world: World) -> Container:
+    container = await world.container()
+    for number in range(20):
+        await container.create_item({"id": str(number), "pk": str(number)}, None)
+    return container
+
+
+async def test_a_job_that_somebody_has_finished_is_not_undone_by_giving_it_up(tmp_path: Path) -> None:
+    async with open_world(tmp_path) as world:
+        container = await filled(world)
+        job = await world.reshaping.split(container.keyspace, 0)
+        await world.reshaping.finished(job)
+        await abandon(world.catalog, job)
+        assert not world.catalog.garbage & {target.number for target in job.targets}
+        assert len(await all_items(world, container)) == 20
+
+
+async def test_who_needs_room_waits_for_a_split_that_another_has_begun_meanwhile(tmp_path: Path) -> None:
+    async with open_world(tmp_path) as world:
+        container = await filled(world)
+        keyspace = container.keyspace
+        assert await asyncio.gather(*(world.reshaping.make_room(keyspace, b"") for _ in range(4))) == [True] * 4
+        assert len(keyspace.record.map.ranges) == 2
+
+
+async def test_a_job_is_remembered_until_somebody_is_at_work_and_is_then_started_once(tmp_path: Path) -> None:
+    async with open_world(tmp_path) as world:
+        container = await filled(world)
+        await world.reshaping.stop()
+        job = await world.reshaping.split(container.keyspace, 0)
+        world.reshaping.wake(CatalogChanges(work=True))
+        assert world.reshaping.progress == {}
+        await world.reshaping.recover()
+        world.reshaping.wake(CatalogChanges(work=True))
+        await world.reshaping.finished(job)
+        assert len(container.keyspace.record.map.ranges) == 2
+        assert len(await world.catalog.history_of(container.keyspace.record.rid)) == 1
+        assert len(await all_items(world, container)) == 20
