@@ -115,14 +115,15 @@ def plan_throughput_splits(
 ) -> tuple[int, ...]:
     """The ids to split in this round so that the throughput finds enough partitions; empty when there are.
 
-    Each range splits at most once a round: large ones first, then wide ones, then old ones.
+    Each range splits at most once a round: large ones first, then wide ones, then in the order of the line. (Ids would
+    depend on which of several splits was done first.)
     """
     if definition.system_key:
         return ()
     missing = partition_count_for(ru_per_second, limits) - len(partition_map.ranges)
 
-    def urgency(one: PartitionRange) -> tuple[int, float, int]:
-        return -bytes_by_range.get(one.id, 0), -hash_fraction(definition, one.range), one.id
+    def urgency(one: PartitionRange) -> tuple[int, float, bytes]:
+        return -bytes_by_range.get(one.id, 0), -hash_fraction(definition, one.range), one.range.start
 
     return tuple(one.id for one in sorted(partition_map.ranges, key=urgency)[: max(missing, 0)])
 
