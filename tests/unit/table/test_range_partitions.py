@@ -33,7 +33,7 @@ def run(test: Callable[[TableWorld], Awaitable[None]], **options: object) -> Non
     async def go() -> None:
         with tempfile.TemporaryDirectory() as directory:
             async with open_tables(Path(directory), **options) as world:  # type: ignore[arg-type]  # passed through
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(90):
                     await test(world)
 
     asyncio.run(go())
