@@ -32,6 +32,8 @@ from asterism.values.identifiers import Lsn
 # How long a request waits for the map that a split, merge or move is about to publish. The seal lasts milliseconds;
 # waiting longer than this means that nobody is there to end it, and the client should hear of it.
 SEAL_WAIT_SECONDS_MAX = 30.0
+# For the catalog's word on a partition that has refused: a client that is told 503 asks again, perhaps somebody else.
+CATALOG_WAIT_SECONDS_MAX = 5.0
 _NAP_SECONDS_MIN = 0.002
 _NAP_SECONDS_MAX = 0.05
 
@@ -236,11 +238,14 @@ class Owner:
     async def _is_open(self, keyspace: Keyspace, seen: KeyspaceRecord, partition: PartitionRange) -> bool:
         try:
             if self._follow is not None:
-                await self._follow()
+                async with asyncio.timeout(CATALOG_WAIT_SECONDS_MAX):
+                    await self._follow()
             if keyspace.deleted or keyspace.record is not seen:
                 return False
             # Whoever has changed the map may have died before the fence followed it.
             fence = await raise_fence(self._engine, partition)
+        except TimeoutError:
+            raise StorageUnavailable(reason="the catalog cannot be asked where a partition is now") from None
         except EngineFailed as failure:
             raise StorageUnavailable(reason=str(failure)) from failure
         return fence is not None and fence.epoch == partition.epoch and not fence.sealed

@@ -107,7 +107,7 @@ def test_partitions_move_under_two_gateways_and_no_client_notices(
         describe(fleet_file, "a", "b", "c")
         with running_server(tmp_path / "three", "--fleet", str(fleet_file), "--no-throttle") as three:
             # The older gateways hear of the new node, and find its address in the file.
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 60
             while any(node["health"] != "ok" for node in told(one, "nodes")["nodes"]):
                 assert time.monotonic() < deadline
                 time.sleep(0.1)

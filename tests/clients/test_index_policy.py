@@ -8,7 +8,7 @@ from typing import Any
 from azure.cosmos import ContainerProxy, DatabaseProxy, PartitionKey
 
 PROGRESS = "x-ms-documentdb-collection-index-transformation-progress"
-SECONDS_MAX = 30.0
+SECONDS_MAX = 60.0
 POLICY: dict[str, Any] = {
     "indexingMode": "consistent",
     "includedPaths": [{"path": "/*"}],

@@ -31,7 +31,7 @@ def migrate(source: Path, to: Path, endpoint: str) -> subprocess.CompletedProces
 
 def serve_in_vain(*options: str) -> str:
     words = [*PROGRAM, "serve", "--port", str(free_port()), *options]
-    done = subprocess.run(words, capture_output=True, text=True, env=environment(), timeout=30, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, env=environment(), timeout=60, check=False)
     assert done.returncode == 1
     return done.stderr
 

@@ -20,7 +20,7 @@ from azure.cosmos.partition_key import NonePartitionKeyValue
 from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY, derive_readonly_key
 from tests.support.server import RunningServer
 
-SPLIT_SECONDS_MAX = 30.0
+SPLIT_SECONDS_MAX = 60.0
 WHOLE_LINE = {"Range": {"min": "", "max": "FF", "isMinInclusive": True, "isMaxInclusive": False}}
 
 

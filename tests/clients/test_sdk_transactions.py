@@ -23,7 +23,7 @@ from azure.cosmos.exceptions import (
 from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY
 from tests.support.server import RunningServer
 
-WAIT_SECONDS_MAX = 20.0
+WAIT_SECONDS_MAX = 60.0
 
 
 @pytest.fixture

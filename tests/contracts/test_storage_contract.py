@@ -410,7 +410,7 @@ async def test_a_watcher_hears_of_each_batch_of_an_announced_partition_until_it_
     end_watch = engine.watch(TWO, heard.set)
     for _ in range(3):
         await put(engine, b"a", partition=TWO)
-        await asyncio.wait_for(heard.wait(), timeout=10)
+        await asyncio.wait_for(heard.wait(), timeout=60)
         # Let a call for the same batch that is still under way arrive before the next one is waited for.
         await asyncio.sleep(0.05)
         heard.clear()
@@ -428,7 +428,7 @@ async def test_watches_of_one_partition_are_apart(engine: CheckedEngine) -> None
     end_first()
     end_first()
     await put(engine, b"a", partition=TWO)
-    await asyncio.wait_for(second.wait(), timeout=10)
+    await asyncio.wait_for(second.wait(), timeout=60)
     assert not first.is_set()
     end_second()
 

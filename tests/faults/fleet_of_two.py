@@ -24,7 +24,7 @@ CONTAINER = "c"
 LINK = f"dbs/{DATABASE}/colls/{CONTAINER}"
 # What a client may be told while a part of the fleet is away: try again.
 MAY_BE_TOLD = {449, 503}
-WAIT_SECONDS_MAX = 30.0
+WAIT_SECONDS_MAX = 60.0
 
 
 def fleet_file(path: Path, **addresses: str) -> Path:

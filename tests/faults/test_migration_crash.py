@@ -44,7 +44,7 @@ def run_victim(directory: Path, point: str) -> tuple[dict[str, int], dict[str, i
 async def finish(data: DataDirectory) -> None:
     """Starts the server again, as an operator would; it goes on, or says that all is done."""
     with contextlib.suppress(StartRefused):
-        async with assembled(ServerConfig(), data) as assembly, asyncio.timeout(30):
+        async with assembled(ServerConfig(), data) as assembly, asyncio.timeout(60):
             while assembly.migration.progress().phase != "done":
                 await asyncio.sleep(0.02)
 

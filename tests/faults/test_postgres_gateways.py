@@ -120,11 +120,11 @@ async def test_a_batch_of_one_gateway_is_heard_of_by_the_other(gateways: Gateway
     first, second = gateways
     heard = asyncio.Event()
     end_watch = first.watch(ONE, heard.set)
-    await asyncio.wait_for(heard.wait(), 10)
+    await asyncio.wait_for(heard.wait(), 60)
     await asyncio.sleep(0.1)
     heard.clear()
     await second.apply(ONE, EPOCH, Batch())
-    await asyncio.wait_for(heard.wait(), 10)
+    await asyncio.wait_for(heard.wait(), 60)
     end_watch()
 
 

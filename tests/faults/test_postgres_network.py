@@ -28,7 +28,7 @@ ONE = PartitionNumber(1)
 EPOCH = Epoch(1)
 IMPATIENT = Patience(connect_seconds=1, read_seconds=1, commit_seconds=1, total_seconds=3)
 # Every call is bounded by `total_seconds` and the time of the part it began last.
-BOUND_SECONDS = 15
+BOUND_SECONDS = 30
 COUNTED = Batch(adds=[Add(b"n", (1,))], stamped_puts=[(b"log", b"", b"")])
 
 

@@ -21,7 +21,7 @@ MOMENTS = [(step, 1) for step in ReindexStep] + [(ReindexStep.WALKING, 4)]
 async def check_after_restart(directory: Path) -> None:
     async with open_world(directory) as world:
         container = world.store.container_for_items(ACCOUNT, "d", "c")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await world.store.reindexing.finished(container.keyspace)
         assert await world.store.reindexing.percent(container.keyspace) == 100
         await check_index(world, container)

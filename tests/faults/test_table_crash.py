@@ -67,7 +67,7 @@ async def check_after_restart(directory: Path, kind: str, told: Told) -> None:
     async with open_tables(directory, patience=NEVER) as world:
         table = world.tables.find_table(ACCOUNT, TABLE)
         assert table is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while world.world.reshaping.progress or world.world.catalog.garbage:
                 await asyncio.sleep(0.02)
         entities = await everything(table)

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import asyncpg
 
-WAIT_SECONDS_MAX = 30.0
+WAIT_SECONDS_MAX = 60.0
 # The engine is to work without the rights of a superuser.
 USER = "asterism"
 SUPERUSER = "postgres"

@@ -121,7 +121,7 @@ class Proxy:
         """Lets the server have the request that was held; returns its answer."""
         (connection,) = (one for one in self._connections if one.held is not None)
         connection.server_writer.write(connection.held or b"")
-        return await asyncio.wait_for(connection.late_answer, 10)
+        return await asyncio.wait_for(connection.late_answer, 60)
 
     async def _on_client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -26,7 +26,7 @@ from tests.support.stores import store_options
 
 PROJECT = Path(__file__).resolve().parents[2]
 PROGRAM = [sys.executable, "-m", "asterism.cli.main"]
-WAIT_SECONDS_MAX = 20.0
+WAIT_SECONDS_MAX = 60.0
 # Options for every server that the tests start, for example ASTERISM_TEST_ARGS="--workers 2".
 MORE_OPTIONS = shlex.split(os.environ.get("ASTERISM_TEST_ARGS", ""))
 

@@ -14,7 +14,7 @@ from asterism.values.json_text import loads
 from tests.support.world import ACCOUNT, World, open_world
 
 ITEMS = 150
-WAIT_SECONDS_MAX = 20
+WAIT_SECONDS_MAX = 60
 
 
 async def until(condition: Callable[[], bool]) -> None:

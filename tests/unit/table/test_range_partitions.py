@@ -193,7 +193,7 @@ def test_cold_ranges_are_joined_after_a_restart_too(tmp_path: Path) -> None:
             await table.apply([upsert("a", "r")])
             await table.apply([upsert("b", "r")])
             await world.world.reshaping.finished(await world.world.reshaping.split(table.keyspace, 0))
-        async with open_tables(tmp_path, patience=QUICK) as world, asyncio.timeout(20):
+        async with open_tables(tmp_path, patience=QUICK) as world, asyncio.timeout(60):
             found = world.tables.find_table(ACCOUNT, "Cold")
             assert found is not None
             assert ranges(found) == 2
