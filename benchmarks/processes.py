@@ -93,7 +93,8 @@ def running(
     log = BUILD / f"{log_name}.log"
     with log.open("wb") as output:
         started = time.perf_counter()
-        pin = None if on_all_cores else _pin_to(server_core())
+        # This process is on the load's core, where its children begin.
+        pin = _pin_to(_CORES if on_all_cores else {server_core()})
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=folder, preexec_fn=pin)
         try:
             wait_for_answer(process, port=port, probe=probe, log=log)
@@ -102,8 +103,8 @@ def running(
             stop(process)
 
 
-def _pin_to(core: int) -> Callable[[], None]:
-    return lambda: os.sched_setaffinity(0, {core})
+def _pin_to(cores: set[int]) -> Callable[[], None]:
+    return lambda: os.sched_setaffinity(0, cores)
 
 
 @contextmanager

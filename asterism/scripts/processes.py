@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -17,6 +18,9 @@ from dataclasses import asdict
 from asterism.scripts import frames
 from asterism.scripts.limits import ScriptLimits
 from asterism.scripts.sandbox import Stopped
+
+# A turn that begins with reading more than this is not short.
+INLINE_WAIT_BYTES_MAX = 16 * 1024
 
 _ENVIRONMENT_OF_PYTHON = ("PATH", "LD_LIBRARY_PATH", "LANG")
 
@@ -69,7 +73,10 @@ class HostProcess:
         """Sends a message and returns the answer. Short turns are waited for where we are, longer ones are awaited."""
         self.is_waiting_for_answer = True
         try:
-            await asyncio.get_running_loop().sock_sendall(self._connection, frames.framed(*parts))
+            message = frames.framed(*parts)
+            await asyncio.get_running_loop().sock_sendall(self._connection, message)
+            if len(message) <= INLINE_WAIT_BYTES_MAX:
+                self._ready.poll(self._inline_wait_milliseconds)
             received = await self._receive()
         except OSError:
             raise _ended(self._process) from None
@@ -84,7 +91,6 @@ class HostProcess:
     async def _receive(self) -> bytearray:
         received = bytearray()
         loop = asyncio.get_running_loop()
-        self._ready.poll(self._inline_wait_milliseconds)
         while frames.bytes_missing(received):
             # Reads at once what is there, and waits otherwise.
             chunk = await loop.sock_recv(self._connection, frames.RECEIVE_BYTES)
@@ -130,7 +136,8 @@ class HostPool:
 
     def __init__(self, limits: ScriptLimits) -> None:
         self._limits = limits
-        self._idle: list[HostProcess] = []
+        # The one that has rested longest is taken first: who has just ended a run is still making the next one's sandbox.
+        self._idle: deque[HostProcess] = deque()
         self._places = asyncio.Semaphore(limits.hosts_max)
 
     @asynccontextmanager
@@ -142,7 +149,7 @@ class HostPool:
         except TimeoutError:
             raise HostsBusy from None
         try:
-            host = self._idle.pop() if self._idle else HostProcess(self._limits)
+            host = self._idle.popleft() if self._idle else HostProcess(self._limits)
             try:
                 yield host
             finally:
