@@ -136,7 +136,7 @@ class HostPool:
 
     def __init__(self, limits: ScriptLimits) -> None:
         self._limits = limits
-        # The one that has rested longest is taken first: who has just ended a run is still making the next one's sandbox.
+        # Who has rested longest is taken first: after a run, a host is busy with the sandbox of its next one.
         self._idle: deque[HostProcess] = deque()
         self._places = asyncio.Semaphore(limits.hosts_max)
 
