@@ -13,7 +13,8 @@ import asyncpg
 
 from asterism.storage.contract import PartitionUnknown, StorageRefusal
 from asterism.storage.postgres.connections import ConnectionLost, Hosts, Link, Patience, Pool, TryAgain, translate
-from asterism.storage.postgres.layout import READ_FENCE, functions_ddl
+from asterism.storage.postgres.layout import functions_ddl
+from asterism.storage.postgres.statements import READ_FENCE
 from asterism.values.identifiers import PartitionNumber
 
 STANDBY_SECONDS = 1.0
