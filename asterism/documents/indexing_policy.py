@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from asterism.documents.indexes import Coverage, parse_policy_path
+from asterism.documents.index_paths import Coverage, parse_policy_path
 from asterism.documents.policy_json import as_list, as_object, as_property_path, as_text, one_of, refuse
 from asterism.documents.vector_policy import complete_vector_index
 

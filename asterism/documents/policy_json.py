@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, NoReturn
 
-from asterism.documents.indexes import parse_property_path
+from asterism.documents.index_paths import parse_property_path
 from asterism.errors import MalformedRequest
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from asterism.documents.indexes import parse_property_path
+from asterism.documents.index_paths import parse_property_path
 from asterism.documents.indexing_policy import check_full_text_indexes, complete_indexing_policy
 from asterism.documents.policy_json import as_integer, as_list, as_object, as_property_path, as_text, one_of, refuse
 from asterism.documents.time_to_live import TTL_SECONDS_MAX
