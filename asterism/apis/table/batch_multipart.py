@@ -19,7 +19,6 @@ _BOUNDARY: Final = re.compile(r"""boundary\s*=\s*(?:"([^"]+)"|([^\s;,"]+))""", r
 _REQUEST_LINE: Final = re.compile(r"([A-Za-z]+) +(\S+)(?: +HTTP/[\d.]+)?\s*\Z")
 _BLANK_LINE: Final = re.compile(rb"\r?\n\r?\n")
 _PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
-_LINE_END: Final = b"\r\n"
 
 
 @dataclass(slots=True)

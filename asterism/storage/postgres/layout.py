@@ -12,7 +12,6 @@ FORMAT_VERSION = 1
 # Raised whenever a function below changes. It is part of the functions' names where their arguments or their meaning
 # change, so that programs of two versions can work on one database.
 FUNCTIONS_VERSION = 1
-SCHEMA_NAME = "asterism"
 CHANNEL = "asterism"
 PARTITION_NUMBER_MAX = (1 << 63) - 1
 # How many gateways' last orders a partition remembers; see `resolve`.
