@@ -38,6 +38,25 @@ def server_core() -> int:
     return min(_CORES)
 
 
+def output_on_server_core(command: Sequence[str], *, what: str, seconds_max: float) -> bytes:
+    """What a command prints that does bare work, in a process of its own where a server would be."""
+    core = server_core()
+    try:
+        done = subprocess.run(
+            command,
+            check=True,
+            capture_output=True,
+            timeout=seconds_max,
+            preexec_fn=lambda: os.sched_setaffinity(0, {core}),
+        )
+    except subprocess.CalledProcessError as problem:
+        lines = problem.stderr.decode(errors="replace").splitlines() or [""]
+        raise NotMeasured(f"{what}: {lines[-1]}") from problem
+    except subprocess.TimeoutExpired as problem:
+        raise NotMeasured(f"{what} took too long") from problem
+    return done.stdout
+
+
 def load_core() -> int:
     return max(_CORES)
 
