@@ -23,7 +23,7 @@ BUILD = PROJECT / "build" / "bench"
 READY_SECONDS_MAX = 20.0
 STOP_SECONDS_MAX = 15.0
 HEALTH_REQUEST = b"GET /_asterism/health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
-START_ASTERISM = [sys.executable, "-c", "from asterism.cli.main import main; main()", "serve"]
+START_ASTERISM = [sys.executable, "-m", "asterism", "serve"]
 
 
 def python_module(module: str, *arguments: str) -> list[str]:
