@@ -128,13 +128,19 @@ def _write_items(
     *,
     keep_system: bool,
 ) -> int:
-    from asterism.cli.dump_file import without_system_properties
-    from asterism.values.json_text import dumps
+    from asterism.cli.dump_file import EXCLUDE, INCLUDE, ItemLine, without_system_properties
 
     count, link = 0, f"dbs/{line.database}/colls/{line.name}"
-    for page in client.feed(f"{link}/docs", "Documents", type_="docs", link=link, page_items=PAGE_ITEMS):
-        for item in page:
-            write(dumps(item if keep_system else without_system_properties(item)) + b"\n")
+    policy = line.settings.get("indexingPolicy", {})
+    is_automatic = policy.get("automatic", True) or policy.get("indexingMode") == "none"
+    headers = {"x-ms-max-item-count": str(PAGE_ITEMS), "x-asterism-index-marks": "true"}
+    for answer in client.pages(f"{link}/docs", type_="docs", link=link, headers=headers):
+        page = answer.body["Documents"]
+        unindexed = set(answer.headers.get("x-asterism-unindexed-items", "").split(","))
+        for place, item in enumerate(page):
+            is_indexed = str(place) not in unindexed
+            indexing = None if is_indexed == is_automatic else INCLUDE if is_indexed else EXCLUDE
+            write(ItemLine(item if keep_system else without_system_properties(item), indexing).to_line())
         count += len(page)
         advance(len(page))
     return count

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from azure.cosmos import ContainerProxy, DatabaseProxy, PartitionKey, ThroughputProperties
+from azure.cosmos.documents import IndexingDirective
 
 from tests.support.server import PROGRAM, WAIT_SECONDS_MAX, RunningServer, environment
 
@@ -126,6 +127,26 @@ def test_a_database_is_exported_whole_and_imported_under_another_name(
         client.delete_database(copy)
 
 
+@pytest.mark.parametrize(("automatic", "marked"), [(True, "Exclude"), (False, "Include")])
+def test_items_that_were_indexed_against_the_policy_come_back_so(
+    server: RunningServer, database: DatabaseProxy, tmp_path: Path, automatic: bool, marked: str
+) -> None:
+    made = database.create_container("marked", PartitionKey("/pk"), indexing_policy={"automatic": automatic})
+    made.create_item({"id": "in", "pk": "a"}, indexing_directive=IndexingDirective.Include)
+    made.create_item({"id": "out", "pk": "a"}, indexing_directive=IndexingDirective.Exclude)
+    for number in range(3):
+        made.create_item({"id": f"out{number}", "pk": number}, indexing_directive=IndexingDirective.Exclude)
+    file = tmp_path / "marked.jsonl"
+    run_well(server, "export", database.id, "marked", "--to", str(file))
+    lines = [json.loads(line) for line in file.read_text().splitlines()[1:]]
+    assert {line["indexing"] for line in lines if "asterism_item" in line} == {marked}
+    run_well(server, "import", str(file), "--container", "copy")
+    copy = database.get_container_client("copy")
+    by_index = "SELECT VALUE c.id FROM c WHERE IS_DEFINED(c.id)"
+    assert list(copy.query_items(by_index, enable_cross_partition_query=True)) == ["in"]
+    assert contents(copy) == contents(made)
+
+
 def test_system_properties_stay_when_they_are_asked_for(
     server: RunningServer, database: DatabaseProxy, container: ContainerProxy, tmp_path: Path
 ) -> None:
@@ -144,6 +165,8 @@ def test_system_properties_stay_when_they_are_asked_for(
         ("[1]", "line 2: the line is not a JSON object"),
         ('{"name": 1}', "line 2: the line is neither an item"),
         ('{"id": "a/b"}', "line 2: "),
+        ('{"asterism_item": {"pk": 1}, "indexing": "Exclude"}', "line 2: it needs an item with an 'id'"),
+        ('{"asterism_item": {"id": "a"}, "indexing": "never"}', "line 2: it needs an item with an 'id'"),
         ('{"id": "good"}\n{"id": 7}', "line 3: "),
     ],
 )
