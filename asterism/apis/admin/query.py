@@ -16,9 +16,10 @@ from asterism.query.asked import asked_query
 from asterism.query.computed import computed_properties
 from asterism.query.container_policies import distance_functions
 from asterism.query.continuation import BEGINNING, Continuation
-from asterism.query.execute import run_page, scopes_of
+from asterism.query.execute import run_page
 from asterism.query.explain import explanation
 from asterism.query.functions.context import EvaluationContext
+from asterism.query.pinned_scopes import scopes_of
 from asterism.values.json_text import dumps
 
 _WHOLE_LINE: Final = Scope(b"", b"\xff")

@@ -12,7 +12,8 @@ from asterism.documents.container import Container
 from asterism.query import compile_query, parse_query
 from asterism.query import result_sets as module
 from asterism.query.continuation import BEGINNING, Continuation
-from asterism.query.execute import QueryPage, run_page, scopes_of
+from asterism.query.execute import QueryPage, run_page
+from asterism.query.pinned_scopes import scopes_of
 from asterism.query.result_sets import KEPT_SECONDS, ResultSets
 from asterism.values.json_text import loads
 from tests.support.world import World, open_world
