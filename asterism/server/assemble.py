@@ -37,6 +37,7 @@ from asterism.keyspaces.reshape_job import Step
 from asterism.keyspaces.reshaping import Reshaping
 from asterism.keyspaces.small_documents import SmallDocuments
 from asterism.keyspaces.usage_gathering import UsageGathering
+from asterism.query.result_sets import ResultSets
 from asterism.scripts.runtime import ScriptRuntime
 from asterism.server.background import BackgroundWork
 from asterism.server.config import (
@@ -187,6 +188,7 @@ async def assembled(
             load=load,
             find_table=table_keyspaces(tables),
             partition_key_of_entity=partition_key_of,
+            result_sets=ResultSets(monotonic_seconds=clock.monotonic_seconds, random_bytes=os.urandom),
         )
         admin = AdminDoor(console, keys=keys, clock=clock)
         table, cosmos_table = _table_doors(config, tables, clock)
