@@ -34,12 +34,14 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ContainerLine:
-    """A container without its items. `throughput` is None when it takes part in its database's."""
+    """A container without its items. `throughput` is None when it takes part in its database's: `database_throughput`,
+    which the first container that names a new database brings along."""
 
     database: str
     settings: Json
     throughput: Json | None = None
     scripts: dict[str, list[Json]] = field(default_factory=dict)
+    database_throughput: Json | None = None
 
     @property
     def name(self) -> str:
@@ -53,6 +55,8 @@ class ContainerLine:
             "throughput": self.throughput,
             **self.scripts,
         }
+        if self.database_throughput is not None:
+            told["database_throughput"] = self.database_throughput
         return dumps(told) + b"\n"
 
 
@@ -120,17 +124,18 @@ def _item_line(told: Json, number: int) -> ItemLine:
 
 
 def _container_line(told: Json, number: int) -> ContainerLine:
-    database, settings, throughput = told.get("database"), told.get("settings"), told.get("throughput")
+    database, settings = told.get("database"), told.get("settings")
+    throughput, shared = told.get("throughput"), told.get("database_throughput")
     scripts = {segment: told.get(segment, []) for segment in SCRIPT_SEGMENTS}
     sound = (
         isinstance(database, str)
         and isinstance(settings, dict)
         and isinstance(settings.get("id"), str)
-        and (throughput is None or isinstance(throughput, dict))
+        and all(one is None or isinstance(one, dict) for one in (throughput, shared))
         and all(isinstance(some, list) and all(isinstance(one, dict) for one in some) for some in scripts.values())
     )
     if not sound:
         raise CommandFailed(f"line {number}: the line of a container needs 'database' and 'settings' with an 'id'")
     assert isinstance(database, str)
     assert isinstance(settings, dict)
-    return ContainerLine(database, settings, throughput, scripts)
+    return ContainerLine(database, settings, throughput, scripts, shared)

@@ -87,11 +87,16 @@ def container_lines(client: DataClient, database: str, container: str | None) ->
         for page in client.feed("offers", "Offers", type_="offers", link="", page_items=PAGE_ITEMS)
         for offer in page
     }
-    return [_container_line(client, database, one, offers.get(one["_rid"])) for one in found]
+    shared = _throughput(offers.get(client.need("GET", link, type_="dbs", link=link).body["_rid"]))
+    return [_container_line(client, database, one, _throughput(offers.get(one["_rid"])), shared) for one in found]
 
 
 def _container_line(
-    client: DataClient, database: str, told: dict[str, Any], offer: dict[str, Any] | None
+    client: DataClient,
+    database: str,
+    told: dict[str, Any],
+    throughput: dict[str, Any] | None,
+    shared: dict[str, Any] | None,
 ) -> ContainerLine:
     from asterism.cli.dump_file import SCRIPT_SEGMENTS, ContainerLine, without_system_properties
 
@@ -105,7 +110,7 @@ def _container_line(
         for segment, envelope in SCRIPT_SEGMENTS.items()
     }
     settings = {name: value for name, value in told.items() if not name.startswith("_")}
-    return ContainerLine(database, settings, _throughput(offer), scripts)
+    return ContainerLine(database, settings, throughput, scripts, shared)
 
 
 def _throughput(offer: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -68,13 +68,14 @@ def import_file(
 
 def _renamed(line: ContainerLine, database: str | None, container: str | None) -> ContainerLine:
     settings = {**line.settings, "id": container or line.name}
-    return ContainerLine(database or line.database, settings, line.throughput, line.scripts)
+    return replace(line, database=database or line.database, settings=settings)
 
 
 def make_container(client: DataClient, line: ContainerLine, number: int) -> None:
     """The container with its scripts. One that is there keeps its settings, and must have the same partition key."""
     link = f"dbs/{line.database}"
-    _check(client.ask("POST", "dbs", {"id": line.database}, type_="dbs", link=""), number, but=409)
+    shared = _throughput_headers(line.database_throughput)
+    _check(client.ask("POST", "dbs", {"id": line.database}, type_="dbs", link="", headers=shared), number, but=409)
     answer = client.ask(
         "POST", f"{link}/colls", line.settings, type_="colls", link=link, headers=_throughput_headers(line.throughput)
     )

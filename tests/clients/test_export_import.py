@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,28 @@ def test_items_that_were_indexed_against_the_policy_come_back_so(
     by_index = "SELECT VALUE c.id FROM c WHERE IS_DEFINED(c.id)"
     assert list(copy.query_items(by_index, enable_cross_partition_query=True)) == ["in"]
     assert contents(copy) == contents(made)
+
+
+@pytest.mark.parametrize("throughput", [1000, ThroughputProperties(auto_scale_max_throughput=5000)])
+def test_throughput_that_containers_share_comes_back_as_shared(
+    server: RunningServer, tmp_path: Path, throughput: int | ThroughputProperties
+) -> None:
+    file, name = tmp_path / "shared.jsonl", f"shared-{uuid.uuid4()}"
+    with server.client() as client:
+        made = client.create_database(name, offer_throughput=throughput)
+        made.create_container("own", PartitionKey("/pk"), offer_throughput=500)
+        made.create_container("shared", PartitionKey("/pk"))
+        run_well(server, "export", name, "--to", str(file))
+        run_well(server, "import", str(file), "--database", f"{name}-copy")
+        before = [json.loads(line) for line in file.read_text().splitlines()]
+        run_well(server, "export", f"{name}-copy", "--to", str(file))
+        after = [json.loads(line) for line in file.read_text().splitlines()]
+        copy = client.get_database_client(f"{name}-copy")
+        assert copy.get_throughput().properties["content"] == made.get_throughput().properties["content"]
+        client.delete_database(made)
+        client.delete_database(copy)
+    assert [line["throughput"] for line in before] == [{"manual": 500}, None]
+    assert [{**line, "database": name} for line in after] == before
 
 
 def test_system_properties_stay_when_they_are_asked_for(
