@@ -201,6 +201,17 @@ def test_a_connection_string_is_shown_without_its_password() -> None:
     assert shown == "postgresql://user@one:1,two:2/db?sslmode=require"
 
 
+@pytest.mark.parametrize(
+    "wrong", ["{dsn}_that_is_not_there", "postgresql://nobody@127.0.0.1:{port}/x", "{dsn}?sslmode=perhaps"]
+)
+async def test_an_address_that_no_waiting_makes_right_is_refused_at_once(wrong: str) -> None:
+    server = shared_server()
+    endless = Patience(total_seconds=10_000)
+    async with asyncio.timeout(30):
+        with pytest.raises(EngineFailed, match="cannot be reached"):
+            await PostgresEngine.open(wrong.format(dsn=server.dsn(), port=server.port), patience=endless)
+
+
 # --- journal records ------------------------------------------------------------------------------------------------
 
 some_bytes = st.binary(max_size=600)

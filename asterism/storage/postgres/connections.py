@@ -45,6 +45,8 @@ BACK_OFF_SECONDS_MAX = 1.0
 # Servers that are going down, coming up or have become a standby: another connection may do better.
 GONE_STATES = ("08", "57P", "25006")
 FULL_STATES = ("53100", "53200", "54000")
+# The address, the role, its password or the database is wrong: no waiting mends that.
+HOPELESS_STATES = ("28", "3D000", "42704")
 # The transaction was undone for a reason that has passed when it is tried again.
 PASSING_STATES = ("40", "55P03", "53300")
 
@@ -93,6 +95,13 @@ def is_lost(error: BaseException) -> bool:
     if isinstance(error, asyncpg.PostgresError):
         return (error.sqlstate or "").startswith(GONE_STATES)
     return isinstance(error, OSError | EOFError | TimeoutError | asyncpg.InterfaceError)
+
+
+def is_hopeless(error: Exception) -> bool:
+    """Of an attempt to connect."""
+    if isinstance(error, asyncpg.PostgresError):
+        return (error.sqlstate or "").startswith(HOPELESS_STATES)
+    return isinstance(error, ValueError)
 
 
 def translate(error: Exception) -> StorageRefusal:
@@ -301,7 +310,7 @@ class Pool:
                         self._back_off_seconds = BACK_OFF_SECONDS_FIRST
                         self.opened += 1
                         return link
-                    if not self._primary:
+                    if not self._primary or (len(self.hosts.addresses) == 1 and is_hopeless(problem)):
                         break
                     await asyncio.sleep(self._back_off_seconds * random.uniform(0.5, 1.0))
                     self._back_off_seconds = min(self._back_off_seconds * 2, BACK_OFF_SECONDS_MAX)
