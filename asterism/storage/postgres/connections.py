@@ -41,6 +41,7 @@ SELECT CASE WHEN pg_is_in_recovery() THEN 0
 STATEMENTS_CACHED = 1024
 BACK_OFF_SECONDS_FIRST = 0.05
 BACK_OFF_SECONDS_MAX = 1.0
+SECONDS_MIN = 0.5
 
 # Servers that are going down, coming up or have become a standby: another connection may do better.
 GONE_STATES = ("08", "57P", "25006")
@@ -95,6 +96,16 @@ def is_lost(error: BaseException) -> bool:
     if isinstance(error, asyncpg.PostgresError):
         return (error.sqlstate or "").startswith(GONE_STATES)
     return isinstance(error, OSError | EOFError | TimeoutError | asyncpg.InterfaceError)
+
+
+def in_words(error: BaseException | None) -> str:
+    """A connection that was given up has nothing to say for itself."""
+    return str(error or "") or "no answer in time"
+
+
+def seconds_until(deadline: float, seconds_max: float) -> float:
+    """How long a part of a call may take that began late: never so short that it cannot be done."""
+    return min(seconds_max, max(deadline - asyncio.get_running_loop().time(), SECONDS_MIN))
 
 
 def is_hopeless(error: Exception) -> bool:
@@ -221,7 +232,18 @@ class Pool:
     def check_time(self, deadline: float, error: Exception) -> None:
         if asyncio.get_running_loop().time() >= deadline:
             self._is_away = True
-            raise EngineFailed(f"the node does not answer: {error}") from error
+            raise EngineFailed(f"the node does not answer: {in_words(error)}") from error
+
+    def is_overdue(self, since: float) -> bool:
+        """Whether something that has waited since then has no time left for another attempt at a node that is away."""
+        if not self._is_away:
+            return False
+        waited_seconds = asyncio.get_running_loop().time() - since
+        return waited_seconds > self.patience.total_seconds - self.patience.seconds_when_away
+
+    @property
+    def is_away(self) -> bool:
+        return self._is_away
 
     async def acquire(self, deadline: float, prefer: Link | None = None) -> Link:
         """A connection that is open as far as can be told; `EngineFailed` when there is none until `deadline` (a time
@@ -316,7 +338,7 @@ class Pool:
                     self._back_off_seconds = min(self._back_off_seconds * 2, BACK_OFF_SECONDS_MAX)
         except TimeoutError:
             self._is_away = True
-        raise EngineFailed(f"the node cannot be reached: {problem}")
+        raise EngineFailed(f"the node cannot be reached: {in_words(problem)}")
 
     async def _try_hosts(self, seconds_left: float) -> Link:
         """The host that is most likely comes first; if it is not the right one, all others are asked at once."""
