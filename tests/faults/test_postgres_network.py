@@ -18,7 +18,7 @@ from asterism.storage.contract import (
     Span,
     decode_counters,
 )
-from asterism.storage.postgres import Patience, PostgresEngine
+from asterism.storage.postgres import Patience, PostgresEngine, connections
 from asterism.storage.postgres.connections import Hosts, Pool
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
 from tests.support.postgres import free_port, shared_server
@@ -236,6 +236,24 @@ async def test_a_watcher_is_called_after_its_connection_was_lost(engine: Postgre
     await engine.apply(ONE, EPOCH, COUNTED)
     await asyncio.wait_for(heard.wait(), BOUND_SECONDS)
     end_watch()
+
+
+async def test_connections_that_nobody_uses_are_ended_but_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "IDLE_SECONDS_MAX", 0.2)
+    pool = Pool(Hosts([shared_server().dsn("postgres")]), Patience(), size=4)
+    links = [await pool.acquire(pool.deadline()) for _ in range(4)]
+    for link in links:
+        pool.release(link)
+    async with asyncio.timeout(BOUND_SECONDS):
+        while sum(link.is_open for link in links) > 1:
+            await asyncio.sleep(0.05)
+        # The one that is left is used first, and there is room for others again.
+        taken = [await pool.acquire(pool.deadline()) for _ in range(4)]
+    assert taken[0] is links[-1]
+    assert pool.opened == 7
+    for link in taken:
+        pool.release(link)
+    await pool.close()
 
 
 async def test_a_node_that_was_away_is_waited_for_less_long_until_it_is_back() -> None:

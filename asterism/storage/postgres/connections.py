@@ -39,6 +39,10 @@ SELECT CASE WHEN pg_is_in_recovery() THEN 0
 """
 # A node of a large fleet has hundreds of partitions, with about four statements each.
 STATEMENTS_CACHED = 1024
+# How long a connection may be without use before it is ended: a server has room for so many, and others may need it.
+IDLE_SECONDS_MAX = 10.0
+# The server keeps some 300 KB for every partition that a connection has written to, for as long as it is open.
+PARTITIONS_WRITTEN_MAX = 256
 BACK_OFF_SECONDS_FIRST = 0.05
 BACK_OFF_SECONDS_MAX = 1.0
 SECONDS_MIN = 0.5
@@ -127,7 +131,7 @@ def translate(error: Exception) -> StorageRefusal:
 class Link:
     """One connection. Everything that is sent to a database passes `ask`."""
 
-    __slots__ = ("connection", "is_primary", "pool", "timeline", "warnings")
+    __slots__ = ("connection", "idle_since", "is_primary", "pool", "timeline", "warnings", "written_to")
 
     def __init__(self, connection: Any, pool: Pool) -> None:
         self.connection = connection
@@ -135,6 +139,8 @@ class Link:
         self.is_primary = True
         self.timeline = 0
         self.warnings = 0
+        self.idle_since = 0.0
+        self.written_to: set[int] = set()
         connection.add_log_listener(self._on_message)
 
     def _on_message(self, _connection: Any, _message: Any) -> None:
@@ -181,6 +187,10 @@ class Link:
     def is_open(self) -> bool:
         return not self.connection.is_closed()
 
+    @property
+    def is_worth_keeping(self) -> bool:
+        return self.is_open and len(self.written_to) < PARTITIONS_WRITTEN_MAX
+
 
 async def connect(address: str, seconds: float, pool: Pool) -> Link:
     """A connection to one host, be it a primary or a standby."""
@@ -217,6 +227,7 @@ class Pool:
         self._opening = asyncio.Lock()
         self._back_off_seconds = BACK_OFF_SECONDS_FIRST
         self._is_closed = False
+        self._looking_at_idle: asyncio.TimerHandle | None = None
         # Whether the node was not to be reached when it was last tried, for as long as patience goes.
         self._is_away = False
         # Statements sent so far, each a round trip: what the tests count.
@@ -299,13 +310,30 @@ class Pool:
                 return
 
     def release(self, link: Link) -> None:
-        if link.is_open and not self._is_closed:
+        if link.is_worth_keeping and not self._is_closed:
             self._is_away = False
             self._idle.append(link)
+            loop = asyncio.get_running_loop()
+            link.idle_since = loop.time()
+            if self._looking_at_idle is None:
+                self._looking_at_idle = loop.call_later(IDLE_SECONDS_MAX, self._end_idle)
         else:
             link.connection.terminate()
             self._count -= 1
         self._wake()
+
+    def _end_idle(self) -> None:
+        """The one that was used last stays, for whoever comes next."""
+        loop = asyncio.get_running_loop()
+        overdue = loop.time() - IDLE_SECONDS_MAX
+        for link in self._idle[:-1]:
+            if link.idle_since <= overdue:
+                self._idle.remove(link)
+                link.connection.terminate()
+                self._count -= 1
+                self._wake()
+        more = len(self._idle) > 1
+        self._looking_at_idle = loop.call_later(IDLE_SECONDS_MAX / 4, self._end_idle) if more else None
 
     def suspect(self) -> None:
         """One connection fell silent: those that nobody uses are probably no better, and each would be found out only
@@ -399,6 +427,8 @@ class Pool:
 
     async def close(self) -> None:
         self._is_closed = True
+        if self._looking_at_idle is not None:
+            self._looking_at_idle.cancel()
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)

@@ -210,6 +210,7 @@ class PartitionWriter:
             link = await node.writers.acquire(deadline, self._last_link)
             token = node.next_token()
             warnings = link.warnings
+            link.written_to.add(self._partition)
             try:
                 seconds = seconds_until(deadline, node.patience.commit_seconds)
                 row = await link.ask(seconds, statement, *head, node.gateway, token, *tail)
