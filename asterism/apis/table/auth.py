@@ -19,6 +19,8 @@ from asterism.apis.table.errors import Refusal, not_authenticated
 
 # The service accepts dates that are at most this far from its own clock.
 DATE_SKEW_SECONDS_MAX: Final = 15 * 60
+# Whatever is longer is no date, and is not remembered for one.
+DATE_CHARACTERS_MAX: Final = 64
 _CHALLENGE: Final = (
     "www-authenticate",
     "Bearer authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize "
@@ -83,9 +85,13 @@ def _check_date(date: str, now_wall_seconds: float) -> None:
         raise not_authenticated("Request date header too old or missing.")
 
 
+def _wall_seconds_of(date: str) -> float | None:
+    return _known_wall_seconds_of(date) if len(date) <= DATE_CHARACTERS_MAX else None
+
+
 # Clients date by the second, so the requests of a second share a few texts.
 @lru_cache(maxsize=1024)
-def _wall_seconds_of(date: str) -> float | None:
+def _known_wall_seconds_of(date: str) -> float | None:
     try:
         moment = parsedate_to_datetime(date)
     except (ValueError, TypeError, OverflowError):

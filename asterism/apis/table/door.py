@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from http import HTTPStatus
 
-from asterism.apis.http import Request, Response
+from asterism.apis.http import HeaderList, Request, Response
 from asterism.apis.table import headers
 from asterism.apis.table.accounts import Account, Accounts, read_address
 from asterism.apis.table.auth import authenticate
@@ -66,10 +66,16 @@ class TableDoor:
             # The path is the client's text: %r keeps line breaks in it from forging lines of the log.
             _log.exception("request %s failed: %s %r", request_id, request.method, request.path[:512])
             response = self._refused(internal_error(), request, request_id)
+        origin = request.headers.get("origin")
+        if origin is not None and request.method != "OPTIONS":
+            response.headers += await self._cross_origin(request, origin)
         headers.tell_common(response.headers, request.headers, request_id)
         return response
 
     def _refused(self, refusal: Refusal, request: Request, request_id: str) -> Response:
+        if refusal.is_xml and "json" in (request.headers.get("accept") or ""):
+            # Clients in JavaScript make no text of an error in XML when they have asked for JSON, as they do for data.
+            refusal = refusal.as_json()
         now = self._context.clock.wall_seconds()
         body = b"" if request.method == "HEAD" else error_body(refusal, request_id=request_id, now_wall_seconds=now)
         return Response(refusal.status, error_headers(refusal), body)
@@ -104,10 +110,19 @@ class TableDoor:
             raise
         if context.is_cosmos:
             response.headers.append((headers.CHARGE, f"{call.spent.charge:.2f}"))
-        origin = request.headers.get("origin")
-        if origin is not None and not context.is_cosmos:
-            response.headers += await cors_headers(context.store, account.name, request.method, origin)
         return response
+
+    async def _cross_origin(self, request: Request, origin: str) -> HeaderList:
+        """What lets a page of another origin see the answer. A refusal too: without it, all that a script learns of a
+        table that is already there is that something went wrong."""
+        account = self._accounts.get(read_address(request.authority, request.path).account)
+        if account is None or self._context.is_cosmos:
+            return []
+        try:
+            return await cors_headers(self._context.store, account.name, request.method, origin)
+        except (AsterismError, *REPORTED):
+            # The answer stands as it is: what was done is done.
+            return []
 
     async def _handle_shared(self, route: Route, call: Call) -> Response:
         """Where other processes make and delete tables too: a request about tables sees what they have done, and one

@@ -37,6 +37,7 @@ async def query_entities(call: Call) -> Response:
     if not _UNKNOWN_OPTIONS.isdisjoint(query):
         # Not one of the statuses that clients repeat.
         raise Refusal(501, "NotImplemented", "The requested operation is not implemented on the specified resource.")
+    level = call.level()
     text = query.get("$filter")
     condition = parse_filter(text) if text else None
     search = _Search(
@@ -49,7 +50,6 @@ async def query_entities(call: Call) -> Response:
     if table.kind == "cosmos":
         spans = _spans_by_hash(spans)
     found = await search.run(spans, _start(query))
-    level = call.level()
     more: HeaderList = []
     if search.next_key is not None:
         partition_key, row_key = search.next_key

@@ -113,3 +113,12 @@ async def test_a_page_ends_at_4_megabytes_and_says_where_to_go_on(door: DoorAtHa
 async def test_a_long_filter_is_answered(door: DoorAtHand) -> None:
     text = " or ".join(f"n eq {number}" for number in range(3, 400))
     assert rows(await door.query(text)) == [("a", "3"), ("b", "3"), ("c", "3")]
+
+
+async def test_a_plus_in_a_query_is_a_space_and_an_encoded_one_a_plus(door: DoorAtHand) -> None:
+    await door.insert("a+b", "1")
+    await door.insert("a b", "1")
+    spaces = await door.send("GET", "orders()", query="$filter=PartitionKey+eq+'a+b'")
+    assert rows(spaces) == [("a b", "1")]
+    plus = await door.send("GET", "orders()", query="$filter=PartitionKey%20eq%20'a%2Bb'")
+    assert rows(plus) == [("a+b", "1")]

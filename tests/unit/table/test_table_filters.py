@@ -179,6 +179,18 @@ def test_any_text_is_a_filter_or_refused(text: str) -> None:
         matches(text)
 
 
+@pytest.mark.parametrize("name", ["नाम", "e\u0301tat", "größe", "名前", "_1"])
+def test_any_name_that_a_property_can_have_can_be_filtered_on(name: str) -> None:
+    one = entity(**{name: 5})
+    assert matches(f"{name} eq 5", one)
+    assert matches(f"5 le {name} and not ({name} gt 5)", one)
+
+
+def test_a_date_alone_is_its_first_moment() -> None:
+    assert matches("moment gt datetime'2026-11-16'")
+    assert matches("moment lt datetime'2026-11-17'")
+
+
 def test_whole_numbers_beyond_32_bits_need_no_suffix() -> None:
     assert parse_filter("a eq 3000000000") == Compare("a", Comparison.EQ, Literal(EdmType.INT64, 3_000_000_000))
 

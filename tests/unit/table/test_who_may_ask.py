@@ -215,6 +215,24 @@ async def test_a_browser_may_do_what_a_rule_says(door: DoorAtHand) -> None:
     assert answer.headers["access-control-allow-origin"] == "https://shop.test"
 
 
+async def test_a_browser_sees_refusals_too(door: DoorAtHand) -> None:
+    assert (await door.send("PUT", "", CORS, query="restype=service&comp=properties")).status == 202
+    origin = {"origin": "https://shop.test"}
+    missing = await door.send("GET", one("p", "nothing"), headers=origin)
+    assert (missing.code, missing.headers["access-control-allow-origin"]) == ("ResourceNotFound", "https://shop.test")
+    unsigned = await door.send("GET", "orders", headers=origin, sign=False)
+    assert (unsigned.status, unsigned.headers["access-control-allow-origin"]) == (401, "https://shop.test")
+
+
+async def test_whoever_asks_for_json_is_refused_in_json(door: DoorAtHand) -> None:
+    wrong = {"authorization": "SharedKey devstoreaccount1:AAAA"}
+    told = await door.send(
+        "GET", "orders", headers={**wrong, "accept": "application/json;odata=minimalmetadata"}, sign=False
+    )
+    assert (told.status, told.json["odata.error"]["code"]) == (403, "AuthenticationFailed")
+    assert (await door.send("GET", "orders", headers=wrong, sign=False)).body.startswith(b"<?xml")
+
+
 async def test_the_secondary_location_is_for_reading(door: DoorAtHand) -> None:
     async def send(method: str, path: str, query: str = "") -> tuple[int, bytes]:
         sas = account_sas("rwdlacu", "sco")
