@@ -104,12 +104,14 @@ class TableDoor:
         call = Call(context, request, method, account, resource, query, address.is_secondary, base, grant, request_id)
         try:
             response = await (self._handle_shared(route, call) if context.store.is_shared else route.handler(call))
-        except Refusal as refusal:
-            if comp is not None and not refusal.is_xml:
-                raise refusal.as_xml() from None
-            raise
+        except (AsterismError, Refusal) as problem:
+            refusal = problem if isinstance(problem, Refusal) else refusal_of(problem)
+            if context.is_cosmos:
+                # What was looked for in vain was paid for as well.
+                refusal.more_headers = [*refusal.more_headers, _charge(call)]
+            raise refusal.as_xml() if comp is not None else refusal from None
         if context.is_cosmos:
-            response.headers.append((headers.CHARGE, f"{call.spent.charge:.2f}"))
+            response.headers.append(_charge(call))
         return response
 
     async def _cross_origin(self, request: Request, origin: str) -> HeaderList:
@@ -140,6 +142,10 @@ class TableDoor:
         if self._context.is_cosmos:
             raise Refusal(400, "NotImplemented", "Cosmos DB for Table has no rules of cross-origin requests.")
         return await answer_preflight(self._context.store, account.name, request.headers)
+
+
+def _charge(call: Call) -> tuple[str, str]:
+    return headers.CHARGE, f"{call.spent.charge:.2f}"
 
 
 def _method_of(request: Request) -> str:
