@@ -276,7 +276,9 @@ class Rekeying:
         if now - job.followed_at_wall_seconds > kept_seconds:
             await self._begin_anew(job)
             return
-        if job.is_switching:
+        # Asked once: an operator who asks meanwhile has to wait for a look that writes were refused before.
+        is_switching = job.is_switching
+        if is_switching:
             await self._refuse_writes(pair)
         page = await self._next_changes(job, pair)
         copier = self._copier(job, pair)
@@ -292,7 +294,7 @@ class Rekeying:
         job.feed_position, job.followed_at_wall_seconds = page.position.to_text(), now
         await self._record_at_times(job)
         if not page.rows:
-            if job.is_switching:
+            if is_switching:
                 await self._try_to_switch(job, pair)
             else:
                 await asyncio.sleep(_POLL_SECONDS)

@@ -25,7 +25,9 @@ Sample = tuple[bytes, float]
 SAMPLES_MIN = 16
 # A division that leaves less than this on one side does not help the other.
 _LESSER_SHARE_MIN = 0.1
-# Of the steps from one key to the next, how many must go the same way, and to keys not met before.
+# Of the steps from one key to the next, how many there must be, go the same way, and lead to keys not met before. Eight
+# that go one way by chance are one case in 128; and fewer samples than would show a drift must not divide anything.
+_DRIFT_STEPS_MIN = SAMPLES_MIN // 2
 _DRIFT_SHARE_MIN = 0.9
 _DRIFT_NEW_SHARE_MIN = 0.5
 # Together, two neighbours that are to be one may have at most this part of what a partition may hold: it must not be
@@ -63,7 +65,7 @@ def picture_of(samples: Sequence[Sample]) -> LoadPicture:
 
 def drift_of(keys: Sequence[bytes]) -> Drift:
     steps = [(before, after) for before, after in pairwise(keys) if before != after]
-    if len(steps) < SAMPLES_MIN or len(set(keys)) < len(steps) * _DRIFT_NEW_SHARE_MIN:
+    if len(steps) < _DRIFT_STEPS_MIN or len(set(keys)) < len(steps) * _DRIFT_NEW_SHARE_MIN:
         return Drift.NONE
     rising = sum([before < after for before, after in steps])
     if rising >= len(steps) * _DRIFT_SHARE_MIN:

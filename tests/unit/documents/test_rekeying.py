@@ -5,10 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from asterism.documents import rekeying
+from asterism.documents.change_feed import FeedPage
 from asterism.documents.container import Container
 from asterism.documents.pages import range_scope, scan_items
 from asterism.documents.rekey_job import RekeyJob, RekeyPhase, Uncopied
+from asterism.errors import Forbidden
 from asterism.partitioning.key_range import FULL
 from asterism.values.json_text import loads
 from tests.support.world import ACCOUNT, World, open_world
@@ -82,6 +88,27 @@ async def test_when_versions_were_lost_both_sides_are_compared_anew(tmp_path: Pa
         await until(lambda: job.phase is RekeyPhase.PREPARING)
         source, target = await switched(world, job)
         assert await contents(world, target) == await contents(world, source)
+
+
+async def test_a_switch_asked_for_in_the_middle_of_a_look_waits_until_writes_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_world(tmp_path) as world:
+        job = await world.store.begin_rekey(await filled(world), "new", ["/day"])
+        await until(lambda: job.is_caught_up)
+        database = world.store.database(ACCOUNT, "d")
+        read_page = rekeying.read_feed_page
+
+        async def asked_meanwhile(*arguments: Any, **named: Any) -> FeedPage:
+            page = await read_page(*arguments, **named)
+            if not job.is_switching:
+                await world.store.rekeying.switch(world.store.container(database, "new"))
+            return page
+
+        monkeypatch.setattr(rekeying, "read_feed_page", asked_meanwhile)
+        await until(lambda: job.phase is RekeyPhase.SWITCHED)
+        with pytest.raises(Forbidden):
+            await world.store.container(database, "c").create_item({"id": "late", "pk": "k", "day": 1, "n": 0}, None)
 
 
 async def test_a_difference_that_a_switch_finds_is_mended_first(tmp_path: Path) -> None:

@@ -157,7 +157,13 @@ def test_too_few_requests_make_no_plan() -> None:
 
 @pytest.mark.parametrize(
     ("numbers", "drift", "end"),
-    [(range(100), Drift.RISING, "upper end"), (range(100, 0, -1), Drift.FALLING, "lower end")],
+    [
+        (range(100), Drift.RISING, "upper end"),
+        (range(100, 0, -1), Drift.FALLING, "lower end"),
+        # No more than the fewest samples by which anything is divided.
+        (range(SAMPLES_MIN), Drift.RISING, "upper end"),
+        (range(SAMPLES_MIN, 0, -1), Drift.FALLING, "lower end"),
+    ],
 )
 def test_a_monotonic_key_is_seen_and_said_to_be_a_hotspot_at_one_end(numbers: range, drift: Drift, end: str) -> None:
     samples = [(point(f"{number:06}"), 5.0) for number in numbers]
