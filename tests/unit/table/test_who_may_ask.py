@@ -118,6 +118,14 @@ async def test_a_range_is_one_of_the_order_in_which_keys_lie(door: DoorAtHand) -
     assert len(rows(await door.send("GET", "orders()", query=both, sign=False))) == 2
 
 
+async def test_a_signature_of_a_table_does_not_tell_which_others_there_are(door: DoorAtHand) -> None:
+    sas = table_sas("raud")
+    for path in ("others()", "nothing()", "nothing(PartitionKey='a',RowKey='a')"):
+        assert (await door.send("GET", path, query=sas, sign=False)).code == "AuthorizationFailure"
+    entity = {"PartitionKey": "a", "RowKey": "b"}
+    assert (await door.send("POST", "nothing", entity, query=sas, sign=False)).code == "AuthorizationFailure"
+
+
 async def test_a_range_of_rows_without_a_partition_grants_nothing(door: DoorAtHand) -> None:
     for half in ({"start_rk": "b"}, {"end_rk": "b"}):
         refused = await door.send("GET", "orders()", query=table_sas("r", **half), sign=False)
