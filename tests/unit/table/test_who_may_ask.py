@@ -168,6 +168,28 @@ async def test_a_stored_policy_stands_behind_signatures_until_it_is_taken_away(d
     assert (await door.send("GET", "orders()", query=sas, sign=False)).status == 403
 
 
+async def test_a_policy_of_a_table_that_another_process_has_made_is_looked_for(
+    door: DoorAtHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expiry = (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    fields = f"<AccessPolicy><Expiry>{expiry}</Expiry><Permission>r</Permission></AccessPolicy>"
+    body = f"<SignedIdentifiers><SignedIdentifier><Id>p</Id>{fields}</SignedIdentifier></SignedIdentifiers>"
+    assert (await door.send("PUT", "orders", body.encode(), query="comp=acl")).status == 204
+    sas = generate_table_sas(CREDENTIAL, "orders", policy_id="p")
+    find_table = door.store.find_table
+    known = False
+
+    async def catch_up() -> int:
+        nonlocal known
+        known = True
+        return 1
+
+    monkeypatch.setattr(door.store, "is_shared", True)
+    monkeypatch.setattr(door.store, "catch_up", catch_up)
+    monkeypatch.setattr(door.store, "find_table", lambda *name: find_table(*name) if known else None)
+    assert (await door.send("GET", "orders()", query=sas, sign=False)).status == 200
+
+
 @pytest.mark.parametrize(
     "body",
     [
