@@ -100,6 +100,12 @@ def test_a_value_that_is_none_of_its_type_is_refused(value: object, kind: str | 
     assert code("x", value, kind) == "InvalidInput"
 
 
+def test_a_long_text_that_is_almost_a_number_is_refused_and_not_pondered() -> None:
+    assert code("x", "1" * 100_000 + "x", "Double") == "InvalidInput"
+    assert code("x", " " * 100_000 + "x", "Double") == "InvalidInput"
+    assert kept("x", "1" * 300 + ".5", "Double") > 1e299
+
+
 def test_a_number_beyond_32_bits_without_a_type_is_answered_as_a_double() -> None:
     assert read_entity(b'{"x":5000000000}', is_cosmos=False).properties == b'"x":5000000000.0'
 

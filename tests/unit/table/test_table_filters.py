@@ -186,6 +186,11 @@ def test_any_name_that_a_property_can_have_can_be_filtered_on(name: str) -> None
     assert matches(f"5 le {name} and not ({name} gt 5)", one)
 
 
+def test_a_long_text_that_is_almost_a_number_is_refused_and_not_pondered() -> None:
+    with pytest.raises(Refusal):
+        parse_filter("x eq " + "1" * 60_000 + "x")
+
+
 def test_a_date_alone_is_its_first_moment() -> None:
     assert matches("moment gt datetime'2026-11-16'")
     assert matches("moment lt datetime'2026-11-17'")
