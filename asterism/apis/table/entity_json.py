@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple, cast
 
 from asterism.apis.table.edm import ANNOTATED, READERS, EdmType, Kept, unknown_type, untyped
-from asterism.apis.table.entity_codec import ANNOTATION, decode, encode, excess, has_annotations
+from asterism.apis.table.entity_codec import ANNOTATION, PROPERTIES_MAX, decode, encode, excess, has_annotations
 from asterism.apis.table.entity_keys import EntityKeys, entity_reference
 from asterism.apis.table.errors import (
     Refusal,
@@ -22,6 +22,8 @@ from asterism.errors import MalformedRequest
 from asterism.values.json_text import dumps, loads
 
 PROPERTY_NAME_CHARACTERS_MAX: Final = 255
+# Each property with its annotation.
+_MEMBERS_MAX: Final = 2 * PROPERTIES_MAX
 _PARTITION_KEY: Final = "PartitionKey"
 _ROW_KEY: Final = "RowKey"
 _TIMESTAMP: Final = "Timestamp"
@@ -98,6 +100,9 @@ def read_entity(body: bytes, *, is_cosmos: bool) -> GivenEntity:
             continue
         if not name.isidentifier() or len(name) > PROPERTY_NAME_CHARACTERS_MAX:
             raise _bad_name(name)
+        if len(members) > _MEMBERS_MAX:
+            # A body has room for hundreds of thousands; what comes behind is not looked at.
+            raise too_many_properties()
         if annotation is None:
             members[name] = untyped(name, value)
         else:

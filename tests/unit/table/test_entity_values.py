@@ -134,6 +134,13 @@ def test_an_entity_has_at_most_252_properties_and_one_mebibyte() -> None:
     read_entity(dumps({f"p{number}": "a" * 32768 for number in range(15)}), is_cosmos=False)
 
 
+def test_what_comes_behind_too_many_properties_is_not_looked_at() -> None:
+    told = {**{f"p{number}": number for number in range(600)}, "no name": 1}
+    with pytest.raises(Refusal) as refused:
+        read_entity(dumps(told), is_cosmos=False)
+    assert refused.value.code == "TooManyProperties"
+
+
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"x"', b'{"x":"\\ud800"}', b"{'x':1}", b"\xff"])
 def test_a_body_that_is_no_entity_is_refused(body: bytes) -> None:
     with pytest.raises(Refusal) as refused:

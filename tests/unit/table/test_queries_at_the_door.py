@@ -102,6 +102,13 @@ async def test_a_selection_may_name_far_more_than_there_is(door: DoorAtHand) -> 
     assert told == {"RowKey": "2", "n": 2}
 
 
+async def test_a_page_that_has_no_time_left_still_makes_some_way(
+    door: DoorAtHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("asterism.apis.table.queries.PAGE_SECONDS_MAX", 0.0)
+    assert rows(await door.query("PartitionKey eq 'a' or PartitionKey eq 'c'")) == ALL[:3]
+
+
 async def test_options_that_tables_do_not_have_are_not_implemented(door: DoorAtHand) -> None:
     answer = await door.send("GET", "orders()", query="$orderby=n")
     assert (answer.status, answer.code) == (501, "NotImplemented")
