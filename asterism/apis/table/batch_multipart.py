@@ -17,6 +17,8 @@ from asterism.apis.table.errors import invalid_input
 from asterism.limits import KIB
 
 OPERATIONS_MAX: Final = 100
+# What stands behind so many is not looked at: there are more operations than may be long before.
+_DELIMITERS_MAX: Final = 10 * OPERATIONS_MAX
 
 _BOUNDARY: Final = re.compile(r"""boundary\s*=\s*(?:"([^"]+)"|([^\s;,"]+))""", re.IGNORECASE)
 _REQUEST_LINE: Final = re.compile(r"([A-Za-z]+) +(\S+)(?: +HTTP/[\d.]+)?\s*\Z")
@@ -96,7 +98,7 @@ def _parts(boundary: bytes, body: bytes) -> Iterator[tuple[dict[str, str], bytes
 def _pieces(delimiter: bytes, body: bytes) -> list[bytes]:
     """What stands between the delimiters. One with more behind it on its line is another, whose boundary begins with
     this one: a change set's within its batch, say."""
-    first, *rest = body.split(delimiter)
+    first, *rest = body.split(delimiter, _DELIMITERS_MAX)
     pieces: list[bytes] = []
     together = [first]
     for piece in rest:
@@ -134,7 +136,7 @@ def _headers(head: bytes) -> dict[str, str]:
 
 def _operation(content: bytes) -> PartRequest:
     line, _, rest = content.partition(b"\n")
-    found = _REQUEST_LINE.match(line.decode("utf-8", "replace"))
+    found = _REQUEST_LINE.match(line.decode("utf-8", "replace")) if len(line) <= _HEAD_BYTES_MAX else None
     if found is None:
         raise malformed("an operation has no request line")
     if rest.startswith((b"\r\n", b"\n")):

@@ -24,6 +24,8 @@ from asterism.values.json_text import dumps, loads
 PROPERTY_NAME_CHARACTERS_MAX: Final = 255
 # Each property with its annotation.
 _MEMBERS_MAX: Final = 2 * PROPERTIES_MAX
+# With those that have no value, and annotations of nothing.
+_BODY_MEMBERS_MAX: Final = 40 * PROPERTIES_MAX
 _PARTITION_KEY: Final = "PartitionKey"
 _ROW_KEY: Final = "RowKey"
 _TIMESTAMP: Final = "Timestamp"
@@ -84,6 +86,8 @@ def read_entity(body: bytes, *, is_cosmos: bool) -> GivenEntity:
         raise invalid_input(f"The body of the request is not valid. {error.reason}") from None
     if type(told) is not dict:
         raise invalid_input("The body of the request is no entity.")
+    if len(told) > _BODY_MEMBERS_MAX:
+        raise too_many_properties()
     members: dict[str, Kept] = {}
     keys: dict[str, object] = {}
     for name, value in cast("dict[str, object]", told).items():

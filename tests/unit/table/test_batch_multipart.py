@@ -81,6 +81,12 @@ def test_any_number_of_boundaries_that_begin_with_another_are_read_once() -> Non
         read_batch(TYPE, body)
 
 
+def test_an_address_without_end_is_refused() -> None:
+    with pytest.raises(Refusal) as refused:
+        read_batch(TYPE, batch(b"GET http://host/" + b"t" * 100_000 + b" HTTP/1.1\r\n\r\n"))
+    assert refused.value.code == "InvalidInput"
+
+
 def test_an_operation_with_headers_without_end_is_refused() -> None:
     with pytest.raises(Refusal) as refused:
         read_batch(TYPE, batch(b"GET http://host/t HTTP/1.1\r\n" + b"a:\r\n" * 100_000 + b"\r\n"))

@@ -134,6 +134,14 @@ def test_an_entity_has_at_most_252_properties_and_one_mebibyte() -> None:
     read_entity(dumps({f"p{number}": "a" * 32768 for number in range(15)}), is_cosmos=False)
 
 
+def test_members_without_a_value_are_many_but_not_without_end() -> None:
+    nothing = {f"p{number}": None for number in range(5000)}
+    assert read_entity(dumps({**nothing, "a": 1}), is_cosmos=False).properties == b'"a":1'
+    with pytest.raises(Refusal) as refused:
+        read_entity(dumps({f"p{number}": None for number in range(20_000)}), is_cosmos=False)
+    assert refused.value.code == "TooManyProperties"
+
+
 def test_what_comes_behind_too_many_properties_is_not_looked_at() -> None:
     told = {**{f"p{number}": number for number in range(600)}, "no name": 1}
     with pytest.raises(Refusal) as refused:

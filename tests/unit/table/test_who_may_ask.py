@@ -232,6 +232,7 @@ async def test_properties_keep_what_a_request_leaves_out(door: DoorAtHand) -> No
     [
         (CORS.replace(b"<Cors>", b"<Cors>" + b"<CorsRule />" * 5), "InvalidXmlDocument"),
         (CORS.replace(b"GET,PUT", b"FETCH"), "InvalidXmlNodeValue"),
+        (CORS.replace(b"https://shop.test", b"https://shop.test," * 10_000), "InvalidXmlDocument"),
         (b"<StorageServiceProperties><Other /></StorageServiceProperties>", "InvalidXmlDocument"),
         (
             b"<StorageServiceProperties><HourMetrics><Version>1.0</Version><Enabled>false</Enabled><RetentionPolicy>"
