@@ -27,7 +27,6 @@ _BLANK_LINE: Final = re.compile(rb"\r?\n\r?\n")
 _PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
 # As much as a request of its own may have.
 _HEAD_BYTES_MAX: Final = 64 * KIB
-_LINE_END: Final = b"\r\n"
 
 
 @dataclass(slots=True)
