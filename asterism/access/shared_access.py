@@ -53,11 +53,14 @@ class SasGrant:
 
     def allows(self, permissions: str, resource_type: ResourceType, table: str | None) -> bool:
         """Whether each of the permissions is there, for this kind of resource and this table."""
-        if self.table is not None and (table is None or table.lower() != self.table):
+        if self.table is not None and (table is None or not self.is_about(table)):
             return False
         if self.resource_types is not None and resource_type.value not in self.resource_types:
             return False
         return all(one in self.permissions for one in permissions)
+
+    def is_about(self, table: str) -> bool:
+        return self.table is None or table.lower() == self.table
 
     def covers(self, key: Key) -> bool:
         return self.begins_before(key) and self.ends_after(key)

@@ -21,8 +21,12 @@ _EITHER_WAY = "!$&'()*+,;=:@/"
 # How the clients in use treat it inside a key: all encoded (Python, .NET), as JavaScript's encodeURIComponent does, as
 # yarl does below Python's asyncio client, all but the slash left alone, and what Go leaves alone.
 _LEFT_ALONE = ("", "!'()*", "!$&'()*,;=:@", "!$&'()*+,;=:@", "$&+=:@")
-# Beyond those, every choice of at most this many kinds of punctuation is tried.
+# Beyond those, every choice of at most this many kinds of punctuation is tried, while the forms tried together are no
+# longer than this: whoever asks has shown nothing yet, and may cost a few milliseconds.
 _KINDS_TRIED_MAX = 2
+_CHARACTERS_TRIED_MAX = 16 * 1024
+# No address of the protocol is longer, decoded: an account, a table and two keys of 512 characters, quotes doubled.
+_PATH_CHARACTERS_MAX = 4096
 
 _SCHEMES = ("SharedKey ", "SharedKeyLite ")
 
@@ -79,17 +83,27 @@ def wire_forms(path: str) -> Iterator[str]:
     if _PLAIN_PATH.match(path):
         # Nearly every request: nothing in it was encoded.
         yield path
+    if len(path) > _PATH_CHARACTERS_MAX:
+        # It means nothing, and is refused for that if it was signed in the most usual form.
+        yield quote(path, safe="/(),='")
+        return
     front, parenthesis, keys = path.partition("(")
     if not parenthesis:
         yield from _fronts(front)
         return
+    fronts = tuple(_fronts(front))
+    parts = _QUOTED_KEY.split(keys)
     tried: set[str] = set()
-    for left_alone in _choices(keys):
-        keys_form = _keys_form(keys, left_alone)
+    characters_tried = 0
+    for number, left_alone in enumerate(_choices(keys)):
+        if number >= len(_LEFT_ALONE) and characters_tried > _CHARACTERS_TRIED_MAX:
+            return
+        keys_form = _keys_form(parts, left_alone)
         quoted = (quote(path, safe=f"/(),={left_alone}"), quote(path, safe=f"/{left_alone}"))
-        for form in (*(f"{one}({keys_form}" for one in _fronts(front)), *quoted):
+        for form in (*(f"{one}({keys_form}" for one in fronts), *quoted):
             if form not in tried:
                 tried.add(form)
+                characters_tried += len(form)
                 yield form
 
 
@@ -113,12 +127,18 @@ def _choices(keys: str) -> Iterator[str]:
             yield "".join(chosen)
 
 
-_QUOTED_KEY = re.compile(r"((?:\A|=)')((?:[^']|'')*)('(?=,|\)\Z))")
+# Possessive: a quoted text ends at the first quote that stands alone, and is not looked for again and again.
+_QUOTED_KEY = re.compile(r"((?:\A|=)')((?:[^']|'')*+)('(?=,|\)\Z))")
+_KEY_GROUP, _GROUPS = 2, 4
 
 
-def _keys_form(keys: str, left_alone: str) -> str:
-    """The part between the parentheses: keys encoded as the client does, the punctuation around them as it is."""
-    return _QUOTED_KEY.sub(lambda found: f"{found[1]}{quote(found[2], safe=left_alone)}{found[3]}", keys)
+def _keys_form(parts: Sequence[str | None], left_alone: str) -> str:
+    """What stands between the parentheses, divided at the quoted keys: those encoded as the client does, the
+    punctuation around them as it is."""
+    return "".join(
+        quote(part or "", safe=left_alone) if index % _GROUPS == _KEY_GROUP else part or ""
+        for index, part in enumerate(parts)
+    )
 
 
 def _decoded(signature: str) -> bytes | None:

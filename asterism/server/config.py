@@ -139,7 +139,25 @@ def _parse_accounts(given: Sequence[str]) -> dict[str, Account]:
         accounts = [parse_account(text) for text in given]
     except ValueError as error:
         raise StartRefused(f"a table account cannot be used: {error}") from None
-    return {account.name: account for account in accounts}
+    by_name = {account.name: account for account in accounts}
+    if len(by_name) < len(accounts):
+        names = [account.name for account in accounts]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise StartRefused(f"the table account {twice!r} is given twice; two keys of one are NAME:KEY1;KEY2")
+    return by_name
+
+
+def check_ports(config: ServerConfig) -> None:
+    """Listeners may share a port with those of other processes, so nothing else would notice that two doors of this
+    one have the same: each would get some of the other's requests."""
+    ports = [config.port] if "nosql" in config.apis else []
+    if "table" in config.apis:
+        ports += [config.table_port, config.cosmos_table_port]
+    shared = next((port for port in ports if port and ports.count(port) > 1), None)
+    if shared is not None:
+        raise StartRefused(
+            f"two protocols cannot share the port {shared}; change --port, --table-port or --cosmos-table-port"
+        )
 
 
 def account_keys(config: ServerConfig) -> AccountKeys:

@@ -7,7 +7,7 @@ import os
 
 from asterism import __version__
 from asterism.apis.table.accounts import DEVELOPMENT_ACCOUNT
-from asterism.server.config import ServerConfig
+from asterism.server.config import ServerConfig, accounts_of_tables
 
 _ANY_ADDRESS = {"0.0.0.0", "::", ""}
 
@@ -53,11 +53,14 @@ def _nosql_lines(config: ServerConfig, port: int) -> list[str]:
 
 
 def _table_lines(config: ServerConfig) -> list[str]:
-    account = "ACCOUNT" if config.table_accounts else DEVELOPMENT_ACCOUNT
-    return [
+    account, *others = accounts_of_tables(config)
+    lines = [
         f"  Tables             {endpoint(config, config.table_port)}{account}",
         f"  Cosmos DB tables   {endpoint(config, config.cosmos_table_port)}{account} (the same tables)",
     ]
+    if others:
+        lines.append(f"  Other accounts     {', '.join(others)}")
+    return lines
 
 
 def is_loopback(host: str) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from asterism.access.bearer_token import check_bearer_token
 from asterism.access.http_dates import DATE_SKEW_SECONDS_MAX, wall_seconds_of
-from asterism.access.shared_access import SasGrant, check_shared_access, is_shared_access
+from asterism.access.shared_access import Policy, SasGrant, check_shared_access, is_shared_access
 from asterism.access.shared_key import check_shared_key, is_shared_key, signed_account
 from asterism.apis.http import Request
 from asterism.apis.table import headers
@@ -14,6 +15,7 @@ from asterism.apis.table.access_policies import signing_policies
 from asterism.apis.table.accounts import Account, Address
 from asterism.apis.table.context import Context
 from asterism.apis.table.errors import Refusal, not_authenticated
+from asterism.apis.table.store_contract import StoreLike
 
 _CHALLENGE: Final = (
     "www-authenticate",
@@ -80,7 +82,7 @@ def _check_date(date: str, now_wall_seconds: float) -> None:
 
 
 async def _check_shared_access(context: Context, request: Request, account: Account, query: dict[str, str]) -> SasGrant:
-    policies = await signing_policies(context.store, account.name, query["tn"]) if query.keys() >= {"si", "tn"} else {}
+    policies = await _policies(context.store, account.name, query) if query.keys() >= {"si", "tn"} else {}
     return check_shared_access(
         account.keys,
         query,
@@ -90,6 +92,15 @@ async def _check_shared_access(context: Context, request: Request, account: Acco
         client_address=request.client_address.rpartition(":")[0].strip("[]"),
         now_wall_seconds=context.clock.wall_seconds(),
     )
+
+
+async def _policies(store: StoreLike, account: str, query: dict[str, str]) -> Mapping[str, Policy]:
+    found = await signing_policies(store, account, query["tn"])
+    if query["si"] in found or not store.is_shared:
+        return found
+    # Another process may have made the table a moment ago.
+    await store.catch_up()
+    return await signing_policies(store, account, query["tn"])
 
 
 def _check_bearer(context: Context, request: Request, account: Account, authorization: str) -> None:

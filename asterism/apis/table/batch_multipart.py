@@ -6,7 +6,7 @@ Lenient in what it reads (line feeds alone, headers in any case, no nesting), ex
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
@@ -14,12 +14,19 @@ from urllib.parse import unquote
 
 from asterism.apis.http import HeaderList
 from asterism.apis.table.errors import invalid_input
+from asterism.limits import KIB
+
+OPERATIONS_MAX: Final = 100
+# What stands behind so many is not looked at: there are more operations than may be long before.
+_DELIMITERS_MAX: Final = 10 * OPERATIONS_MAX
 
 _BOUNDARY: Final = re.compile(r"""boundary\s*=\s*(?:"([^"]+)"|([^\s;,"]+))""", re.IGNORECASE)
 _REQUEST_LINE: Final = re.compile(r"([A-Za-z]+) +(\S+)(?: +HTTP/[\d.]+)?\s*\Z")
-_DELIMITER_END: Final = re.compile(rb"(?:--)?[ \t]*(?:\r?\n|\Z)")
+_DELIMITER_END: Final = re.compile(rb"(?:--)?[ \t]*\r?(?:\n|\Z)")
 _BLANK_LINE: Final = re.compile(rb"\r?\n\r?\n")
 _PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
+# As much as a request of its own may have.
+_HEAD_BYTES_MAX: Final = 64 * KIB
 
 
 @dataclass(slots=True)
@@ -53,7 +60,7 @@ def boundary_of(content_type: str | None) -> bytes:
 
 
 def read_batch(content_type: str | None, body: bytes) -> list[PartRequest]:
-    """The operations of a batch, in their order."""
+    """The operations of a batch, in their order; of more than may be, only one more."""
     operations: list[PartRequest] = []
     has_change_set = False
     for head, content in _parts(boundary_of(content_type), body):
@@ -63,9 +70,14 @@ def read_batch(content_type: str | None, body: bytes) -> list[PartRequest]:
                 raise malformed("it has more than one change set")
             has_change_set = True
             inner = boundary_of(head["content-type"])
-            operations += [_operation(part) for _, part in _parts(inner, content)]
+            parts: Iterable[bytes] = (part for _, part in _parts(inner, content))
         else:
-            operations.append(_operation(content))
+            parts = (content,)
+        for part in parts:
+            operations.append(_operation(part))
+            if len(operations) > OPERATIONS_MAX:
+                # A body has room for half a million, and none of them will be done.
+                return operations
     return operations
 
 
@@ -85,13 +97,16 @@ def _parts(boundary: bytes, body: bytes) -> Iterator[tuple[dict[str, str], bytes
 def _pieces(delimiter: bytes, body: bytes) -> list[bytes]:
     """What stands between the delimiters. One with more behind it on its line is another, whose boundary begins with
     this one: a change set's within its batch, say."""
-    first, *rest = body.split(delimiter)
-    pieces = [first]
+    first, *rest = body.split(delimiter, _DELIMITERS_MAX)
+    pieces: list[bytes] = []
+    together = [first]
     for piece in rest:
         if _DELIMITER_END.match(piece):
-            pieces.append(piece)
+            pieces.append(delimiter.join(together))
+            together = [piece]
         else:
-            pieces[-1] += delimiter + piece
+            together.append(piece)
+    pieces.append(delimiter.join(together))
     return pieces
 
 
@@ -108,6 +123,8 @@ def _head_and_body(part: bytes) -> tuple[dict[str, str], bytes]:
 
 
 def _headers(head: bytes) -> dict[str, str]:
+    if len(head) > _HEAD_BYTES_MAX:
+        raise malformed("an operation has too many headers")
     told: dict[str, str] = {}
     for line in head.decode("utf-8", "replace").split("\n"):
         name, colon, value = line.partition(":")
@@ -118,7 +135,7 @@ def _headers(head: bytes) -> dict[str, str]:
 
 def _operation(content: bytes) -> PartRequest:
     line, _, rest = content.partition(b"\n")
-    found = _REQUEST_LINE.match(line.decode("utf-8", "replace"))
+    found = _REQUEST_LINE.match(line.decode("utf-8", "replace")) if len(line) <= _HEAD_BYTES_MAX else None
     if found is None:
         raise malformed("an operation has no request line")
     if rest.startswith((b"\r\n", b"\n")):

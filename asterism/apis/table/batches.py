@@ -7,7 +7,7 @@ from typing import Final
 from asterism.access.shared_access import ResourceType
 from asterism.apis.http import HeaderList, Response
 from asterism.apis.table import headers
-from asterism.apis.table.batch_multipart import PartRequest, PartResponse, read_batch, write_batch
+from asterism.apis.table.batch_multipart import OPERATIONS_MAX, PartRequest, PartResponse, read_batch, write_batch
 from asterism.apis.table.context import Call
 from asterism.apis.table.entities import (
     REFUSALS,
@@ -34,7 +34,6 @@ from asterism.apis.table.timestamps import etag_text
 from asterism.errors import AsterismError
 from asterism.limits import MIB
 
-OPERATIONS_MAX: Final = 100
 STORAGE_BYTES_MAX: Final = 4 * MIB
 COSMOS_BYTES_MAX: Final = 2 * MIB
 

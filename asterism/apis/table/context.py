@@ -62,7 +62,9 @@ class Call:
             raise refusal
 
     def table(self, name: str) -> TableLike:
-        """The table of an operation on entities."""
+        """The table of an operation on entities. Whoever holds a signature of another learns nothing of it."""
+        if self.grant is not None and not self.grant.is_about(name):
+            raise not_permitted()
         found = self.context.store.find_table(self.account.name, name)
         if found is not None:
             return found

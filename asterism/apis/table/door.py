@@ -141,6 +141,8 @@ class TableDoor:
     async def _preflight(self, account: Account, request: Request) -> Response:
         if self._context.is_cosmos:
             raise Refusal(400, "NotImplemented", "Cosmos DB for Table has no rules of cross-origin requests.")
+        if self._context.store.is_shared:
+            await self._context.store.catch_up()
         return await answer_preflight(self._context.store, account.name, request.headers)
 
 

@@ -33,7 +33,8 @@ _NOT_FINITE: Final = {
     "INF": "Infinity",
     "-INF": "-Infinity",
 }
-_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+# Every digit has one place only: with two to choose from, a long text that is no number is tried for minutes.
+_NUMBER = re.compile(r"\s*[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _WHOLE = re.compile(r"\s*[+-]?\d{1,20}\s*", re.ASCII)
 
 

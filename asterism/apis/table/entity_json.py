@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple, cast
 
 from asterism.apis.table.edm import ANNOTATED, READERS, EdmType, Kept, unknown_type, untyped
-from asterism.apis.table.entity_codec import ANNOTATION, decode, encode, excess, has_annotations
+from asterism.apis.table.entity_codec import ANNOTATION, PROPERTIES_MAX, decode, encode, excess, has_annotations
 from asterism.apis.table.entity_keys import EntityKeys, entity_reference
 from asterism.apis.table.errors import (
     Refusal,
@@ -22,6 +22,10 @@ from asterism.errors import MalformedRequest
 from asterism.values.json_text import dumps, loads
 
 PROPERTY_NAME_CHARACTERS_MAX: Final = 255
+# Each property with its annotation.
+_MEMBERS_MAX: Final = 2 * PROPERTIES_MAX
+# With those that have no value, and annotations of nothing.
+_BODY_MEMBERS_MAX: Final = 40 * PROPERTIES_MAX
 _PARTITION_KEY: Final = "PartitionKey"
 _ROW_KEY: Final = "RowKey"
 _TIMESTAMP: Final = "Timestamp"
@@ -33,6 +37,10 @@ EXCESS_REFUSALS: Final = {
     FailureReason.TOO_MANY_PROPERTIES: too_many_properties,
     FailureReason.TOO_LARGE: entity_too_large,
 }
+
+
+# Names of properties in the order in which they are wanted, found without a search.
+Selection = Mapping[str, None]
 
 
 class Metadata(StrEnum):
@@ -78,6 +86,8 @@ def read_entity(body: bytes, *, is_cosmos: bool) -> GivenEntity:
         raise invalid_input(f"The body of the request is not valid. {error.reason}") from None
     if type(told) is not dict:
         raise invalid_input("The body of the request is no entity.")
+    if len(told) > _BODY_MEMBERS_MAX:
+        raise too_many_properties()
     members: dict[str, Kept] = {}
     keys: dict[str, object] = {}
     for name, value in cast("dict[str, object]", told).items():
@@ -94,6 +104,9 @@ def read_entity(body: bytes, *, is_cosmos: bool) -> GivenEntity:
             continue
         if not name.isidentifier() or len(name) > PROPERTY_NAME_CHARACTERS_MAX:
             raise _bad_name(name)
+        if len(members) > _MEMBERS_MAX:
+            # A body has room for hundreds of thousands; what comes behind is not looked at.
+            raise too_many_properties()
         if annotation is None:
             members[name] = untyped(name, value)
         else:
@@ -127,16 +140,14 @@ def _bad_name(name: str) -> Refusal:
 
 
 def write_entity(
-    entity: StoredEntity, place: Place, level: Metadata, selected: Sequence[str] | None, *, kind: str = ""
+    entity: StoredEntity, place: Place, level: Metadata, selected: Selection | None, *, kind: str = ""
 ) -> bytes:
     """One entity as an answer of its own; `kind` is what its metadata link calls it beyond the table."""
     head = b"" if level is Metadata.NONE else b'"odata.metadata":%b,' % _metadata_link(place, kind)
     return b"{%b%b}" % (head, _members(entity, place, level, selected))
 
 
-def write_page(
-    entities: Sequence[StoredEntity], place: Place, level: Metadata, selected: Sequence[str] | None
-) -> bytes:
+def write_page(entities: Sequence[StoredEntity], place: Place, level: Metadata, selected: Selection | None) -> bytes:
     head = b"" if level is Metadata.NONE else b'"odata.metadata":%b,' % _metadata_link(place, "")
     rows = b"},{".join([_members(entity, place, level, selected) for entity in entities])
     return b'{%b"value":[%b]}' % (head, b"{%b}" % rows if entities else b"")
@@ -146,7 +157,7 @@ def _metadata_link(place: Place, kind: str) -> bytes:
     return dumps(f"{place.base}/$metadata#{place.table}{kind}")
 
 
-def _members(entity: StoredEntity, place: Place, level: Metadata, selected: Sequence[str] | None) -> bytes:
+def _members(entity: StoredEntity, place: Place, level: Metadata, selected: Selection | None) -> bytes:
     partition_key, row_key, etag_time, properties = entity
     timestamp = timestamp_text(etag_time)
     if level is Metadata.MINIMAL and selected is None:
@@ -178,7 +189,7 @@ def _members(entity: StoredEntity, place: Place, level: Metadata, selected: Sequ
 
 
 def _add_system(
-    members: dict[str, object], entity: StoredEntity, timestamp: str, level: Metadata, selected: Sequence[str] | None
+    members: dict[str, object], entity: StoredEntity, timestamp: str, level: Metadata, selected: Selection | None
 ) -> None:
     if selected is None or _PARTITION_KEY in selected:
         members[_PARTITION_KEY] = entity.partition_key
@@ -190,13 +201,15 @@ def _add_system(
         members[_TIMESTAMP] = timestamp
 
 
-def _selected_properties(properties: bytes, selected: Sequence[str]) -> bytes:
+def _selected_properties(properties: bytes, selected: Selection) -> bytes:
     """Of what is stored, the properties asked for. One that an entity does not have is left out, not null."""
     if not properties:
         return b""
     members = decode(properties)
     chosen: dict[str, Kept] = {}
-    for name in selected:
+    # A URL has room for thousands of names, an entity for a few hundred.
+    names = selected if len(selected) <= len(members) else [name for name in members if name in selected]
+    for name in names:
         value = members.get(name)
         if value is None or "@" in name:
             continue

@@ -32,7 +32,7 @@ _TOKEN: Final = re.compile(
       (?P<paren>[()])
     | (?P<typed>datetime|guid|binary|X|x)'(?P<content>[^']*)'
     | '(?P<string>(?:[^']|'')*)'
-    | (?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[LlDdFfMm]?)(?![\w'])
+    | (?P<number>-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?[LlDdFfMm]?)(?![\w'])
     | (?P<word>[^\W\d](?:\w|[^\x00-\x7f\s])*)
     )""",
     re.VERBOSE,

@@ -13,6 +13,8 @@ Key = tuple[str, str]
 # A filter with more alternatives than this is answered from the whole stretch between its first and last key. A URL has
 # room for not many more.
 BOXES_MAX: Final = 1024
+# The same for alternatives that are combined with others, each with each, which a filter may ask for again and again.
+_PRODUCT_BOXES_MAX: Final = 256
 
 
 def order(key: Key) -> tuple[bytes, bytes]:
@@ -127,8 +129,9 @@ def _boxes(condition: Condition) -> list[Box]:
             return []
         case And(parts):
             boxes = _ALL
-            for part in parts:
-                boxes = _common(boxes, _boxes(part))
+            # What leaves least comes first: a partition key before a list of rows, so that it is not the one left out.
+            for others in sorted((_boxes(part) for part in parts), key=len):
+                boxes = _common(boxes, others)
             return boxes
         case Or(parts):
             return _fewer([box for part in parts for box in _boxes(part)])
@@ -137,9 +140,9 @@ def _boxes(condition: Condition) -> list[Box]:
 
 
 def _common(some: list[Box], others: list[Box]) -> list[Box]:
-    if len(some) * len(others) > BOXES_MAX:
-        # Either side alone is true of every match as well.
-        return some if len(some) <= len(others) else others
+    if len(some) > 1 and len(some) * len(others) > _PRODUCT_BOXES_MAX:
+        # What is there already is true of every match as well.
+        return some
     found = (
         Box(one.partition_keys.common(other.partition_keys), one.row_keys.common(other.row_keys))
         for one in some

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from asterism.apis.table.entity_json import Selection
 from asterism.apis.table.errors import invalid_input
 
 PAGE_ENTITIES_MAX: Final = 1000
@@ -19,10 +20,10 @@ def read_top(query: dict[str, str]) -> int | None:
     return int(told)
 
 
-def read_select(query: dict[str, str]) -> list[str] | None:
+def read_select(query: dict[str, str]) -> Selection | None:
     """The names of the properties wanted; None for all."""
     told = query.get("$select")
     if not told:
         return None
     names = [name.strip() for name in told.split(",")]
-    return None if "*" in names else [name for name in names if name]
+    return None if "*" in names else dict.fromkeys(name for name in names if name)

@@ -133,6 +133,8 @@ class _Search:
         self._break_at = self._monotonic() + SLICE_SECONDS
         self._bytes = 0
         self._found: list[StoredEntity] = []
+        # A page that ended before it began would send its client round in a circle.
+        self._has_looked = False
         # Where the next page begins; None when there is none.
         self.next_key: Key | None = None
 
@@ -144,7 +146,7 @@ class _Search:
                 if not whole_by_hash and span.upper is not None and order(start) >= order(span.upper):
                     continue
                 lower = start if whole_by_hash or lower is None else max(lower, start, key=order)
-            if self._is_full():
+            if self._has_looked and self._is_full():
                 self.next_key = lower or span.lower
                 break
             await self._scan(lower, span.upper)
@@ -163,6 +165,7 @@ class _Search:
                 accept=self._accept,
                 spent=self._call.spent,
             )
+            self._has_looked = True
             self._found += page.entities
             self._bytes += sum([len(entity.properties) for entity in page.entities])
             if page.next_key is None:

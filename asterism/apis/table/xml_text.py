@@ -6,7 +6,10 @@ import xml.etree.ElementTree as ElementTree
 from xml.sax.saxutils import escape
 
 from asterism.apis.table.errors import Refusal
+from asterism.limits import KIB
 
+# Five rules or policies with all that they may hold are a tenth of it.
+DOCUMENT_BYTES_MAX = 128 * KIB
 DECLARATION = '<?xml version="1.0" encoding="utf-8"?>'
 
 
@@ -25,6 +28,8 @@ def invalid_value(name: str) -> Refusal:
 
 def read_document(body: bytes, root: str) -> ElementTree.Element:
     """The root of a document without a DTD: those let a few bytes stand for gigabytes."""
+    if len(body) > DOCUMENT_BYTES_MAX:
+        raise invalid_document("The document is far larger than any that means something.")
     if b"<!DOCTYPE" in body or b"<!ENTITY" in body:
         raise invalid_document()
     try:

@@ -99,3 +99,29 @@ def test_the_forms_of_a_path_are_few_and_all_decode_to_it(text: str) -> None:
     forms = list(wire_forms(path))
     assert 0 < len(forms) < 1000
     assert {unquote(form) for form in forms if "%" not in path} <= {path}
+
+
+ALL_PUNCTUATION = "!$&''()*+,;=:@/"
+
+
+@pytest.mark.parametrize("keys", [ALL_PUNCTUATION * 4300, "='" * 30000, "'" * 60000, "é" * 60000])
+def test_a_path_of_any_length_has_few_forms_for_whoever_asks(keys: str) -> None:
+    path = f"/acct/t(PartitionKey='{keys}',RowKey='')"
+    assert len(list(wire_forms(path))) <= 2
+
+
+@pytest.mark.parametrize("count", [1, 5, 30, 100])
+def test_the_forms_of_a_path_together_are_not_long(count: int) -> None:
+    path = f"/acct/t(PartitionKey='{ALL_PUNCTUATION * count}',RowKey='{ALL_PUNCTUATION * count}')"
+    forms = list(wire_forms(path))
+    assert len(forms) < 300
+    # Those of the known clients are tried whatever their length.
+    assert sum(len(form) for form in forms) < 24 * 1024 + 30 * 3 * len(path)
+
+
+def test_the_form_of_a_known_client_is_found_for_the_longest_keys() -> None:
+    key = "é+'" * 170
+    doubled = quote(key.replace("'", "''"), safe="!'()*")
+    plain = key.replace("'", "''")
+    path = f"/acct/t(PartitionKey='{plain}',RowKey='{plain}')"
+    assert f"/acct/t(PartitionKey='{doubled}',RowKey='{doubled}')" in wire_forms(path)

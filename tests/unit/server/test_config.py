@@ -14,6 +14,7 @@ from asterism.server.config import (
     account_keys,
     accounts_of_cosmos_tables,
     accounts_of_tables,
+    check_ports,
     limit_names,
     parse_apis,
     parse_consistency,
@@ -106,6 +107,36 @@ def test_the_greeting_tells_the_endpoints_of_the_protocols_that_are_served() -> 
     assert "http://127.0.0.1:10002/devstoreaccount1" in greeting(ServerConfig(), 8081)
     assert "10002" not in greeting(ServerConfig(apis=("nosql",)), 8081)
     assert "AccountEndpoint" not in greeting(ServerConfig(apis=("table",)), 8081)
+
+
+def test_the_greeting_names_the_accounts_of_tables() -> None:
+    told = greeting(ServerConfig(table_accounts=("shop:c2VjcmV0", "depot:c2VjcmV0")), 8081)
+    assert "http://127.0.0.1:10002/shop\n" in told
+    assert "Other accounts     depot\n" in told
+
+
+def test_an_account_that_is_given_twice_is_refused() -> None:
+    with pytest.raises(StartRefused, match=r"shop.*twice"):
+        accounts_of_tables(ServerConfig(table_accounts=("shop:c2VjcmV0", "depot:c2VjcmV0", "shop:YW5vdGhlcg==")))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        ServerConfig(table_port=9000, cosmos_table_port=9000),
+        ServerConfig(port=9000, table_port=9000),
+        ServerConfig(port=9000, cosmos_table_port=9000),
+    ],
+)
+def test_two_protocols_on_one_port_are_refused(config: ServerConfig) -> None:
+    with pytest.raises(StartRefused, match="share the port 9000"):
+        check_ports(config)
+
+
+def test_ports_of_protocols_that_are_not_served_do_not_matter_and_zero_is_any() -> None:
+    check_ports(ServerConfig(apis=("table",), port=9000, table_port=9000))
+    check_ports(ServerConfig(apis=("nosql",), table_port=9000, cosmos_table_port=9000))
+    check_ports(ServerConfig(port=0, table_port=0, cosmos_table_port=0))
 
 
 def test_the_keys_of_table_accounts_are_not_shown() -> None:

@@ -69,6 +69,30 @@ def test_two_change_sets_are_refused_for_they_would_be_two_transactions() -> Non
     assert refused.value.code == "InvalidInput"
 
 
+def test_of_too_many_operations_only_one_too_many_is_read() -> None:
+    assert len(read_batch(TYPE, batch(*[DELETE] * 100))) == 100
+    body = batch(*[DELETE] * 101, *[b"no request line"] * 1000)
+    assert len(read_batch(TYPE, body)) == 101
+
+
+def test_any_number_of_boundaries_that_begin_with_another_are_read_once() -> None:
+    body = b"--batch_1\r\n" + b"--batch_11\r\n" * 200_000 + b"--batch_1--"
+    with pytest.raises(Refusal):
+        read_batch(TYPE, body)
+
+
+def test_an_address_without_end_is_refused() -> None:
+    with pytest.raises(Refusal) as refused:
+        read_batch(TYPE, batch(b"GET http://host/" + b"t" * 100_000 + b" HTTP/1.1\r\n\r\n"))
+    assert refused.value.code == "InvalidInput"
+
+
+def test_an_operation_with_headers_without_end_is_refused() -> None:
+    with pytest.raises(Refusal) as refused:
+        read_batch(TYPE, batch(b"GET http://host/t HTTP/1.1\r\n" + b"a:\r\n" * 100_000 + b"\r\n"))
+    assert refused.value.code == "InvalidInput"
+
+
 def test_a_boundary_may_be_quoted() -> None:
     assert boundary_of('multipart/mixed; boundary="a b"') == b"a b"
 

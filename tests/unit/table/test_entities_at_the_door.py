@@ -35,6 +35,22 @@ async def test_tables_are_listed_in_pages_and_through_a_filter(door: DoorAtHand)
     assert [row["TableName"] for row in found.json["value"]] == ["bbb", "ccc"]
 
 
+async def test_a_filter_over_many_tables_walks_them_once(door: DoorAtHand, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str | None] = []
+    every = [f"many{number:05}" for number in range(3500)]
+
+    async def list_tables(_: str, after: str | None, limit: int) -> list[str]:
+        asked.append(after)
+        return [name for name in every if after is None or name > after][:limit]
+
+    monkeypatch.setattr(door.store, "list_tables", list_tables)
+    found = await door.send("GET", "Tables", query="$filter=TableName%20eq%20'many03400'")
+    assert [row["TableName"] for row in found.json["value"]] == ["many03400"]
+    assert asked == [None]
+    page = await door.send("GET", "Tables")
+    assert (len(page.json["value"]), len(asked)) == (1000, 2)
+
+
 async def test_a_create_answers_the_table_or_nothing_as_preferred(door: DoorAtHand) -> None:
     plain = await door.send("POST", "Tables", {"TableName": "one"})
     assert "preference-applied" not in plain.headers

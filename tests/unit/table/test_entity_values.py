@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -98,6 +99,12 @@ def test_a_value_that_is_none_of_its_type_is_refused(value: object, kind: str | 
     assert code("x", value, kind) == "InvalidInput"
 
 
+def test_a_long_text_that_is_almost_a_number_is_refused_and_not_pondered() -> None:
+    assert code("x", "1" * 100_000 + "x", "Double") == "InvalidInput"
+    assert code("x", " " * 100_000 + "x", "Double") == "InvalidInput"
+    assert kept("x", "1" * 300 + ".5", "Double") > 1e299
+
+
 def test_a_number_beyond_32_bits_without_a_type_is_answered_as_a_double() -> None:
     assert read_entity(b'{"x":5000000000}', is_cosmos=False).properties == b'"x":5000000000.0'
 
@@ -124,6 +131,21 @@ def test_an_entity_has_at_most_252_properties_and_one_mebibyte() -> None:
         read_entity(dumps({f"p{number}": "a" * 32768 for number in range(16)}), is_cosmos=False)
     assert refused.value.code == "EntityTooLarge"
     read_entity(dumps({f"p{number}": "a" * 32768 for number in range(15)}), is_cosmos=False)
+
+
+def test_members_without_a_value_are_many_but_not_without_end() -> None:
+    nothing = {f"p{number}": None for number in range(5000)}
+    assert read_entity(dumps({**nothing, "a": 1}), is_cosmos=False).properties == b'"a":1'
+    with pytest.raises(Refusal) as refused:
+        read_entity(dumps({f"p{number}": None for number in range(20_000)}), is_cosmos=False)
+    assert refused.value.code == "TooManyProperties"
+
+
+def test_what_comes_behind_too_many_properties_is_not_looked_at() -> None:
+    told = {**{f"p{number}": number for number in range(600)}, "no name": 1}
+    with pytest.raises(Refusal) as refused:
+        read_entity(dumps(told), is_cosmos=False)
+    assert refused.value.code == "TooManyProperties"
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"x"', b'{"x":"\\ud800"}', b"{'x':1}", b"\xff"])
@@ -251,7 +273,8 @@ STORED = StoredEntity("p", "it's", 17_947_440_001_234_567, b'"a":1,"big@odata.ty
 
 
 def told(level: Metadata, selected: list[str] | None = None) -> dict[str, Any]:
-    return cast("dict[str, Any]", loads(write_entity(STORED, PLACE, level, selected)))
+    selection = None if selected is None else dict.fromkeys(selected)
+    return cast("dict[str, Any]", loads(write_entity(STORED, PLACE, level, selection)))
 
 
 def test_minimal_metadata_types_what_json_does_not_tell() -> None:
@@ -322,3 +345,14 @@ def test_a_text_that_is_no_etag_has_no_ticks(text: str) -> None:
 
 def test_the_etag_is_the_quoted_timestamp() -> None:
     assert etag_text(17_947_440_001_234_567) == "W/\"datetime'2026-11-15T12%3A00%3A00.1234567Z'\""
+
+
+class _NotWalked(dict[str, None]):
+    def __iter__(self) -> Iterator[str]:
+        raise AssertionError("it has more names than the entity has properties")
+
+
+def test_a_long_selection_is_not_walked_for_every_entity() -> None:
+    stored = StoredEntity("p", "r", 0, b'"a":1,"b":2')
+    selection = _NotWalked.fromkeys(["b", *(f"nothing{number}" for number in range(5000))])
+    assert write_entity(stored, PLACE, Metadata.NONE, selection) == b'{"b":2}'

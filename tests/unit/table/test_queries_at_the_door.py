@@ -95,6 +95,20 @@ async def test_a_selection_has_what_was_asked_and_the_etag(door: DoorAtHand) -> 
     assert {"n", "s", "RowKey"} <= set(whole.json["value"][0])
 
 
+async def test_a_selection_may_name_far_more_than_there_is(door: DoorAtHand) -> None:
+    names = ",".join(["RowKey", *(f"nothing{number}" for number in range(5000)), "n", "n"])
+    found = await door.send("GET", "orders(PartitionKey='a',RowKey='2')", query=f"$select={names}")
+    told = {name: value for name, value in found.json.items() if not name.startswith("odata.")}
+    assert told == {"RowKey": "2", "n": 2}
+
+
+async def test_a_page_that_has_no_time_left_still_makes_some_way(
+    door: DoorAtHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("asterism.apis.table.queries.PAGE_SECONDS_MAX", 0.0)
+    assert rows(await door.query("PartitionKey eq 'a' or PartitionKey eq 'c'")) == ALL[:3]
+
+
 async def test_options_that_tables_do_not_have_are_not_implemented(door: DoorAtHand) -> None:
     answer = await door.send("GET", "orders()", query="$orderby=n")
     assert (answer.status, answer.code) == (501, "NotImplemented")

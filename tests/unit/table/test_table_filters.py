@@ -14,7 +14,7 @@ from asterism.apis.table.entity_json import read_entity
 from asterism.apis.table.errors import Refusal
 from asterism.apis.table.filter_match import make_matcher
 from asterism.apis.table.filter_parser import parse_filter
-from asterism.apis.table.filter_spans import KeySpan, order, spans_of, within
+from asterism.apis.table.filter_spans import Interval, KeySpan, order, spans_of, within
 from asterism.apis.table.filter_tree import And, Compare, Comparison, Condition, Constant, IsTrue, Literal, Not, Or
 from asterism.apis.table.stored import StoredEntity
 from asterism.apis.table.timestamps import ticks_of
@@ -186,6 +186,11 @@ def test_any_name_that_a_property_can_have_can_be_filtered_on(name: str) -> None
     assert matches(f"5 le {name} and not ({name} gt 5)", one)
 
 
+def test_a_long_text_that_is_almost_a_number_is_refused_and_not_pondered() -> None:
+    with pytest.raises(Refusal):
+        parse_filter("x eq " + "1" * 60_000 + "x")
+
+
 def test_a_date_alone_is_its_first_moment() -> None:
     assert matches("moment gt datetime'2026-11-16'")
     assert matches("moment lt datetime'2026-11-17'")
@@ -238,6 +243,31 @@ def test_a_thousand_keys_are_looked_up_one_by_one_and_more_are_still_answered() 
     assert len(spans_of(parse_filter(f"RowKey eq 'r' and ({alternatives(1000)})"))) == 1000
     (span,) = spans_of(parse_filter(alternatives(2000)))
     assert span == KeySpan(("p0000", ""), ("p1999\0", ""))
+
+
+def test_alternatives_of_alternatives_are_not_multiplied_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    combined = 0
+    common = Interval.common
+
+    def counted(one: Interval, other: Interval) -> Interval:
+        nonlocal combined
+        combined += 1
+        return common(one, other)
+
+    monkeypatch.setattr(Interval, "common", counted)
+    pairs = " and ".join(f"(RowKey ge '0' or RowKey lt '{number}')" for number in range(1, 100))
+    assert spans_of(parse_filter(f"PartitionKey eq 'p' and {pairs}")) == [KeySpan(("p", ""), ("p\0", ""))]
+    assert combined < 2000
+
+
+def test_a_partition_key_counts_however_many_rows_are_asked_for() -> None:
+    rows = " or ".join(f"RowKey eq '{number:03}'" for number in range(200))
+    more = " or ".join(f"RowKey ge '{number:03}'" for number in range(20))
+    assert len(spans_of(parse_filter(f"({rows}) and PartitionKey eq 'p'"))) == 200
+    for text in (f"({rows}) and ({more}) and PartitionKey eq 'p'", f"PartitionKey eq 'p' and ({more}) and ({rows})"):
+        assert {span.partition_key for span in spans_of(parse_filter(text))} == {"p"}
+    two = spans_of(parse_filter(f"({rows}) and (PartitionKey eq 'p' or PartitionKey eq 'q')"))
+    assert {span.partition_key for span in two} == {"p", "q"}
 
 
 def test_spans_are_cut_to_what_is_granted() -> None:

@@ -118,6 +118,14 @@ async def test_a_range_is_one_of_the_order_in_which_keys_lie(door: DoorAtHand) -
     assert len(rows(await door.send("GET", "orders()", query=both, sign=False))) == 2
 
 
+async def test_a_signature_of_a_table_does_not_tell_which_others_there_are(door: DoorAtHand) -> None:
+    sas = table_sas("raud")
+    for path in ("others()", "nothing()", "nothing(PartitionKey='a',RowKey='a')"):
+        assert (await door.send("GET", path, query=sas, sign=False)).code == "AuthorizationFailure"
+    entity = {"PartitionKey": "a", "RowKey": "b"}
+    assert (await door.send("POST", "nothing", entity, query=sas, sign=False)).code == "AuthorizationFailure"
+
+
 async def test_a_range_of_rows_without_a_partition_grants_nothing(door: DoorAtHand) -> None:
     for half in ({"start_rk": "b"}, {"end_rk": "b"}):
         refused = await door.send("GET", "orders()", query=table_sas("r", **half), sign=False)
@@ -158,6 +166,28 @@ async def test_a_stored_policy_stands_behind_signatures_until_it_is_taken_away(d
     assert b"<Id>nobody</Id></SignedIdentifier>" in told.body
     assert (await door.send("PUT", "orders", b"", query="comp=acl")).status == 204
     assert (await door.send("GET", "orders()", query=sas, sign=False)).status == 403
+
+
+async def test_a_policy_of_a_table_that_another_process_has_made_is_looked_for(
+    door: DoorAtHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expiry = (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    fields = f"<AccessPolicy><Expiry>{expiry}</Expiry><Permission>r</Permission></AccessPolicy>"
+    body = f"<SignedIdentifiers><SignedIdentifier><Id>p</Id>{fields}</SignedIdentifier></SignedIdentifiers>"
+    assert (await door.send("PUT", "orders", body.encode(), query="comp=acl")).status == 204
+    sas = generate_table_sas(CREDENTIAL, "orders", policy_id="p")
+    find_table = door.store.find_table
+    known = False
+
+    async def catch_up() -> int:
+        nonlocal known
+        known = True
+        return 1
+
+    monkeypatch.setattr(door.store, "is_shared", True)
+    monkeypatch.setattr(door.store, "catch_up", catch_up)
+    monkeypatch.setattr(door.store, "find_table", lambda *name: find_table(*name) if known else None)
+    assert (await door.send("GET", "orders()", query=sas, sign=False)).status == 200
 
 
 @pytest.mark.parametrize(
@@ -202,6 +232,7 @@ async def test_properties_keep_what_a_request_leaves_out(door: DoorAtHand) -> No
     [
         (CORS.replace(b"<Cors>", b"<Cors>" + b"<CorsRule />" * 5), "InvalidXmlDocument"),
         (CORS.replace(b"GET,PUT", b"FETCH"), "InvalidXmlNodeValue"),
+        (CORS.replace(b"https://shop.test", b"https://shop.test," * 10_000), "InvalidXmlDocument"),
         (b"<StorageServiceProperties><Other /></StorageServiceProperties>", "InvalidXmlDocument"),
         (
             b"<StorageServiceProperties><HourMetrics><Version>1.0</Version><Enabled>false</Enabled><RetentionPolicy>"
