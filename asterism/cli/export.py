@@ -27,7 +27,7 @@ All containers of a database:\n
 
 OneContainer = Annotated[
     str | None,
-    typer.Argument(metavar="[CONTAINER]", help="Name of the container; without it all are.", show_default=False),
+    typer.Argument(metavar="CONTAINER", help="Name of the container; without it all are.", show_default=False),
 ]
 To = Annotated[Path, typer.Option("--to", metavar="FILE", help="The file to write.", show_default=False)]
 SystemProperties = Annotated[
