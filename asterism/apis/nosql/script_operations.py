@@ -197,7 +197,13 @@ class UnitOperations:
                 results = [body] if query.matches(item) else []
             else:
                 results = [dumps(result) for result in query.rows(item)]
-        self._work.cost += charge.query(0, bool(loaded_bytes), loaded_bytes, len(results), sum(map(len, results)))
+        self._work.cost += charge.query(
+            index_lookups=0,
+            items_loaded=int(loaded_bytes > 0),
+            bytes_loaded=loaded_bytes,
+            results=len(results),
+            bytes_returned=sum(map(len, results)),
+        )
         return FeedOutcome(results, None)
 
     async def _by_executor(self, query: CompiledQuery, options: FeedOptions) -> FeedOutcome:
@@ -236,7 +242,13 @@ class UnitOperations:
                 break
             found.append(body)
             found_bytes += len(body)
-        self._work.cost += charge.query(0, len(found), found_bytes, len(found), found_bytes)
+        self._work.cost += charge.query(
+            index_lookups=0,
+            items_loaded=len(found),
+            bytes_loaded=found_bytes,
+            results=len(found),
+            bytes_returned=found_bytes,
+        )
         return FeedOutcome(found, continuation)
 
 
