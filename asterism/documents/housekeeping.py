@@ -111,7 +111,8 @@ class Housekeeping:
             )
             try:
                 # As long as nobody has changed the container: writes may be refused by then.
-                await self._catalog.work.ask_for_task(number, asked.to_bytes(), keyspace.record.rid, version)
+                rid = keyspace.record.rid
+                await self._catalog.work.ask_for_task(number, asked.to_bytes(), keyspace_rid=rid, version=version)
                 task = asked
             except ExpectationFailed:
                 await self._catalog.follow()
