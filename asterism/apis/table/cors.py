@@ -23,9 +23,8 @@ async def answer_preflight(store: StoreLike, account: str, told: Headers) -> Res
         )
     wanted = [one.strip() for one in (told.get("access-control-request-headers") or "").split(",") if one.strip()]
     for rule in await _rules(store, account):
-        if _fits(rule, origin=origin, method=method) and all(
-            _allows_header(rule["AllowedHeaders"], one) for one in wanted
-        ):
+        allows_headers = all(_allows_header(rule["AllowedHeaders"], one) for one in wanted)
+        if allows_headers and _fits(rule, origin=origin, method=method):
             answer: HeaderList = [
                 ("access-control-allow-origin", _told_origin(rule, origin)),
                 ("access-control-allow-methods", ",".join(rule["AllowedMethods"])),
