@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from asterism.cli.data_client import DataClient
     from asterism.cli.dump_file import ContainerLine
 
+# The most that the server answers in one page.
 PAGE_ITEMS = 1000
 
 EXPORT_EXAMPLES = """[bold]Examples[/bold]

@@ -30,6 +30,7 @@ from asterism.storage.contract import Batch, Expectation, ExpectationFailed, Spa
 
 _log = logging.getLogger(__name__)
 
+# A store that refused is left alone for so long; and so often the place of a task is recorded, to go on from there.
 _RETRY_SECONDS = 2.0
 _RECORD_SECONDS = 2.0
 # Writes that were decided under the old settings are stored by then, and found by the walk through the items.

@@ -24,7 +24,9 @@ from asterism.values.identifiers import NodeNumber, node_of
 
 _log = logging.getLogger(__name__)
 
+# As many as `reshaping` carries out at once; a partition that only waits for its move can still be split.
 _MOVES_AT_ONCE = 2
+# A node that cannot take a partition now is asked again.
 _RETRY_SECONDS = 2.0
 # How often a node that is empty but for partitions still being dropped is looked at.
 _EMPTY_SECONDS = 0.1

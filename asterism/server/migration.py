@@ -31,6 +31,7 @@ from asterism.storage.node_identity import NodeIdentity, claim
 
 _log = logging.getLogger(__name__)
 
+# How often it is looked whether the last partition has been moved; and how long a store that refused is left alone.
 _LOOK_SECONDS = 0.05
 _RETRY_SECONDS = 2.0
 

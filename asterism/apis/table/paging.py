@@ -6,6 +6,7 @@ from typing import Final
 
 from asterism.apis.table.errors import invalid_input
 
+# The service's limit.
 PAGE_ENTITIES_MAX: Final = 1000
 
 

@@ -17,6 +17,7 @@ from asterism.storage.postgres.layout import functions_ddl
 from asterism.storage.postgres.statements import READ_FENCE
 from asterism.values.identifiers import PartitionNumber
 
+# A standby that takes longer than this saves no time: the primary is asked instead.
 STANDBY_SECONDS = 1.0
 # Keeps two programs from making the same tables or functions at the same time; any number will do.
 ADVISORY_LOCK = 0x41535445
