@@ -103,13 +103,10 @@ class Reindexing:
 
     # --- starting and stopping --------------------------------------------------------------------------------------
 
-    def recover(self) -> None:
+    async def start(self) -> None:
         """Takes up what a crash interrupted."""
         for keyspace in self._catalog.keyspaces.values():
             self.wake(keyspace)
-
-    async def start(self) -> None:
-        self.recover()
 
     def wake(self, keyspace: Keyspace) -> None:
         rid = keyspace.record.rid
@@ -172,7 +169,7 @@ class Reindexing:
                 walk.take_up(await self._catalog.catching_up_position(keyspace))
                 self._reach(ReindexStep.STARTED)
                 await keyspace.earlier_work_done()
-                # And nobody in another process: he is refused from here on, if he was not before.
+                # And nobody in another process: from here on all of them are refused who were not before.
                 await self._catalog.fence_off_others(keyspace)
                 await self._settle(keyspace)
                 if await self._walk(walk, due):

@@ -167,7 +167,7 @@ class Rekeying:
         if pair is None:
             await self._restore_retention(job)
             await self._let_writes_in(job)
-            await self._catalog.rekeys.forget(job.number)
+            await self._catalog.work.forget_rekey(job.number)
             del self._jobs[job.number]
             return True
         match job.phase:
@@ -195,7 +195,7 @@ class Rekeying:
     async def _record(self, job: RekeyJob) -> None:
         self._recorded_at[job.number] = self._tools.clock.monotonic_seconds()
         self._recorded[job.number] = _told_at_once(job)
-        await self._catalog.rekeys.put(job.number, job.to_bytes())
+        await self._catalog.work.put_rekey(job.number, job.to_bytes())
 
     async def _record_at_times(self, job: RekeyJob) -> None:
         is_due = self._tools.clock.monotonic_seconds() - self._recorded_at.get(job.number, 0.0) > _RECORD_SECONDS

@@ -132,8 +132,16 @@ class CatalogWork:
     async def forget_task(self, number: int) -> None:
         await self._keep(TASK, number, None)
 
-    async def put_rekey(self, number: int, stored: bytes | None) -> None:
+    @staticmethod
+    def rekey_entry(number: int, stored: bytes) -> tuple[bytes, bytes]:
+        """What a catalog batch has to put that begins the copying."""
+        return numbered(REKEY, number), stored
+
+    async def put_rekey(self, number: int, stored: bytes) -> None:
         await self._keep(REKEY, number, stored)
+
+    async def forget_rekey(self, number: int) -> None:
+        await self._keep(REKEY, number, None)
 
     async def ask_for_switch(self, number: int) -> None:
         await self._keep(REKEY_SWITCH, number, b"", as_leader=False)

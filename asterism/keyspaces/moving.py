@@ -33,7 +33,7 @@ _EMPTY_SECONDS = 0.1
 
 
 class Moving:
-    """Carries wanted moves out. One per process; it works only between `recover` and `stop`, while there is work."""
+    """Carries wanted moves out. One per process; it works only between `start` and `stop`, while there is work."""
 
     def __init__(self, catalog: Catalog, reshaping: Reshaping) -> None:
         self._catalog = catalog
@@ -47,14 +47,11 @@ class Moving:
     def _placing(self) -> Placing:
         return self._reshaping.placing
 
-    def recover(self) -> None:
+    async def start(self) -> None:
         """Begins, or goes on with, what the catalog says is wanted."""
         self._runs = True
         self._catalog.nodes.on_change = self.wake
         self.wake()
-
-    async def start(self) -> None:
-        self.recover()
 
     async def stop(self) -> None:
         self._runs = False
