@@ -188,10 +188,9 @@ class UnitOperations:
 
     async def _by_id(self, query: CompiledQuery, item_id: str) -> FeedOutcome:
         """A query for one item, which is often that of a trigger: its place is known, so no index is asked."""
+        body = await self._view.find(item_id)
         results: list[bytes] = []
-        loaded_bytes = 0
-        async for _, body in self._view.find(item_id):
-            loaded_bytes += len(body)
+        if body is not None:
             item = self._computed.item_of(body)
             if query.is_plain and query.is_select_star:
                 results = [body] if query.matches(item) else []
@@ -199,8 +198,8 @@ class UnitOperations:
                 results = [dumps(result) for result in query.rows(item)]
         self._work.cost += charge.query(
             index_lookups=0,
-            items_loaded=int(loaded_bytes > 0),
-            bytes_loaded=loaded_bytes,
+            items_loaded=0 if body is None else 1,
+            bytes_loaded=0 if body is None else len(body),
             results=len(results),
             bytes_returned=sum(map(len, results)),
         )
