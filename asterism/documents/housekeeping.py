@@ -22,6 +22,7 @@ from asterism.documents.pace import Pace
 from asterism.documents.pages import range_scope
 from asterism.documents.removal import SHARE_BYTES, Removal, Share, share_of
 from asterism.errors import AsterismError, Forbidden, OwnerNotFound
+from asterism.keyspaces.background_tasks import end_tasks
 from asterism.keyspaces.catalog import Catalog, CatalogChanges
 from asterism.keyspaces.layout import ITEMS, expiry_key
 from asterism.partitioning.key_range import FULL
@@ -71,10 +72,7 @@ class Housekeeping:
 
     async def stop(self) -> None:
         await self.expiry.stop()
-        running = list(self._running.values())
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await end_tasks(self._running.values())
         self._running.clear()
         self._tasks.clear()
 

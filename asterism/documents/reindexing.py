@@ -22,6 +22,7 @@ from asterism.documents.indexes import IndexingRules
 from asterism.documents.item_record import StoredItem, unpack_item
 from asterism.documents.planning import rules_of
 from asterism.errors import AsterismError, OwnerNotFound, ResourceNotFound
+from asterism.keyspaces.background_tasks import end_tasks
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.layout import ITEMS
@@ -123,10 +124,7 @@ class Reindexing:
             _log.error("an index transformation died and is taken up at the next start", exc_info=error)
 
     async def stop(self) -> None:
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(self._tasks.values())
         self._tasks.clear()
         self.walks.clear()
 

@@ -24,6 +24,7 @@ from asterism.documents.pages import range_scope, scan_items
 from asterism.documents.rekey_copy import UNCOPIED_MAX, ItemCopier, TooManyUncopied
 from asterism.documents.rekey_job import RekeyJob, RekeyPhase, RekeyStep
 from asterism.errors import AsterismError, RequestRateTooLarge, ReshapeRefused
+from asterism.keyspaces.background_tasks import end_tasks
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.statistics import partition_size
 from asterism.partitioning.key_range import FULL
@@ -96,10 +97,7 @@ class Rekeying:
                 self.start(RekeyJob.from_bytes(stored))
 
     async def stop(self) -> None:
-        running = list(self._running.values())
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await end_tasks(self._running.values())
         self._running.clear()
         self._jobs.clear()
 

@@ -11,6 +11,7 @@ import asyncio
 import logging
 
 from asterism.errors import AsterismError, ReshapeRefused
+from asterism.keyspaces.background_tasks import end_tasks
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.nodes import NodeRecord
@@ -55,10 +56,8 @@ class Moving:
 
     async def stop(self) -> None:
         self._runs = False
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
+        await end_tasks([self._task])
+        self._task = None
 
     def wake(self) -> None:
         self._is_woken = True

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from asterism.errors import AsterismError, ReshapeRefused
+from asterism.keyspaces.background_tasks import end_tasks
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.moving import Moving
 from asterism.keyspaces.nodes import EMBEDDED_NAME, EMBEDDED_NODE, NodeRecord
@@ -152,9 +153,7 @@ class Migration:
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await end_tasks([self._task])
         self._claims.close()
 
     async def _run(self) -> None:
