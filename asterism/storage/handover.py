@@ -13,7 +13,6 @@ from asterism.storage.node_identity import IDENTITY_PARTITION
 from asterism.values.identifiers import Lsn, PartitionNumber
 
 CATALOG_PARTITION = PartitionNumber(0)
-# A thousand entries hold the event loop for about 2 ms.
 _PAGE_ENTRIES = 1000
 _PAGE_BYTES = 1 << 20
 

@@ -34,7 +34,6 @@ from asterism.apis.table.timestamps import etag_text
 from asterism.errors import AsterismError
 from asterism.limits import MIB
 
-# The services' limits for one transaction.
 OPERATIONS_MAX: Final = 100
 STORAGE_BYTES_MAX: Final = 4 * MIB
 COSMOS_BYTES_MAX: Final = 2 * MIB
