@@ -30,6 +30,9 @@ from asterism.values.undefined import UNDEFINED
 
 # A page that finds little in much data answers with what it has after this long, and the client asks on.
 PAGE_SECONDS_MAX = 1.0
+# The same for a page that must read all items before its first result. The service, too, gives a page five seconds; and
+# clients give up on a request after about a minute.
+COLLECT_SECONDS_MAX = 5.0
 # With at most this many candidates, sorting them is cheaper than following an index through items that do not match.
 SORTED_CANDIDATES_MAX = 1_000
 # A long collection pays as it goes, so that the partition's other clients notice it while it runs.
@@ -152,7 +155,8 @@ class _Run:
             self._check_composite(order)
             self.reads.hides_unindexed = self.reads.hides_unindexed or order is not None
             # Results that were counted, and not found by an index, go on being counted: the index may be a new one.
-            is_begun_without = continuation.entry is None and continuation.returned > 0
+            is_counted = continuation.returned > 0 or continuation.place is not None
+            is_begun_without = continuation.entry is None and is_counted
             if order is not None and not is_begun_without and not await self._has_few_candidates(access):
                 return await self._in_order(continuation, order)
         return await self._collect(continuation, access)
@@ -285,16 +289,22 @@ class _Run:
     # --- when all items must be known -------------------------------------------------------------------------------
 
     async def _collect(self, continuation: Continuation, access: Access | None) -> Continuation | None:
+        begun = self._take_begun(continuation)
+        if begun is not None:
+            self.query, collector = begun
+        else:
+            collector = self.query.new_collector()
         query = self.query
-        collector = query.new_collector()
         # Where items expire, statistics and indexes still know some that are there for nobody.
         expires = self.container.planner.time_to_live is not None
         self.reads.hides_unindexed = self.reads.hides_unindexed or self._has_indexed_columns()
-        if query.counts_items and query.kind is Kind.AGGREGATE and not expires:
+        if begun is None and query.counts_items and query.kind is Kind.AGGREGATE and not expires:
             count = await self.reads.count_items()
             collector.merge_state([((), [count] * query.aggregate_columns)])
-        elif expires or not await self._ask_index(collector):
-            await self._feed(collector, access)
+        elif begun is not None or expires or not await self._ask_index(collector):
+            rest = await self._feed(collector, access, continuation, is_begun=begun is not None)
+            if rest is not None:
+                return rest
         if self.scopes:
             self.work.pay(self.scopes[0].start)
         results = list(collector.results())
@@ -303,6 +313,14 @@ class _Run:
             return rest
         unanswered = islice(results, rest.returned, None)
         return replace(rest, result_set=await self.result_sets.keep(self.identity, unanswered, first=rest.returned))
+
+    def _take_begun(self, continuation: Continuation) -> tuple[CompiledQuery, Collector] | None:
+        """What the pages before have collected, if they did not come to the end."""
+        if self.result_sets is None or continuation.place is None or not self.scopes:
+            return None
+        # The only payment that may be refused, and then what was collected stays there for the next attempt.
+        self.work.pay(self.scopes[0].start)
+        return self.result_sets.take_begun(continuation.result_set, self.identity)
 
     def _answer_kept(self, texts: Sequence[bytes], continuation: Continuation) -> Continuation | None:
         for number, text in enumerate(texts):
@@ -327,22 +345,40 @@ class _Run:
         self.work.indexes_used.update(path_text(path) for _, path in columns)
         return True
 
-    async def _feed(self, collector: Collector, access: Access | None) -> None:
+    async def _feed(
+        self, collector: Collector, access: Access | None, continuation: Continuation, *, is_begun: bool
+    ) -> Continuation | None:
+        """Feeds all items, or those from the continuation's place on if the collection `is_begun`. Where the page's
+        time is over before, what was collected is kept, and the continuation says where to go on."""
         work, feed = self.work, collector.feed
+        place = continuation.place if is_begun else None
+        # A collection that was lost on the way is carried to its end, so that it gets there.
+        is_bounded = self.result_sets is not None and (is_begun or continuation.place is None)
+        finish_at = work.monotonic_seconds() + COLLECT_SECONDS_MAX
         unpaid = 0
         for scope in self.scopes:
-            async for items in self.reads.items(scope, None, access):
+            if place is not None and scope.end <= place:
+                continue
+            async for items in self.reads.items(scope, place, access):
+                if is_bounded and work.items_loaded and work.monotonic_seconds() >= finish_at:
+                    assert self.result_sets is not None
+                    name = self.result_sets.keep_begun(self.identity, self.query, collector)
+                    if name is not None:
+                        work.pay(items[0][0])
+                        return replace(continuation, place=items[0][0], result_set=name)
+                    is_bounded = False
                 item_of = self._reader(items, len(items))
                 for number, (_, body) in enumerate(items):
                     if collector.is_full:
                         work.load_all(items[:number])
-                        return
+                        return None
                     feed(item_of(body))
                 work.load_all(items)
                 unpaid += len(items)
                 if unpaid >= ITEMS_BETWEEN_PAYMENTS:
                     work.pay(items[-1][0])
                     unpaid = 0
+        return None
 
     def _answer_list(self, results: list[object], continuation: Continuation) -> Continuation | None:
         answered = continuation.returned

@@ -38,6 +38,7 @@ from asterism.keyspaces.reshape_job import Step
 from asterism.keyspaces.reshaping import Reshaping
 from asterism.keyspaces.small_documents import SmallDocuments
 from asterism.keyspaces.usage_gathering import UsageGathering
+from asterism.query.result_sets import ResultSets
 from asterism.scripts.runtime import ScriptRuntime
 from asterism.server.background import BackgroundWork
 from asterism.server.config import (
@@ -254,6 +255,7 @@ def _console(
         load=spaces.load,
         find_table=table_keyspaces(tables),
         partition_key_of_entity=partition_key_of,
+        result_sets=ResultSets(monotonic_seconds=SYSTEM_CLOCK.monotonic_seconds, random_bytes=os.urandom),
     )
 
 

@@ -41,6 +41,8 @@ async def run_query(console: Console, request: Request) -> Response:
         items_max=_items_max(told.get("max_items")),
         monotonic_seconds=clock.monotonic_seconds,
         computed=computed_properties(container),
+        result_sets=console.result_sets,
+        identity=dumps([container.record.rid.hex(), container.record.etag, told["query"], told.get("parameters")]),
     )
     about: dict[str, object] = {
         "continuation": None if page.continuation is None else page.continuation.to_bytes().decode(),
