@@ -13,15 +13,13 @@ import asyncpg
 
 from asterism.storage.contract import PartitionUnknown, StorageRefusal
 from asterism.storage.postgres.connections import (
-    ConnectionLost,
     Hosts,
     Link,
     Patience,
     Pool,
-    TryAgain,
     seconds_until,
-    translate,
 )
+from asterism.storage.postgres.database_errors import ConnectionLost, TryAgain, translate
 from asterism.storage.postgres.layout import functions_ddl
 from asterism.storage.postgres.statements import READ_FENCE
 from asterism.values.identifiers import PartitionNumber
