@@ -45,7 +45,7 @@ def check_master_key(
     grant = keys.checked.get(checked)
     if grant is not None:
         return grant
-    grant = _check_signature(keys, authorization, verb, resource_type, links, date)
+    grant = _check_signature(keys, authorization, verb=verb, resource_type=resource_type, links=links, date=date)
     # Clients date by the second: what they ask of one resource within it carries one signature, checked once. Only
     # what was found good is kept, and a look-up tells nothing about any other signature.
     if len(keys.checked) >= CHECKED_SIGNATURES_MAX:
@@ -55,7 +55,7 @@ def check_master_key(
 
 
 def _check_signature(
-    keys: AccountKeys, authorization: str, verb: str, resource_type: str, links: Sequence[str], date: str
+    keys: AccountKeys, authorization: str, *, verb: str, resource_type: str, links: Sequence[str], date: str
 ) -> Grant:
     given_digest = _given_digest(authorization)
     # All candidates are made for one key before the next: nearly all requests carry the first one.

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import ipaddress
 import json
 import ssl
 import urllib.error
 import urllib.request
-from email.utils import formatdate
 from http.client import HTTPException
 from typing import Any, cast
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import urlencode
 
-from asterism.access.master_key import signature
 from asterism.cli.failure import CommandFailed
+from asterism.cli.server_address import KEY_REFUSED, ServerAddress
 
 TIMEOUT_SECONDS = 30.0
 
@@ -34,20 +30,11 @@ class AdminClient:
     """Signs and sends; everything that goes wrong is a CommandFailed."""
 
     def __init__(self, endpoint: str, key: str, *, insecure: bool) -> None:
-        self._endpoint = endpoint.rstrip("/")
-        host = urlsplit(self._endpoint).hostname
-        if urlsplit(self._endpoint).scheme not in ("http", "https") or not host:
-            raise CommandFailed(f"the endpoint {endpoint!r} is not a URL such as http://127.0.0.1:8081")
-        try:
-            self._key_bytes = base64.b64decode(key.strip(), validate=True)
-        except (binascii.Error, ValueError):
-            raise CommandFailed("the key is not base64 text") from None
-        local = _is_loopback(host)
+        self._address = address = ServerAddress.of(endpoint, key, insecure=insecure)
         handlers: list[urllib.request.BaseHandler] = []
-        if insecure or local:
-            # A server on this machine has a certificate that it made itself.
-            handlers.append(urllib.request.HTTPSHandler(context=ssl._create_unverified_context()))
-        if local:
+        if address.scheme == "https":
+            handlers.append(urllib.request.HTTPSHandler(context=address.tls()))
+        if address.is_local:
             handlers.append(urllib.request.ProxyHandler({}))
         self._opener = urllib.request.build_opener(*handlers)
 
@@ -62,7 +49,10 @@ class AdminClient:
         query = f"?{urlencode(parameters)}" if parameters else ""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(
-            f"{self._endpoint}/{link}{query}", data=data, method=verb, headers=self._signed_headers(verb, link)
+            f"{self._address.url}/{link}{query}",
+            data=data,
+            method=verb,
+            headers=self._address.signed_headers(verb, resource_type="asterism", link=link),
         )
         try:
             with self._opener.open(request, timeout=TIMEOUT_SECONDS) as response:
@@ -70,20 +60,14 @@ class AdminClient:
         except urllib.error.HTTPError as refused:
             raise _refusal(refused) from None
         except urllib.error.URLError as error:
-            raise CommandFailed(f"no server answers at {self._endpoint}: {_reason(error)}") from None
+            raise CommandFailed(f"no server answers at {self._address.url}: {_reason(error)}") from None
         except (OSError, HTTPException, ValueError) as error:
-            raise CommandFailed(f"{self._endpoint} does not answer as Asterism does: {error}") from None
-
-    def _signed_headers(self, verb: str, link: str) -> dict[str, str]:
-        date = formatdate(usegmt=True)
-        signed = signature(self._key_bytes, verb=verb, resource_type="asterism", link=link, date=date)
-        token = quote(f"type=master&ver=1.0&sig={signed}", safe="")
-        return {"authorization": token, "x-ms-date": date, "content-type": "application/json"}
+            raise CommandFailed(f"{self._address.url} does not answer as Asterism does: {error}") from None
 
 
 def _refusal(refused: urllib.error.HTTPError) -> Refused:
     if refused.code == 401:
-        return Refused("the server does not accept the key; give the server's own with --key or ASTERISM_KEY", {})
+        return Refused(KEY_REFUSED, {})
     try:
         told = json.loads(refused.read())
         return Refused(str(told["message"]), told)
@@ -96,10 +80,3 @@ def _reason(error: urllib.error.URLError) -> str:
     if isinstance(reason, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted ({reason.verify_message}); --insecure accepts it"
     return str(getattr(reason, "strerror", None) or reason)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import http.client
-import ipaddress
 import ssl
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from email.utils import formatdate
 from typing import Any, cast
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
-from asterism.access.master_key import signature
 from asterism.cli.failure import CommandFailed
+from asterism.cli.server_address import KEY_REFUSED, ServerAddress
 from asterism.errors import AsterismError
 from asterism.values.json_text import dumps, loads
 
@@ -43,23 +39,13 @@ class DataClient:
     """For one thread. What the network does wrong is a CommandFailed; what the server refuses is an Answer."""
 
     def __init__(self, endpoint: str, key: str, *, insecure: bool) -> None:
-        self._endpoint = endpoint.rstrip("/")
-        parts = urlsplit(self._endpoint)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise CommandFailed(f"the endpoint {endpoint!r} is not a URL such as http://127.0.0.1:8081")
-        try:
-            self._key_bytes = base64.b64decode(key.strip(), validate=True)
-        except (binascii.Error, ValueError):
-            raise CommandFailed("the key is not base64 text") from None
-        if parts.scheme == "https":
-            # A server on this machine has a certificate that it made itself.
-            lenient = insecure or _is_loopback(parts.hostname)
-            context = ssl._create_unverified_context() if lenient else ssl.create_default_context()
+        self._address = address = ServerAddress.of(endpoint, key, insecure=insecure)
+        if address.scheme == "https":
             self._connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-                parts.hostname, parts.port, timeout=TIMEOUT_SECONDS, context=context
+                address.host, address.port, timeout=TIMEOUT_SECONDS, context=address.tls()
             )
         else:
-            self._connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=TIMEOUT_SECONDS)
+            self._connection = http.client.HTTPConnection(address.host, address.port, timeout=TIMEOUT_SECONDS)
 
     def close(self) -> None:
         self._connection.close()
@@ -80,9 +66,7 @@ class DataClient:
         while True:
             answer = self._send(verb, path, body, type_=type_, link=link, headers=headers or {})
             if answer.status == 401:
-                raise CommandFailed(
-                    "the server does not accept the key; give the server's own with --key or ASTERISM_KEY"
-                )
+                raise CommandFailed(KEY_REFUSED)
             if answer.status != 429 or time.monotonic() > give_up_at:
                 return answer
             time.sleep(int(answer.headers.get("x-ms-retry-after-ms", _RETRY_AFTER_MS_DEFAULT)) / 1000)
@@ -119,15 +103,8 @@ class DataClient:
                 return
 
     def _send(self, verb: str, path: str, body: object, *, type_: str, link: str, headers: Mapping[str, str]) -> Answer:
-        date = formatdate(usegmt=True)
-        signed = signature(self._key_bytes, verb=verb, resource_type=type_, link=link, date=date)
-        sent = {
-            "authorization": quote(f"type=master&ver=1.0&sig={signed}", safe=""),
-            "x-ms-date": date,
-            "x-ms-version": "2020-07-15",
-            "content-type": "application/json",
-            **headers,
-        }
+        signed = self._address.signed_headers(verb, resource_type=type_, link=link)
+        sent = {**signed, "x-ms-version": "2020-07-15", **headers}
         content = None if body is None else body if isinstance(body, bytes) else dumps(body)
         try:
             self._connection.request(verb, quote(f"/{path}"), content, sent)
@@ -135,22 +112,17 @@ class DataClient:
             text = response.read()
         except ssl.SSLCertVerificationError as error:
             raise CommandFailed(
-                f"the certificate of {self._endpoint} is not trusted ({error.verify_message}); --insecure accepts it"
+                f"the certificate of {self._address.url} is not trusted ({error.verify_message}); --insecure accepts it"
             ) from None
         except ConnectionRefusedError as error:
-            raise CommandFailed(f"no server answers at {self._endpoint}: {error.strerror}") from None
+            raise CommandFailed(f"no server answers at {self._address.url}: {error.strerror}") from None
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
-            raise CommandFailed(f"the connection to {self._endpoint} broke: {error or type(error).__name__}") from None
+            raise CommandFailed(
+                f"the connection to {self._address.url} broke: {error or type(error).__name__}"
+            ) from None
         lowered = {name.lower(): value for name, value in response.getheaders()}
         try:
             return Answer(response.status, lowered, loads(text) if text else None)
         except AsterismError:
-            raise CommandFailed(f"{self._endpoint} does not answer as Asterism does") from None
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
+            raise CommandFailed(f"{self._address.url} does not answer as Asterism does") from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -47,11 +47,7 @@ def _left(client: AdminClient, node: str) -> int:
         raise CommandFailed(
             f"{len(told['stuck']):,} partitions may be on no other node by the rules of their containers; change them "
             "with asterism placement",
-            detail="\n".join(f"  {_name(one)}" for one in told["stuck"]),
+            detail="\n".join(f"  {one['partition']}" for one in told["stuck"]),
         )
     # What was moved away is still to be dropped.
     return 0 if state == "removed" else int(told["partitions_left"]) + 1
-
-
-def _name(stuck: dict[str, Any]) -> str:
-    return str(stuck["partition"])

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from asterism.cli.data_client import DataClient
     from asterism.cli.dump_file import ContainerLine
 
+# The most that the server answers in one page.
 PAGE_ITEMS = 1000
 
 EXPORT_EXAMPLES = """[bold]Examples[/bold]
@@ -27,7 +28,7 @@ All containers of a database:\n
 
 OneContainer = Annotated[
     str | None,
-    typer.Argument(metavar="[CONTAINER]", help="Name of the container; without it all are.", show_default=False),
+    typer.Argument(metavar="CONTAINER", help="Name of the container; without it all are.", show_default=False),
 ]
 To = Annotated[Path, typer.Option("--to", metavar="FILE", help="The file to write.", show_default=False)]
 SystemProperties = Annotated[

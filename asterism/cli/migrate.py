@@ -49,7 +49,7 @@ def migrate(
         if _server_at_work(source, endpoint, key, insecure=insecure):
             _ask_server(_wish(to), endpoint, key, insecure=insecure)
         else:
-            _do_it(source, _wish(to))
+            _migrate_here(source, _wish(to))
     except StartRefused as refusal:
         raise CommandFailed(str(refusal)) from None
     typer.echo(f"Everything is in {to} now.")
@@ -118,7 +118,7 @@ def _ask_server(wish: dict[str, Any], endpoint: str, key: str, *, insecure: bool
     follow_until_none("moving partitions", total=int(begun["partitions_left"]) + 1, left=left)
 
 
-def _do_it(source: Path, wish: dict[str, Any]) -> None:
+def _migrate_here(source: Path, wish: dict[str, Any]) -> None:
     import asyncio
 
     from asterism.server.config import ServerConfig

@@ -23,6 +23,7 @@ With a value for a parameter, and what it took:\n
 One JSON text a line, for programs:\n
   asterism query shop orders "SELECT VALUE c.id FROM c" --format json"""
 
+# The most that the server answers in one page.
 PAGE_ITEMS = 1000
 # A partition that has spent its request units is asked again for so long.
 THROTTLED_SECONDS_MAX = 60.0

@@ -14,8 +14,6 @@ from asterism.cli.failure import CommandFailed
 if TYPE_CHECKING:
     from asterism.cli.client import AdminClient
 
-POLL_SECONDS = 0.2
-
 REKEY_EXAMPLES = """[bold]Examples[/bold]
 
 Copy a container into a new one with another partition key, and keep the copy up to date:\n
@@ -83,12 +81,9 @@ def _find(client: AdminClient, named: dict[str, str]) -> dict[str, Any] | None:
 
 def _follow(client: AdminClient, named: dict[str, str], *, until: str) -> dict[str, Any]:
     """Shows the job until it is so far, and tells it as it is then."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from asterism.cli.progress import POLL_SECONDS, counting_bars
 
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with counting_bars() as progress:
         bar = progress.add_task("")
         while True:
             job = _find(client, named)

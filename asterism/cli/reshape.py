@@ -14,8 +14,6 @@ from asterism.keyspaces.reshape_job import Step
 if TYPE_CHECKING:
     from asterism.cli.client import AdminClient
 
-POLL_SECONDS = 0.2
-
 Job = dict[str, Any]
 
 _STEPS = [step.value for step in Step]
@@ -39,12 +37,12 @@ def _partitions(range_ids: Sequence[str]) -> str:
 
 
 def _follow(client: AdminClient, jobs: Sequence[Job]) -> None:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+
+    from asterism.cli.progress import POLL_SECONDS, progress_bars
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[step]}"), TimeElapsedColumn())
-    console = Console()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with progress_bars(*columns) as progress:
         bars = {
             job["id"]: progress.add_task(f"{job['kind']} {'+'.join(job['ranges'])}", total=len(_STEPS), step="")
             for job in jobs

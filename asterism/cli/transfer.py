@@ -14,13 +14,10 @@ from asterism.cli.options import Format
 
 @contextmanager
 def item_bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar that is advanced by items, on a terminal; to standard error, for the output may be read by a program."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    """A bar that is advanced by items."""
+    from asterism.cli.progress import counting_bars
 
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with counting_bars() as progress:
         bar = progress.add_task(what.replace("[", "\\["), total=total)
         yield lambda count: progress.advance(bar, count)
 
@@ -28,10 +25,10 @@ def item_bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
 @contextmanager
 def byte_bar(what: str, total: int) -> Iterator[Callable[[int, int], None]]:
     """A bar for a file that is read: told the bytes read so far and the items."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
+    from asterism.cli.progress import progress_bars
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -39,7 +36,7 @@ def byte_bar(what: str, total: int) -> Iterator[Callable[[int, int], None]]:
         TextColumn("{task.fields[items]:,} items"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with progress_bars(*columns) as progress:
         bar = progress.add_task(what.replace("[", "\\["), total=total, items=0)
         yield lambda done, items: progress.update(bar, completed=done, items=items)
 

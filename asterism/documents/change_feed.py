@@ -264,7 +264,7 @@ class _Reader:
 
     def _pay(self, partition: PartitionRange) -> None:
         """Takes what was read since the last payment from the partition that it was read from."""
-        due = charge.feed_page(len(self.rows) - self.paid_rows, self.row_bytes - self.paid_bytes)
+        due = charge.feed_page(items=len(self.rows) - self.paid_rows, page_bytes=self.row_bytes - self.paid_bytes)
         self.container.keyspace.spend(partition, due, self.scope.start)
         self.paid_rows, self.paid_bytes = len(self.rows), self.row_bytes
         self.charge += due

@@ -17,6 +17,7 @@ from asterism.documents.pace import Pace
 from asterism.documents.removal import SHARE_BYTES, Removal, Share, share_of
 from asterism.documents.time_to_live import TimeToLive
 from asterism.errors import AsterismError, OwnerNotFound
+from asterism.keyspaces.background_tasks import end_tasks
 from asterism.keyspaces.layout import EXPIRY, ITEMS, after_prefix, expiry_key, expiry_of
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.storage.contract import ScanPage, Span, StorageRefusal
@@ -60,9 +61,7 @@ class ExpirySweeper:
         self._schedule.on_earlier = None
         if self._timer is not None:
             self._timer.cancel()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await end_tasks([self._task])
         self._timer = self._task = None
 
     def _arm(self) -> None:

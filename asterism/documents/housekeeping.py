@@ -22,6 +22,7 @@ from asterism.documents.pace import Pace
 from asterism.documents.pages import range_scope
 from asterism.documents.removal import SHARE_BYTES, Removal, Share, share_of
 from asterism.errors import AsterismError, Forbidden, OwnerNotFound
+from asterism.keyspaces.background_tasks import end_tasks
 from asterism.keyspaces.catalog import Catalog, CatalogChanges
 from asterism.keyspaces.layout import ITEMS, expiry_key
 from asterism.partitioning.key_range import FULL
@@ -30,6 +31,7 @@ from asterism.storage.contract import Batch, Expectation, ExpectationFailed, Spa
 
 _log = logging.getLogger(__name__)
 
+# A store that refused is left alone for so long; and so often the place of a task is recorded, to go on from there.
 _RETRY_SECONDS = 2.0
 _RECORD_SECONDS = 2.0
 # Writes that were decided under the old settings are stored by then, and found by the walk through the items.
@@ -70,10 +72,7 @@ class Housekeeping:
 
     async def stop(self) -> None:
         await self.expiry.stop()
-        running = list(self._running.values())
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await end_tasks(self._running.values())
         self._running.clear()
         self._tasks.clear()
 
@@ -111,7 +110,8 @@ class Housekeeping:
             )
             try:
                 # As long as nobody has changed the container: writes may be refused by then.
-                await self._catalog.work.ask_for_task(number, asked.to_bytes(), keyspace.record.rid, version)
+                rid = keyspace.record.rid
+                await self._catalog.work.ask_for_task(number, asked.to_bytes(), keyspace_rid=rid, version=version)
                 task = asked
             except ExpectationFailed:
                 await self._catalog.follow()

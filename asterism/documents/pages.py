@@ -151,7 +151,7 @@ class _Page:
 
     def pay(self, container: Container, effective_key: bytes) -> None:
         """Takes what the page has cost since the last payment from the partition it was read from."""
-        due = charge.feed_page(len(self.bodies), self.bytes_taken) - self.charge
+        due = charge.feed_page(items=len(self.bodies), page_bytes=self.bytes_taken) - self.charge
         container.keyspace.spend(self.partition, due, effective_key)
         self.charge += due
 

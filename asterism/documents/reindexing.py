@@ -22,6 +22,7 @@ from asterism.documents.indexes import IndexingRules
 from asterism.documents.item_record import StoredItem, unpack_item
 from asterism.documents.planning import rules_of
 from asterism.errors import AsterismError, OwnerNotFound, ResourceNotFound
+from asterism.keyspaces.background_tasks import end_tasks
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.layout import ITEMS
@@ -103,13 +104,10 @@ class Reindexing:
 
     # --- starting and stopping --------------------------------------------------------------------------------------
 
-    def recover(self) -> None:
+    async def start(self) -> None:
         """Takes up what a crash interrupted."""
         for keyspace in self._catalog.keyspaces.values():
             self.wake(keyspace)
-
-    async def start(self) -> None:
-        self.recover()
 
     def wake(self, keyspace: Keyspace) -> None:
         rid = keyspace.record.rid
@@ -126,10 +124,7 @@ class Reindexing:
             _log.error("an index transformation died and is taken up at the next start", exc_info=error)
 
     async def stop(self) -> None:
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(self._tasks.values())
         self._tasks.clear()
         self.walks.clear()
 
@@ -172,7 +167,7 @@ class Reindexing:
                 walk.take_up(await self._catalog.catching_up_position(keyspace))
                 self._reach(ReindexStep.STARTED)
                 await keyspace.earlier_work_done()
-                # And nobody in another process: he is refused from here on, if he was not before.
+                # And nobody in another process: from here on all of them are refused who were not before.
                 await self._catalog.fence_off_others(keyspace)
                 await self._settle(keyspace)
                 if await self._walk(walk, due):

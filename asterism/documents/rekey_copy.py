@@ -34,6 +34,7 @@ from asterism.values.item import Item
 from asterism.values.json_text import dumps, loads
 from asterism.values.undefined import UNDEFINED
 
+# With more than this the copying is given up: the key is not one for these items.
 UNCOPIED_MAX = 1000
 # Items on their way at once: they share commits.
 _AT_ONCE = 32

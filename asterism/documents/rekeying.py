@@ -24,6 +24,7 @@ from asterism.documents.pages import range_scope, scan_items
 from asterism.documents.rekey_copy import UNCOPIED_MAX, ItemCopier, TooManyUncopied
 from asterism.documents.rekey_job import RekeyJob, RekeyPhase, RekeyStep
 from asterism.errors import AsterismError, RequestRateTooLarge, ReshapeRefused
+from asterism.keyspaces.background_tasks import end_tasks
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.statistics import partition_size
 from asterism.partitioning.key_range import FULL
@@ -96,10 +97,7 @@ class Rekeying:
                 self.start(RekeyJob.from_bytes(stored))
 
     async def stop(self) -> None:
-        running = list(self._running.values())
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await end_tasks(self._running.values())
         self._running.clear()
         self._jobs.clear()
 
@@ -167,7 +165,7 @@ class Rekeying:
         if pair is None:
             await self._restore_retention(job)
             await self._let_writes_in(job)
-            await self._catalog.rekeys.forget(job.number)
+            await self._catalog.work.forget_rekey(job.number)
             del self._jobs[job.number]
             return True
         match job.phase:
@@ -195,7 +193,7 @@ class Rekeying:
     async def _record(self, job: RekeyJob) -> None:
         self._recorded_at[job.number] = self._tools.clock.monotonic_seconds()
         self._recorded[job.number] = _told_at_once(job)
-        await self._catalog.rekeys.put(job.number, job.to_bytes())
+        await self._catalog.work.put_rekey(job.number, job.to_bytes())
 
     async def _record_at_times(self, job: RekeyJob) -> None:
         is_due = self._tools.clock.monotonic_seconds() - self._recorded_at.get(job.number, 0.0) > _RECORD_SECONDS

@@ -16,6 +16,7 @@ from asterism.storage.contract import Add, Batch, Expectation, ExpectationFailed
 from asterism.values.item import Item
 from asterism.values.json_text import loads
 
+# What is read in one go, however few items that are.
 SHARE_BYTES = 256 * 1024
 
 

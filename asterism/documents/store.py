@@ -233,7 +233,7 @@ class DocumentStore:
             self.catalog.databases[record.database_rid],
             {**record.settings, "id": name, "partitionKey": key},
             None if offer is None else offer.throughput,
-            with_puts=lambda rid: [self.catalog.rekeys.entry(number, new_job(rid).to_bytes())],
+            with_puts=lambda rid: [self.catalog.work.rekey_entry(number, new_job(rid).to_bytes())],
         )
         self.rekeying.on_step(RekeyStep.TARGET_MADE)
         job = new_job(target.record.rid)

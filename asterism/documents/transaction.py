@@ -349,7 +349,10 @@ class Transaction:
 
     def _written(self, before: Version | None, after: NewItem) -> Outcome:
         size, paths = len(after.body), len(after.terms)
-        cost = charge.write(size, paths) if before is None else charge.replace(len(before.body), size, paths)
+        if before is None:
+            cost = charge.write(size, paths)
+        else:
+            cost = charge.replace(before_bytes=len(before.body), after_bytes=size, indexed_paths=paths)
         return self._done(after, cost, created=before is None)
 
     def _done(self, version: Version, cost: float, *, created: bool = False) -> Outcome:

@@ -8,6 +8,7 @@ import logging
 from asterism.clock import Clock
 from asterism.documents.item_versions import changed_at_seconds, retention_seconds
 from asterism.errors import AsterismError
+from asterism.keyspaces.background_tasks import end_tasks
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.layout import VERSIONS, after_prefix
@@ -42,9 +43,7 @@ class VersionRetention:
         self.wake()
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await end_tasks([self._task])
 
     async def _run(self) -> None:
         # A container that has lost its policy is looked after once more, which leaves nothing.

@@ -29,7 +29,6 @@ from asterism.keyspaces.catalog_store import (
     NEXT_PARTITION,
     NUMBER,
     OFFER,
-    TASK,
     name_key,
     numbered,
 )
@@ -398,9 +397,6 @@ class Catalog(FollowingCatalog):
         if self.store.is_shared:
             own.add(await self.store.coordination_partition())
         return set(await self._engine.partitions()) - known - in_jobs - self.garbage - own
-
-    async def tasks(self) -> list[bytes]:
-        return [value for _, value in await self.store.scan(TASK)]
 
     # --- names for what is new --------------------------------------------------------------------------------------
 

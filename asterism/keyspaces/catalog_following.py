@@ -27,7 +27,6 @@ from asterism.keyspaces.catalog_work import CatalogWork
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.nodes import NODE, WANTED_MOVE, Nodes
 from asterism.keyspaces.principals import PERMISSIONS, USERS, PrincipalKind, Principals
-from asterism.keyspaces.rekey_records import RekeyRecords
 from asterism.keyspaces.scripts_catalog import ScriptsCatalog
 from asterism.storage.contract import Batch, Engine, Expectation, ExpectationFailed
 from asterism.values.identifiers import PartitionNumber
@@ -58,7 +57,6 @@ class FollowingCatalog(CatalogMemory):
         self._changing = asyncio.Lock()
         self.store = CatalogStore(engine, is_shared=is_shared)
         self.work = CatalogWork(self.store)
-        self.rekeys = RekeyRecords(self.store, self.work)
         self.nodes = Nodes(self.store.change, self._read_key)
         self.boot_number = 0
         # The leadership record as it is known; None if nobody ever led.
@@ -109,9 +107,6 @@ class FollowingCatalog(CatalogMemory):
         await self.work.open()
         self.boot_number = await self.store.take_numbers(NEXT_BOOT, 1)
 
-    async def scan(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
-        return await self.store.scan(prefix)
-
     async def _read_key(self, key: bytes) -> bytes | None:
         (stored,) = await self.store.read([key])
         return stored
@@ -125,7 +120,7 @@ class FollowingCatalog(CatalogMemory):
 
     async def _follow(self) -> bool:
         if not self.store.is_shared:
-            # Somebody has changed the catalog who should not be there, and left no word of what he did.
+            # Somebody has changed the catalog who should not be there, and left no word of it.
             changes = self._take_over(await self._everything())
             await self.work.open()
             return self._tell(changes)

@@ -154,7 +154,7 @@ class CatalogStore:
         return StorageUnavailable(reason="another process does the background work by now")
 
     def _note(self, lsn: Lsn) -> Lsn:
-        # With nothing of others between, memory is as new as the batch as soon as its caller has done his part.
+        # With nothing of others between, memory is as new as the batch as soon as its caller has done the rest.
         if lsn == self.known_lsn + 1:
             self.known_lsn = lsn
         return lsn

@@ -101,7 +101,7 @@ class CatalogWork:
         batch.deletes.append(numbered(JOB, job_id))
         return lambda: _put(self.jobs, job_id, None)
 
-    def plan_job_end(self, job_id: int, keyspace_rid: bytes, history: bytes, batch: Batch) -> Callable[[], None]:
+    def plan_job_end(self, job_id: int, batch: Batch, *, keyspace_rid: bytes, history: bytes) -> Callable[[], None]:
         """In the batch that publishes a job's map: the job is over, and what it did is remembered."""
         batch.puts.append((numbered(HISTORY + keyspace_rid, job_id), history))
         return self.plan_job_removal(job_id, batch)
@@ -118,7 +118,7 @@ class CatalogWork:
         """Remembers work that is to be taken up again after a crash, in the batch that calls for it."""
         batch.puts.append((numbered(TASK, number), stored))
 
-    async def ask_for_task(self, number: int, stored: bytes, keyspace_rid: bytes, version: bytes) -> None:
+    async def ask_for_task(self, number: int, stored: bytes, *, keyspace_rid: bytes, version: bytes) -> None:
         """A task on a keyspace whose record is still of this version; raises ExpectationFailed."""
         batch = Batch(
             expectations=[Expectation(KEYSPACE + keyspace_rid, version)], puts=[(numbered(TASK, number), stored)]
@@ -132,8 +132,16 @@ class CatalogWork:
     async def forget_task(self, number: int) -> None:
         await self._keep(TASK, number, None)
 
-    async def put_rekey(self, number: int, stored: bytes | None) -> None:
+    @staticmethod
+    def rekey_entry(number: int, stored: bytes) -> tuple[bytes, bytes]:
+        """What a catalog batch has to put that begins the copying."""
+        return numbered(REKEY, number), stored
+
+    async def put_rekey(self, number: int, stored: bytes) -> None:
         await self._keep(REKEY, number, stored)
+
+    async def forget_rekey(self, number: int) -> None:
+        await self._keep(REKEY, number, None)
 
     async def ask_for_switch(self, number: int) -> None:
         await self._keep(REKEY_SWITCH, number, b"", as_leader=False)

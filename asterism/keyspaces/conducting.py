@@ -130,7 +130,7 @@ class Conductor:
         progress.sealed_seconds = self._clock.monotonic_seconds() - sealed_at
         check_unfinished(job, keyspace.record.map)
         history = progress.history(keyspace.record.map, finished_at=int(self._clock.wall_seconds()))
-        forget = self._catalog.work.plan_job_end(job.id, job.keyspace_rid, history, batch)
+        forget = self._catalog.work.plan_job_end(job.id, batch, keyspace_rid=job.keyspace_rid, history=history)
 
         def change(current: PartitionMap) -> PartitionMap:
             check_unfinished(job, current)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 from asterism.errors import AsterismError
+from asterism.keyspaces.background_tasks import end_tasks
 from asterism.keyspaces.catalog import CATALOG_PARTITION, Catalog, CatalogChanges
 from asterism.keyspaces.catalog_store import CATALOG_EPOCH, NUMBER
 from asterism.keyspaces.layout import after_prefix
@@ -134,10 +135,7 @@ class Coordination:
         """Leaves: another process need not wait to take over."""
         if self._unwatch is not None:
             self._unwatch()
-        for task in (self._ticking, self._follower):
-            if task is not None:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+        await end_tasks([self._ticking, self._follower])
         if self._changing is not None:
             await asyncio.gather(self._changing, return_exceptions=True)
         was_leading = self._catalog.leads

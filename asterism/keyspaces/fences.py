@@ -1,7 +1,7 @@
 """Bringing the fences of partitions to the epochs that the catalog's map gives them.
 
 The map is written first and the fences follow, so that whoever finds a fence behind the map may bring it on: the one
-who changed the map does, and if he died on the way, whoever meets the difference.
+who changed the map does, and after a death on the way whoever meets the difference.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ async def raise_fence(engine: Engine, partition: PartitionRange) -> Fence | None
 
 
 async def seal_for_good(engine: Engine, record: KeyspaceRecord) -> None:
-    """Nobody reads or writes a deleted keyspace any more, whatever map he goes by."""
+    """Nobody reads or writes a deleted keyspace any more, whatever map is gone by."""
     await asyncio.gather(*(_seal(engine, one) for one in record.map.ranges))
 
 

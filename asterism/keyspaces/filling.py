@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from asterism.errors import AsterismError, OwnerNotFound
+from asterism.keyspaces.background_tasks import end_tasks
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.owner import Owner
 from asterism.keyspaces.statistics import partition_size
@@ -90,7 +91,4 @@ class Filling:
         task.add_done_callback(self._under_way.discard)
 
     async def stop(self) -> None:
-        tasks = list(self._under_way)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(self._under_way)

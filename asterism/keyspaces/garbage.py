@@ -6,6 +6,7 @@ import asyncio
 import logging
 
 from asterism.errors import StorageUnavailable
+from asterism.keyspaces.background_tasks import end_tasks
 from asterism.keyspaces.catalog import Catalog
 from asterism.storage.contract import Engine, StorageRefusal
 from asterism.values.identifiers import PartitionNumber
@@ -30,9 +31,7 @@ class GarbageCollector:
             self._task = asyncio.create_task(self._collect())
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await end_tasks([self._task])
 
     async def drop(self, number: PartitionNumber) -> None:
         while not await self._engine.drop_partition(number):

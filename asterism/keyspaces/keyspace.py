@@ -38,7 +38,7 @@ class Keyspace:
         # The catalog's version of the record: what a change of it must still find there.
         self.version = version
         self.deleted = False
-        # Whoever goes by the settings enters this for as long as he does (`with keyspace.at_work`).
+        # Entered by whoever goes by the settings, for that long (`with keyspace.at_work`).
         self.at_work = AtWork(record.settings)
         self._earlier_work: list[AtWork] = []
         # Range id -> bucket; empty while throughput is not enforced.

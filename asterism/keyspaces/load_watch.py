@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from asterism.clock import Clock
 from asterism.errors import AsterismError, ReshapeRefused
+from asterism.keyspaces.background_tasks import end_tasks
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.owner import Owner
@@ -101,9 +102,7 @@ class LoadWatch:
             self._task = asyncio.create_task(self._watch())
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await end_tasks([self._task])
 
     def load_of(self, keyspace: Keyspace, range_id: int) -> RangeLoad | None:
         """What is known of a range's load; nothing while nobody asks anything of it."""

@@ -11,6 +11,7 @@ import asyncio
 import logging
 
 from asterism.errors import AsterismError, ReshapeRefused
+from asterism.keyspaces.background_tasks import end_tasks
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.nodes import NodeRecord
@@ -24,14 +25,16 @@ from asterism.values.identifiers import NodeNumber, node_of
 
 _log = logging.getLogger(__name__)
 
+# As many as `reshaping` carries out at once; a partition that only waits for its move can still be split.
 _MOVES_AT_ONCE = 2
+# A node that cannot take a partition now is asked again.
 _RETRY_SECONDS = 2.0
 # How often a node that is empty but for partitions still being dropped is looked at.
 _EMPTY_SECONDS = 0.1
 
 
 class Moving:
-    """Carries wanted moves out. One per process; it works only between `recover` and `stop`, while there is work."""
+    """Carries wanted moves out. One per process; it works only between `start` and `stop`, while there is work."""
 
     def __init__(self, catalog: Catalog, reshaping: Reshaping) -> None:
         self._catalog = catalog
@@ -45,21 +48,16 @@ class Moving:
     def _placing(self) -> Placing:
         return self._reshaping.placing
 
-    def recover(self) -> None:
+    async def start(self) -> None:
         """Begins, or goes on with, what the catalog says is wanted."""
         self._runs = True
         self._catalog.nodes.on_change = self.wake
         self.wake()
 
-    async def start(self) -> None:
-        self.recover()
-
     async def stop(self) -> None:
         self._runs = False
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
+        await end_tasks([self._task])
+        self._task = None
 
     def wake(self) -> None:
         self._is_woken = True

@@ -32,7 +32,9 @@ from asterism.values.ordered_text import (
 Order = tuple[bytes, bytes]
 Entry = tuple[bytes, bytes]
 
+# Of a place on the hash line.
 _HASH_BYTES = 16
+# All of a heap is read for each page of it, in slices of this size; what is kept in memory is one page.
 _HEAP_PAGE_ENTRIES = 500
 _HEAP_SCAN_ENTRIES = 1000
 _HEAP_SCAN_BYTES = 1024 * 1024

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from asterism.clock import Clock
 from asterism.errors import AsterismError, ReshapeRefused, StorageUnavailable
 from asterism.keyspaces.admission import Admission
+from asterism.keyspaces.background_tasks import end_tasks
 from asterism.keyspaces.catalog import Catalog, CatalogChanges
 from asterism.keyspaces.conducting import Conductor, existing_range
 from asterism.keyspaces.filling import Filling
@@ -134,12 +135,7 @@ class Reshaping:
 
     async def stop(self) -> None:
         self._is_at_work = False
-        tasks = [*self._tasks.values(), *self._growing.values()]
-        if self._sweeping is not None:
-            tasks.append(self._sweeping)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks([*self._tasks.values(), *self._growing.values(), self._sweeping])
         self._under_way.clear()
         self._growing.clear()
         await self._garbage.stop()

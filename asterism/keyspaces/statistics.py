@@ -12,6 +12,7 @@ from asterism.keyspaces.owner import Owner, Reads
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.storage.contract import Span
 
+# In slices, so that other requests come between them.
 _PAGE_ENTRIES = 1000
 _PAGE_BYTES = 256 * 1024
 

@@ -101,19 +101,25 @@ def _version_1(component: Component) -> bytes:
 def _hashed_bytes(component: Component, string_suffix: bytes) -> bytes:
     if isinstance(component, str):
         return _STRING_MARK + _utf8(component) + string_suffix
+    mark = _mark_of(component)
+    if mark is not None:
+        return mark
+    assert isinstance(component, int | float)
+    if component != component:
+        return _NAN_HASHED
+    # Adding zero turns -0.0 into 0.0: equal numbers must be one logical partition.
+    return _pack_number(5, component + 0.0)
+
+
+def _mark_of(component: Component) -> bytes | None:
+    """What stands for a value that is neither a text nor a number."""
     if component is UNDEFINED:
         return _UNDEFINED_MARK
     if component is None:
         return _NULL_MARK
     if component is True:
         return _TRUE_MARK
-    if component is False:
-        return _FALSE_MARK
-    assert isinstance(component, int | float)
-    if component != component:
-        return _NAN_HASHED
-    # Adding zero turns -0.0 into 0.0: equal numbers must be one logical partition.
-    return _pack_number(5, component + 0.0)
+    return _FALSE_MARK if component is False else None
 
 
 def _utf8(text: str) -> bytes:
@@ -130,14 +136,9 @@ def _encode_component(component: Component) -> bytes:
         if len(encoded) <= _V1_STRING_BYTES:
             return _STRING_MARK + encoded.translate(_PLUS_ONE) + b"\x00"
         return _STRING_MARK + encoded[: _V1_STRING_BYTES + 1].translate(_PLUS_ONE)
-    if component is UNDEFINED:
-        return _UNDEFINED_MARK
-    if component is None:
-        return _NULL_MARK
-    if component is True:
-        return _TRUE_MARK
-    if component is False:
-        return _FALSE_MARK
+    mark = _mark_of(component)
+    if mark is not None:
+        return mark
     assert isinstance(component, int | float)
     return encode_number(float(component))
 

@@ -155,7 +155,10 @@ def simulate(
         low, high = bisect_left(points, one.range.start), bisect_left(points, one.range.end)
         partitions += _split_for_size(one, known[low:high], homes[one.id], limits, board)
     moved, moves = board.rebalance(partitions)
-    return _summary(workload, limits, moved, board, known, at_creation, len(ranges.ranges), moves)
+    after_throughput = len(ranges.ranges)
+    return _summary(
+        workload, limits, moved, board, known, at_creation=at_creation, after_throughput=after_throughput, moves=moves
+    )
 
 
 def _split_for_throughput(
@@ -261,6 +264,7 @@ def _summary(
     partitions: Sequence[SimulatedPartition],
     board: _Board,
     keys: Sequence[Key],
+    *,
     at_creation: int,
     after_throughput: int,
     moves: int,

@@ -106,7 +106,11 @@ class Work:
         client ask for all of it again, and perhaps for ever.
         """
         total = charge.query(
-            self.index_lookups, self.items_loaded, self.bytes_loaded, len(self.results), self.bytes_returned
+            index_lookups=self.index_lookups,
+            items_loaded=self.items_loaded,
+            bytes_loaded=self.bytes_loaded,
+            results=len(self.results),
+            bytes_returned=self.bytes_returned,
         )
         keyspace = self.container.keyspace
         take = keyspace.owe if self.charge else keyspace.spend

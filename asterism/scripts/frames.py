@@ -78,7 +78,7 @@ def split_number(payload: bytes) -> tuple[int, bytes]:
     return _NUMBER.unpack_from(payload, 1)[0], payload[1 + _NUMBER.size :]
 
 
-def finished_bytes(answer: bytes, request: bytes, response: bytes) -> bytes:
+def finished_bytes(answer: bytes, *, request: bytes, response: bytes) -> bytes:
     return _NUMBER.pack(len(answer)) + _NUMBER.pack(len(request)) + answer + request + response
 
 

@@ -67,7 +67,7 @@ class ScriptHost:
             if not answer.startswith('{"state":"done"'):
                 return frames.ANSWER, answer.encode()
             request, response = self._sandbox.output("request"), self._sandbox.output("response")
-        return frames.FINISHED, frames.finished_bytes(answer.encode(), request, response)
+        return frames.FINISHED, frames.finished_bytes(answer.encode(), request=request, response=response)
 
     def _compile(self, text: bytes) -> tuple[bytes, ...]:
         signal.setitimer(signal.ITIMER_PROF, self._call_seconds_max)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from asterism.errors import AsterismError, ReshapeRefused
+from asterism.keyspaces.background_tasks import end_tasks
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.moving import Moving
 from asterism.keyspaces.nodes import EMBEDDED_NAME, EMBEDDED_NODE, NodeRecord
@@ -31,6 +32,7 @@ from asterism.storage.node_identity import NodeIdentity, claim
 
 _log = logging.getLogger(__name__)
 
+# How often it is looked whether the last partition has been moved; and how long a store that refused is left alone.
 _LOOK_SECONDS = 0.05
 _RETRY_SECONDS = 2.0
 
@@ -151,9 +153,7 @@ class Migration:
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await end_tasks([self._task])
         self._claims.close()
 
     async def _run(self) -> None:

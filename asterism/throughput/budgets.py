@@ -10,6 +10,7 @@ from typing import Any, assert_never
 from asterism.errors import ThroughputRefused
 from asterism.limits import GIB, Limits
 
+# The service's steps and least values.
 MANUAL_STEP_RU = 100
 AUTOSCALE_STEP_RU = 1_000
 AUTOSCALE_MAX_RU_MIN = 1_000

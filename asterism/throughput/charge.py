@@ -64,7 +64,7 @@ def _write(further_kilobytes: int, indexed_paths: int) -> float:
     return round(size_part + _WRITE_PER_INDEXED_PATH * indexed_paths, 2)
 
 
-def replace(before_bytes: int, after_bytes: int, indexed_paths: int) -> float:
+def replace(*, before_bytes: int, after_bytes: int, indexed_paths: int) -> float:
     """A replace, a patch, or an upsert that finds the item: the old version goes and a new one comes.
 
     `indexed_paths` counts the index entries removed and added.
@@ -81,7 +81,7 @@ def _one_version(item_bytes: int) -> float:
     return _WRITE + _WRITE_PER_FURTHER_KILOBYTE * _further_kilobytes(item_bytes)
 
 
-def query(index_lookups: int, items_loaded: int, bytes_loaded: int, results: int, bytes_returned: int) -> float:
+def query(*, index_lookups: int, items_loaded: int, bytes_loaded: int, results: int, bytes_returned: int) -> float:
     """One page of a query in one partition: what it looked up, what it had to load, what it answered."""
     looked_up = _QUERY_PER_INDEX_LOOKUP * index_lookups
     loaded = _PER_ITEM_LOADED * items_loaded + _PER_KILOBYTE_LOADED * bytes_loaded / _KILOBYTE
@@ -89,7 +89,7 @@ def query(index_lookups: int, items_loaded: int, bytes_loaded: int, results: int
     return round(_QUERY + looked_up + loaded + returned, 2)
 
 
-def feed_page(items: int, page_bytes: int) -> float:
+def feed_page(*, items: int, page_bytes: int) -> float:
     """One page of a read feed or change feed: items are loaded and returned, without lookups."""
     per_item = (_PER_ITEM_LOADED + _PER_RESULT) * items
     per_kilobyte = (_PER_KILOBYTE_LOADED + _PER_KILOBYTE_RETURNED) * page_bytes / _KILOBYTE

@@ -17,8 +17,8 @@ IDLE_FRACTION: Final = 0.05
 def fair_shares(budget_ru: float, demands_ru: Sequence[float]) -> list[float]:
     """What each of the processes may spend, in the order of their demands; together exactly the budget.
 
-    Nobody gets less than he asks for while another gets more than an equal part, and what nobody asks for is divided
-    evenly. A demand above the budget counts as the budget: asking louder helps nobody.
+    No process gets less than it asks for while another gets more than an equal part, and what nobody asks for is
+    divided evenly. A demand above the budget counts as the budget: asking louder helps nobody.
     """
     count = len(demands_ru)
     least = budget_ru * IDLE_FRACTION / count

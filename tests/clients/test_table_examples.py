@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.server import PROGRAM, PROJECT, RunningServer, environment, free_port, running_server
-
-KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+from tests.clients.table_server import TableServer, running_tables
+from tests.support.server import PROGRAM, PROJECT, environment
 
 EXPECTED = {
     "customers_by_city": """\
@@ -38,17 +37,9 @@ pages: [10, 10, 10, 6]
 }
 
 
-TABLE_PORT = free_port()
-CONNECTION = (
-    f"DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={KEY};"
-    f"TableEndpoint=http://127.0.0.1:{TABLE_PORT}/devstoreaccount1;"
-)
-
-
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    options = ["--apis", "nosql,table", "--table-port", str(TABLE_PORT), "--cosmos-table-port", str(free_port())]
-    with running_server(tmp_path_factory.mktemp("tables"), *options) as running:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TableServer]:
+    with running_tables(tmp_path_factory.mktemp("tables")) as running:
         yield running
 
 
@@ -56,22 +47,26 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment())
 
 
-@pytest.mark.usefixtures("server")
+def run_example(name: str, server: TableServer) -> subprocess.CompletedProcess[str]:
+    return run(sys.executable, str(PROJECT / "examples" / "tables" / f"{name}.py"), server.connection_string)
+
+
 @pytest.mark.parametrize("name", list(EXPECTED))
-def test_an_example_does_what_it_says(name: str) -> None:
-    done = run(sys.executable, str(PROJECT / "examples" / "tables" / f"{name}.py"), CONNECTION)
+def test_an_example_does_what_it_says(name: str, server: TableServer) -> None:
+    done = run_example(name, server)
     assert (done.stdout, done.returncode) == (EXPECTED[name], 0), done.stderr
 
 
-def test_the_command_shows_the_ranges_of_a_table(server: RunningServer) -> None:
-    assert run(sys.executable, str(PROJECT / "examples" / "tables" / "orders_by_date.py"), CONNECTION).returncode == 0
-    done = run(*PROGRAM, "partitions", "--table", "ordersbydate", "--details", "--endpoint", server.endpoint)
+def test_the_command_shows_the_ranges_of_a_table(server: TableServer) -> None:
+    endpoint = server.running.endpoint
+    assert run_example("orders_by_date", server).returncode == 0
+    done = run(*PROGRAM, "partitions", "--table", "ordersbydate", "--details", "--endpoint", endpoint)
     assert done.returncode == 0, done.stderr
     assert "(start)" in done.stdout
     assert "(end)" in done.stdout
     assert '["2026-11-03"]' in done.stdout
     told = json.loads(
-        run(*PROGRAM, "partitions", "--table", "OrdersByDate", "--format", "json", "--endpoint", server.endpoint).stdout
+        run(*PROGRAM, "partitions", "--table", "OrdersByDate", "--format", "json", "--endpoint", endpoint).stdout
     )
     (only,) = told["partitions"]
     assert (only["items"], only["start_key"], only["end_key"]) == (60, None, None)

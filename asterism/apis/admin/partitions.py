@@ -24,6 +24,7 @@ from asterism.values.item import Item
 from asterism.values.json_text import dumps, loads
 from asterism.values.undefined import UNDEFINED
 
+# Of the largest and of the hottest logical partitions: enough to see one that stands out.
 TOP_COUNT = 5
 _NAMES = ("database", "container", "account", "table")
 

@@ -1,4 +1,7 @@
-"""A logical partition as a unit of work sees it: a snapshot of the store with what the unit has staged laid over."""
+"""The items of a logical partition as a unit of work sees them: a snapshot with what the unit has staged laid over.
+
+Items alone: for what needs index entries too there is `documents.unit_reads`, which has more to lay over.
+"""
 
 from __future__ import annotations
 
@@ -49,9 +52,9 @@ class PartitionView:
             at = behind
             await asyncio.sleep(0)
 
-    async def find(self, item_id: str) -> AsyncIterator[tuple[bytes, bytes]]:
-        """The same of the one item of this id, if it is there and, like every item that queries find by a property,
-        not left out of the index."""
+    async def find(self, item_id: str) -> bytes | None:
+        """The body of the item of this id, if it is there and, like every item that queries find by a property, not
+        left out of the index."""
         key = place_at(self._work.point, item_id).key
         staged = self._work.staged.get(key)
         found: NewItem | StoredItem | None
@@ -61,6 +64,5 @@ class PartitionView:
             (stored,) = await self._snapshot.read((key,))
             found = None if stored is None else unpack_item(stored)
         if found is None or not self._container.planner.is_visible(found.body):
-            return
-        if found.is_indexed or not self._container.rules.enabled:
-            yield key, found.body
+            return None
+        return found.body if found.is_indexed or not self._container.rules.enabled else None

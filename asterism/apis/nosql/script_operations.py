@@ -188,16 +188,21 @@ class UnitOperations:
 
     async def _by_id(self, query: CompiledQuery, item_id: str) -> FeedOutcome:
         """A query for one item, which is often that of a trigger: its place is known, so no index is asked."""
+        body = await self._view.find(item_id)
         results: list[bytes] = []
-        loaded_bytes = 0
-        async for _, body in self._view.find(item_id):
-            loaded_bytes += len(body)
+        if body is not None:
             item = self._computed.item_of(body)
             if query.is_plain and query.is_select_star:
                 results = [body] if query.matches(item) else []
             else:
                 results = [dumps(result) for result in query.rows(item)]
-        self._work.cost += charge.query(0, bool(loaded_bytes), loaded_bytes, len(results), sum(map(len, results)))
+        self._work.cost += charge.query(
+            index_lookups=0,
+            items_loaded=0 if body is None else 1,
+            bytes_loaded=0 if body is None else len(body),
+            results=len(results),
+            bytes_returned=sum(map(len, results)),
+        )
         return FeedOutcome(results, None)
 
     async def _by_executor(self, query: CompiledQuery, options: FeedOptions) -> FeedOutcome:
@@ -236,7 +241,13 @@ class UnitOperations:
                 break
             found.append(body)
             found_bytes += len(body)
-        self._work.cost += charge.query(0, len(found), found_bytes, len(found), found_bytes)
+        self._work.cost += charge.query(
+            index_lookups=0,
+            items_loaded=len(found),
+            bytes_loaded=found_bytes,
+            results=len(found),
+            bytes_returned=found_bytes,
+        )
         return FeedOutcome(found, continuation)
 
 

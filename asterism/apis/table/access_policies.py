@@ -25,6 +25,7 @@ from asterism.apis.table.xml_text import (
 from asterism.values.json_text import dumps, loads
 
 ACL_DOCUMENT: Final = "acl"
+# The service's limits.
 POLICIES_MAX: Final = 5
 IDENTIFIER_CHARACTERS_MAX: Final = 64
 _FIELDS: Final = ("Start", "Expiry", "Permission")

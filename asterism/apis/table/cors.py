@@ -23,7 +23,8 @@ async def answer_preflight(store: StoreLike, account: str, told: Headers) -> Res
         )
     wanted = [one.strip() for one in (told.get("access-control-request-headers") or "").split(",") if one.strip()]
     for rule in await _rules(store, account):
-        if _fits(rule, origin, method) and all(_allows_header(rule["AllowedHeaders"], one) for one in wanted):
+        allows_headers = all(_allows_header(rule["AllowedHeaders"], one) for one in wanted)
+        if allows_headers and _fits(rule, origin=origin, method=method):
             answer: HeaderList = [
                 ("access-control-allow-origin", _told_origin(rule, origin)),
                 ("access-control-allow-methods", ",".join(rule["AllowedMethods"])),
@@ -41,7 +42,7 @@ async def answer_preflight(store: StoreLike, account: str, told: Headers) -> Res
 async def cors_headers(store: StoreLike, account: str, method: str, origin: str) -> HeaderList:
     """What the answer to a request from another origin says, so that the browser hands it on."""
     for rule in await _rules(store, account):
-        if _fits(rule, origin, method):
+        if _fits(rule, origin=origin, method=method):
             return [
                 ("access-control-allow-origin", _told_origin(rule, origin)),
                 ("access-control-expose-headers", ",".join(rule["ExposedHeaders"])),
@@ -56,7 +57,7 @@ async def _rules(store: StoreLike, account: str) -> list[Rule]:
     return rules
 
 
-def _fits(rule: Rule, origin: str, method: str) -> bool:
+def _fits(rule: Rule, *, origin: str, method: str) -> bool:
     return method.upper() in rule["AllowedMethods"] and (
         "*" in rule["AllowedOrigins"] or origin in rule["AllowedOrigins"]
     )

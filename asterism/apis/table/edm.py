@@ -21,6 +21,7 @@ from asterism.limits import KIB
 INT32 = range(-(2**31), 2**31)
 INT64 = range(-(2**63), 2**63)
 
+# The service's limits for one property: 64 KB either way, of UTF-16 for a text.
 STRING_UTF16_UNITS_MAX: Final = 32 * KIB
 BINARY_BYTES_MAX: Final = 64 * KIB
 

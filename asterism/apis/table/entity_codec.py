@@ -18,6 +18,7 @@ from asterism.values.json_text import dumps, loads
 ANNOTATION: Final = "@odata.type"
 _ANNOTATION_BYTES: Final = ANNOTATION.encode()
 
+# The service counts 255, with its own three.
 PROPERTIES_MAX: Final = 252
 ENTITY_BYTES_MAX: Final = MIB
 

@@ -21,6 +21,7 @@ from asterism.apis.table.timestamps import etag_of_timestamp, timestamp_text
 from asterism.errors import MalformedRequest
 from asterism.values.json_text import dumps, loads
 
+# The service's limit.
 PROPERTY_NAME_CHARACTERS_MAX: Final = 255
 # Each property with its annotation.
 _MEMBERS_MAX: Final = 2 * PROPERTIES_MAX

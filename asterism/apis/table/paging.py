@@ -7,6 +7,7 @@ from typing import Final
 from asterism.apis.table.entity_json import Selection
 from asterism.apis.table.errors import invalid_input
 
+# The service's limit.
 PAGE_ENTITIES_MAX: Final = 1000
 
 

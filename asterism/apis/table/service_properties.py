@@ -20,6 +20,7 @@ from asterism.apis.table.xml_text import (
 )
 from asterism.values.json_text import dumps, loads
 
+# The service's limit.
 CORS_RULES_MAX: Final = 5
 RETENTION_DAYS: Final = range(1, 366)
 _ROOT: Final = "StorageServiceProperties"

@@ -142,7 +142,7 @@ class Table:
         return start, end
 
     def _pay_page(self, page: ItemsPage, *, is_first: bool, spent: Spent | None) -> None:
-        cost = charge.feed_page(len(page.entries), sum([len(stored) for _, stored in page.entries]))
+        cost = charge.feed_page(items=len(page.entries), page_bytes=sum([len(stored) for _, stored in page.entries]))
         first_entity = unpack_entity(page.entries[0][1])
         point = self._keys.point(first_entity.partition_key)
         if is_first:
@@ -289,7 +289,7 @@ class _Change:
             self.items_delta += 1
         else:
             before_bytes = len(before) - LSN_BYTES
-            self.cost += charge.replace(before_bytes, len(record), 0)
+            self.cost += charge.replace(before_bytes=before_bytes, after_bytes=len(record), indexed_paths=0)
             self.bytes_delta += len(record) - before_bytes
 
     def _delete(self, key: bytes, before: bytes) -> None:

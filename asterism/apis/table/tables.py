@@ -22,6 +22,7 @@ from asterism.apis.table.throughput import throughput_of
 from asterism.errors import MalformedRequest, ResourceNotFound
 from asterism.values.json_text import dumps, loads
 
+# The service's limit.
 PAGE_TABLES_MAX: Final = 1000
 _EVERY: Final = 2**31
 # Names looked at without a break for other requests.

@@ -34,6 +34,7 @@ PLENTY_BYTES = 256 * 1024 * 1024
 TRANSACTIONS_WITHOUT_ASKING = 16
 
 SPACE_ERRORS = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
+# What is written to see whether there is room: as much as the least reserve.
 PROBE_BYTES = 1 << 18
 
 

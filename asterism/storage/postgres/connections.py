@@ -1,4 +1,4 @@
-"""Connections to a node: opening them, losing them, and what the database's errors mean."""
+"""Connections to a node: opening them, losing them, and who gets which."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from typing import Any
 
 import asyncpg
 
-from asterism.storage.contract import EngineFailed, OutOfSpace, StorageRefusal
+from asterism.storage.contract import EngineFailed
+from asterism.storage.postgres.database_errors import (
+    ConnectionLost,
+    TryAgain,
+    in_words,
+    is_hopeless,
+    is_lost,
+    is_passing,
+)
 
 # Index lookups are all we ever want: a plan that was made while a table was empty must not stay with it. Timeouts of
 # the server's own would end the wait for a standby, and a commit that stopped waiting looks like a success.
@@ -47,14 +55,6 @@ BACK_OFF_SECONDS_FIRST = 0.05
 BACK_OFF_SECONDS_MAX = 1.0
 SECONDS_MIN = 0.5
 
-# Servers that are going down, coming up or have become a standby: another connection may do better.
-GONE_STATES = ("08", "57P", "25006")
-FULL_STATES = ("53100", "53200", "54000")
-# The address, the role, its password or the database is wrong: no waiting mends that.
-HOPELESS_STATES = ("28", "3D000", "42704")
-# The transaction was undone for a reason that has passed when it is tried again.
-PASSING_STATES = ("40", "55P03", "53300")
-
 
 @dataclass(frozen=True, slots=True)
 class Patience:
@@ -88,44 +88,9 @@ class Hosts:
         self.addresses.insert(0, address)
 
 
-class ConnectionLost(Exception):
-    """A connection ended, or was given up, while something was asked of it; whether that was done is not known."""
-
-
-class TryAgain(Exception):
-    """The database undid what was asked, for a reason that passes."""
-
-
-def is_lost(error: BaseException) -> bool:
-    if isinstance(error, asyncpg.PostgresError):
-        return (error.sqlstate or "").startswith(GONE_STATES)
-    return isinstance(error, OSError | EOFError | TimeoutError | asyncpg.InterfaceError)
-
-
-def in_words(error: BaseException | None) -> str:
-    """A connection that was given up has nothing to say for itself."""
-    return str(error or "") or "no answer in time"
-
-
 def seconds_until(deadline: float, seconds_max: float) -> float:
     """How long a part of a call may take that began late: never so short that it cannot be done."""
     return min(seconds_max, max(deadline - asyncio.get_running_loop().time(), SECONDS_MIN))
-
-
-def is_hopeless(error: Exception) -> bool:
-    """Of an attempt to connect."""
-    if isinstance(error, asyncpg.PostgresError):
-        return (error.sqlstate or "").startswith(HOPELESS_STATES)
-    return isinstance(error, ValueError)
-
-
-def translate(error: Exception) -> StorageRefusal:
-    """The refusal that an error of the database means, if it was not the connection that failed."""
-    if isinstance(error, StorageRefusal):
-        return error
-    if isinstance(error, asyncpg.PostgresError) and (error.sqlstate or "").startswith(FULL_STATES):
-        return OutOfSpace(str(error))
-    return EngineFailed(f"{type(error).__name__}: {error}")
 
 
 class Link:
@@ -162,7 +127,7 @@ class Link:
             if connection.is_closed() or is_lost(error):
                 connection.terminate()
                 raise ConnectionLost(str(error)) from error
-            if isinstance(error, asyncpg.PostgresError) and (error.sqlstate or "").startswith(PASSING_STATES):
+            if is_passing(error):
                 raise TryAgain(str(error)) from error
             raise
         finally:

@@ -13,19 +13,18 @@ import asyncpg
 
 from asterism.storage.contract import PartitionUnknown, StorageRefusal
 from asterism.storage.postgres.connections import (
-    ConnectionLost,
     Hosts,
     Link,
     Patience,
     Pool,
-    TryAgain,
     seconds_until,
-    translate,
 )
+from asterism.storage.postgres.database_errors import ConnectionLost, TryAgain, translate
 from asterism.storage.postgres.layout import functions_ddl
 from asterism.storage.postgres.statements import READ_FENCE
 from asterism.values.identifiers import PartitionNumber
 
+# A standby that takes longer than this saves no time: the primary is asked instead.
 STANDBY_SECONDS = 1.0
 # Keeps two programs from making the same tables or functions at the same time; any number will do.
 ADVISORY_LOCK = 0x41535445

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import asyncpg
 
 from asterism.storage.contract import EngineFailed
-from asterism.storage.postgres.connections import ConnectionLost, Link, TryAgain
+from asterism.storage.postgres.connections import Link
+from asterism.storage.postgres.database_errors import ConnectionLost, TryAgain
 from asterism.storage.postgres.layout import FORMAT_VERSION, FUNCTIONS, FUNCTIONS_VERSION, TABLES
 from asterism.storage.postgres.node import ADVISORY_LOCK, Node
 from asterism.values.identifiers import NodeNumber

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from asterism.storage.contract import EngineFailed, EpochFenced, PartitionUnknown, ScanPage, Span, StorageRefusal
-from asterism.storage.postgres.connections import Pool, translate
+from asterism.storage.postgres.connections import Pool
+from asterism.storage.postgres.database_errors import translate
 from asterism.storage.postgres.node import Node, copy_of
 from asterism.storage.postgres.statements import statements
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber

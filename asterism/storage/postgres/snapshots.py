@@ -9,7 +9,8 @@ from typing import Any
 import asyncpg
 
 from asterism.storage.contract import EngineFailed, PartitionUnknown, ScanPage, Span
-from asterism.storage.postgres.connections import ConnectionLost, Link, Patience, Pool, TryAgain
+from asterism.storage.postgres.connections import Link, Patience, Pool
+from asterism.storage.postgres.database_errors import ConnectionLost, TryAgain
 from asterism.storage.postgres.node import Node
 from asterism.storage.postgres.reading import check_fence, page_of, scan_arguments
 from asterism.storage.postgres.statements import statements

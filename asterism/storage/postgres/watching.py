@@ -11,7 +11,8 @@ from typing import Any
 import asyncpg
 
 from asterism.storage.contract import StorageRefusal
-from asterism.storage.postgres.connections import ConnectionLost, Link, Pool, TryAgain
+from asterism.storage.postgres.connections import Link, Pool
+from asterism.storage.postgres.database_errors import ConnectionLost, TryAgain
 from asterism.storage.postgres.layout import CHANNEL
 from asterism.values.identifiers import PartitionNumber
 

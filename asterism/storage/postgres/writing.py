@@ -17,7 +17,8 @@ from typing import Any
 import asyncpg
 
 from asterism.storage.contract import Batch, EngineFailed, EpochFenced, PartitionUnknown, StorageRefusal
-from asterism.storage.postgres.connections import ConnectionLost, Link, TryAgain, seconds_until, translate
+from asterism.storage.postgres.connections import Link, seconds_until
+from asterism.storage.postgres.database_errors import ConnectionLost, TryAgain, translate
 from asterism.storage.postgres.groups import Group, WaitingBatch, fail_all
 from asterism.storage.postgres.layout import (
     CANNOT_TELL,

@@ -12,6 +12,7 @@ from asterism.documents import housekeeping
 from asterism.documents.container import Container
 from asterism.documents.housekeeping import Housekeeping
 from asterism.errors import PartitionKeyMismatch
+from asterism.keyspaces.catalog_store import TASK
 from asterism.keyspaces.layout import CHANGE_LOG, INDEX, ITEMS
 from tests.support.world import ACCOUNT, World, open_world
 
@@ -49,7 +50,7 @@ async def test_the_items_of_one_key_go_and_no_others(world: World) -> None:
     assert await count(world, container) == 300
     assert await count(world, container, CHANGE_LOG) == 300
     assert await count(world, container, INDEX) == 900 + 300
-    assert await world.catalog.tasks() == []
+    assert await world.catalog.store.scan(TASK) == []
     await world.check_statistics(container)
 
 
@@ -80,12 +81,12 @@ async def test_it_goes_on_in_the_next_process(tmp_path: Path, monkeypatch: pytes
         container = await world.container()
         await fill(container)
         await world.store.housekeeping.delete_partition_key(container, ("k1",))
-        assert len(await world.catalog.tasks()) == 1
+        assert len(await world.catalog.store.scan(TASK)) == 1
     async with open_world(tmp_path) as world:
         await finished(world.store.housekeeping)
         container = world.store.container_for_items(ACCOUNT, "d", "c")
         assert await count(world, container) == 300
-        assert await world.catalog.tasks() == []
+        assert await world.catalog.store.scan(TASK) == []
         await world.check_statistics(container)
 
 
@@ -109,4 +110,4 @@ async def test_a_container_that_is_deleted_ends_the_work(world: World, monkeypat
     await world.store.housekeeping.delete_partition_key(container, ("k1",))
     await world.store.delete_container(container)
     await finished(world.store.housekeeping)
-    assert await world.catalog.tasks() == []
+    assert await world.catalog.store.scan(TASK) == []

@@ -15,6 +15,7 @@ from asterism.documents.container import Container
 from asterism.documents.pages import range_scope, scan_items
 from asterism.documents.rekey_job import RekeyJob, RekeyPhase, Uncopied
 from asterism.errors import Forbidden
+from asterism.keyspaces.catalog_store import REKEY
 from asterism.partitioning.key_range import FULL
 from asterism.values.json_text import loads
 from tests.support.world import ACCOUNT, World, open_world
@@ -130,7 +131,7 @@ async def test_a_job_whose_target_is_deleted_is_given_up_and_the_source_keeps_no
         await world.store.delete_container(world.store.container(database, "new"))
         await until(lambda: not world.store.rekeying.jobs)
         assert not world.store.container(database, "c").keeps_versions
-        assert await world.catalog.rekeys.all() == []
+        assert await world.catalog.store.scan(REKEY) == []
 
 
 async def test_scripts_go_with_the_container_and_hierarchical_keys_are_keys_too(tmp_path: Path) -> None:

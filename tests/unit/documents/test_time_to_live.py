@@ -18,6 +18,7 @@ from asterism.documents.container import Container
 from asterism.documents.pages import range_scope, read_items_page
 from asterism.documents.time_to_live import TimeToLive, check_item_ttl
 from asterism.errors import ItemExists, ItemNotFound, MalformedRequest
+from asterism.keyspaces.catalog_store import TASK
 from asterism.keyspaces.layout import EXPIRY, INDEX, ITEMS, UNIQUE_KEYS
 from asterism.partitioning.key_range import FULL
 from tests.support.world import ACCOUNT, World, open_world
@@ -262,7 +263,7 @@ async def test_the_work_that_a_new_default_calls_for_survives_the_process(
         await finished(timed.world)
         container = timed.world.store.container_for_items(ACCOUNT, "d", "c")
         assert await timed.entries(container, EXPIRY) == 1
-        assert await timed.world.catalog.tasks() == []
+        assert await timed.world.catalog.store.scan(TASK) == []
 
 
 async def finished(world: World) -> None:

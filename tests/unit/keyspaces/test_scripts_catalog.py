@@ -33,7 +33,11 @@ async def test_scripts_go_with_their_database(tmp_path: Path) -> None:
         await world.catalog.scripts.triggers.create(rid, "t", {}, now=1)
         await world.store.delete_database(ACCOUNT, "d")
         assert world.catalog.scripts.triggers.owned_by(rid) == []
-        left = [await world.catalog.scan(prefix) for kind in KINDS for prefix in (kind.record_prefix, kind.name_prefix)]
+        left = [
+            await world.catalog.store.scan(prefix)
+            for kind in KINDS
+            for prefix in (kind.record_prefix, kind.name_prefix)
+        ]
         assert left == [[]] * 6
         with pytest.raises(OwnerNotFound):
             await world.catalog.scripts.triggers.create(rid, "t", {}, now=1)

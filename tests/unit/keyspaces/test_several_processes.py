@@ -12,6 +12,7 @@ import pytest
 
 from asterism.documents.container import Container
 from asterism.errors import Forbidden, ItemNotFound, OwnerNotFound, ResourceNotFound, UniqueKeyViolation
+from asterism.keyspaces.catalog_store import TASK
 from asterism.keyspaces.layout import ITEMS
 from asterism.storage.checked import CheckedEngine
 from asterism.throughput.budgets import Manual
@@ -145,7 +146,7 @@ def test_a_container_is_not_created_in_a_database_that_another_process_deletes(t
             await second.catalog.follow()
             assert not first.catalog.keyspaces
             assert not second.catalog.keyspaces
-            assert await first.catalog.scan(b"k") == []
+            assert await first.catalog.store.scan(b"k") == []
 
     run(tmp_path, test)
 
@@ -281,7 +282,7 @@ def test_a_partition_key_is_deleted_for_any_process(tmp_path: Path) -> None:
         await second.store.housekeeping.delete_partition_key(other, ("a",))
         with pytest.raises(ItemNotFound):
             await other.read_item("0", ("a",))
-        assert await first.catalog.tasks() == []
+        assert await first.catalog.store.scan(TASK) == []
 
     run(tmp_path, test)
 

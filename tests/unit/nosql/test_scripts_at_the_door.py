@@ -123,7 +123,7 @@ async def test_scripts_go_with_their_container(tmp_path: Path) -> None:
     async with door_at_hand(tmp_path) as door:
         await door.send("POST", f"{CONTAINER}/udfs", script("udfs"))
         await door.send("DELETE", CONTAINER)
-        assert await door.world.catalog.scan(b"f") == []
+        assert await door.world.catalog.store.scan(b"f") == []
         again = {"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash"}}
         assert (await door.send("POST", "dbs/d/colls", again)).status == 201
         assert (await door.send("GET", f"{CONTAINER}/udfs")).body["_count"] == 0

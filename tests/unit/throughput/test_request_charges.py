@@ -11,6 +11,18 @@ sizes = st.integers(0, 2 * 1024 * KB)
 counts = st.integers(0, 10_000)
 
 
+def _replace(size: int, count: int) -> float:
+    return charge.replace(before_bytes=size, after_bytes=size, indexed_paths=count)
+
+
+def _feed_page(count: int, size: int) -> float:
+    return charge.feed_page(items=count, page_bytes=size)
+
+
+def _query(count: int, size: int) -> float:
+    return charge.query(index_lookups=count, items_loaded=count, bytes_loaded=size, results=count, bytes_returned=size)
+
+
 def test_a_point_read_of_1_kb_costs_1_and_of_100_kb_costs_10() -> None:
     assert charge.point_read(0) == charge.point_read(KB) == 1.0
     assert charge.point_read(100 * KB) == 10.0
@@ -22,7 +34,7 @@ def test_a_1_kb_create_with_ten_indexed_paths_costs_about_5_and_a_half() -> None
 
 
 def test_a_replace_costs_about_a_delete_and_a_create() -> None:
-    assert charge.replace(KB, KB, 20) == charge.delete(KB, 10) + charge.write(KB, 10) == 11.0
+    assert _replace(KB, 20) == charge.delete(KB, 10) + charge.write(KB, 10) == 11.0
 
 
 def test_a_miss_and_metadata_cost_1() -> None:
@@ -35,8 +47,10 @@ def test_a_query_for_one_small_item_costs_more_than_reading_it() -> None:
 
 
 def test_a_scan_costs_more_than_a_lookup_with_the_same_results() -> None:
-    lookup = charge.query(1, 10, 10 * KB, 10, 10 * KB)
-    scan = charge.query(0, 10_000, 10_000 * KB, 10, 10 * KB)
+    lookup = charge.query(index_lookups=1, items_loaded=10, bytes_loaded=10 * KB, results=10, bytes_returned=10 * KB)
+    scan = charge.query(
+        index_lookups=0, items_loaded=10_000, bytes_loaded=10_000 * KB, results=10, bytes_returned=10 * KB
+    )
     assert scan > 50 * lookup
 
 
@@ -45,9 +59,9 @@ def test_charges_never_fall_as_sizes_and_counts_grow(size: int, more: int, count
     larger, higher = size + more, count + more_count
     assert charge.point_read(size) <= charge.point_read(larger)
     assert charge.write(size, count) <= charge.write(larger, higher)
-    assert charge.replace(size, size, count) <= charge.replace(larger, larger, higher)
-    assert charge.feed_page(count, size) <= charge.feed_page(higher, larger)
-    assert charge.query(count, count, size, count, size) <= charge.query(higher, higher, larger, higher, larger)
+    assert _replace(size, count) <= _replace(larger, higher)
+    assert _feed_page(count, size) <= _feed_page(higher, larger)
+    assert _query(count, size) <= _query(higher, larger)
 
 
 @given(sizes, counts)
@@ -56,8 +70,8 @@ def test_charges_have_two_decimals_and_are_at_least_1(size: int, count: int) -> 
         charge.point_read(size),
         charge.write(size, count),
         charge.delete(size, count),
-        charge.feed_page(count, size),
-        charge.query(count, count, size, count, size),
+        _feed_page(count, size),
+        _query(count, size),
     ):
         assert cost == round(cost, 2) >= 1.0
 
