@@ -12,13 +12,17 @@ from asterism.documents.write_turns import WriteTurns
 from tests.unit.nosql.door_at_hand import ITEMS, DoorAtHand, door_at_hand, key
 
 CONTAINER = "dbs/d/colls/c"
+# Looks at the item often enough that others are sure to change it meanwhile.
 COUNT_UP = """function () {
     var collection = getContext().getCollection();
-    collection.readDocument(collection.getAltLink() + "/docs/hot", {}, function (error, item) {
-        if (error) throw error;
-        item.scripts += 1;
-        collection.replaceDocument(item._self, item, {}, function (error) { if (error) throw error; });
-    });
+    (function look(times) {
+        collection.readDocument(collection.getAltLink() + "/docs/hot", {}, function (error, item) {
+            if (error) throw error;
+            if (times > 0) return look(times - 1);
+            item.scripts += 1;
+            collection.replaceDocument(item._self, item, {}, function (error) { if (error) throw error; });
+        });
+    })(100);
 }"""
 MARK = """function () {
     var request = getContext().getRequest(), item = request.getBody();
