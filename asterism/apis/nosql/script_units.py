@@ -21,8 +21,10 @@ from asterism.storage.contract import ExpectationFailed
 
 _Result = TypeVar("_Result")
 
-# A run may take seconds, so a script that is overtaken this often is better given back to its client.
+# A run may take seconds, so a script that is overtaken this often is better given back to its client. A short one, that
+# writers in other processes overtake, has this long.
 ATTEMPTS_MAX: Final = 10
+ATTEMPTS_SECONDS: Final = 3.0
 # Behind the gate the first attempt may still meet writes that were let in before.
 _ATTEMPTS_BEHIND_GATE: Final = 3
 
@@ -53,7 +55,9 @@ async def run_unit(
     except ExpectationFailed:
         pass
     turns, gate = context.store.tools.write_turns, container.gate_of(key)
-    for _ in range(1, ATTEMPTS_MAX, _ATTEMPTS_BEHIND_GATE):
+    attempts, until = 1, context.clock.monotonic_seconds() + ATTEMPTS_SECONDS
+    while attempts < ATTEMPTS_MAX or context.clock.monotonic_seconds() < until:
+        attempts += _ATTEMPTS_BEHIND_GATE
         async with context.script_turns.turn(place, overtaken=True):
             with turns.closed(gate):
                 for _ in range(_ATTEMPTS_BEHIND_GATE):
