@@ -30,8 +30,9 @@ from asterism.storage.contract import (
 from asterism.values.identifiers import Lsn
 
 # How long a request waits for the map that a split, merge or move is about to publish. The seal lasts milliseconds;
-# waiting longer than this means that nobody is there to end it, and the client should hear of it.
-SEAL_WAIT_SECONDS_MAX = 30.0
+# whoever takes over from a process that died needs seconds to see it. Waiting longer than this means that nobody is
+# there to end it, and the client should hear of it.
+SEAL_WAIT_SECONDS_MAX = 15.0
 # For the catalog's word on a partition that has refused: a client that is told 503 asks again, perhaps somebody else.
 CATALOG_WAIT_SECONDS_MAX = 5.0
 _NAP_SECONDS_MIN = 0.002
@@ -223,29 +224,33 @@ class Owner:
 
     async def _settled(self, keyspace: Keyspace, seen: KeyspaceRecord, partition: PartitionRange) -> None:
         """After a fence has refused: returns when another record is in force, or the fence lets one in by now."""
-        loop = asyncio.get_running_loop()
-        give_up_at, nap_seconds = loop.time() + SEAL_WAIT_SECONDS_MAX, _NAP_SECONDS_MIN
-        while not keyspace.deleted and keyspace.record is seen:
-            if await self._is_open(keyspace, seen, partition):
-                return
-            if loop.time() > give_up_at:
-                raise StorageUnavailable(reason="a partition stayed sealed")
-            await keyspace.changed(seconds_max=nap_seconds)
-            nap_seconds = min(2 * nap_seconds, _NAP_SECONDS_MAX)
+        nap_seconds = _NAP_SECONDS_MIN
+        try:
+            async with asyncio.timeout(SEAL_WAIT_SECONDS_MAX):
+                while not keyspace.deleted and keyspace.record is seen:
+                    if await self._is_open(keyspace, seen, partition):
+                        return
+                    await keyspace.changed(seconds_max=nap_seconds)
+                    nap_seconds = min(2 * nap_seconds, _NAP_SECONDS_MAX)
+        except TimeoutError:
+            raise StorageUnavailable(reason="a partition stayed sealed") from None
         if keyspace.deleted:
             raise OwnerNotFound(kind="container", name=seen.name)
 
     async def _is_open(self, keyspace: Keyspace, seen: KeyspaceRecord, partition: PartitionRange) -> bool:
-        try:
-            if self._follow is not None:
+        if self._follow is not None:
+            try:
                 async with asyncio.timeout(CATALOG_WAIT_SECONDS_MAX):
                     await self._follow()
+            except TimeoutError:
+                raise StorageUnavailable(reason="the catalog cannot be asked where a partition is now") from None
+            except EngineFailed as failure:
+                raise StorageUnavailable(reason=str(failure)) from failure
+        try:
             if keyspace.deleted or keyspace.record is not seen:
                 return False
             # Whoever has changed the map may have died before the fence followed it.
             fence = await raise_fence(self._engine, partition)
-        except TimeoutError:
-            raise StorageUnavailable(reason="the catalog cannot be asked where a partition is now") from None
         except EngineFailed as failure:
             raise StorageUnavailable(reason=str(failure)) from failure
         return fence is not None and fence.epoch == partition.epoch and not fence.sealed

@@ -160,7 +160,6 @@ function feedOptions(options) {
     return {
         pageSize: typeof options.pageSize === "number" ? options.pageSize : 100,
         continuation: options.continuation ? String(options.continuation) : null,
-        enableScan: options.enableScan === true,
     };
 }
 

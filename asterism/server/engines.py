@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from asterism.server.fleet_config import LMDB_PREFIX, POSTGRES_SCHEMES, without_password
+from asterism.server.store_address import LMDB_PREFIX, POSTGRES_SCHEMES, without_password
 from asterism.storage.contract import Engine, EngineFailed
 from asterism.storage.lmdb import LmdbEngine
 

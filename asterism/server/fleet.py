@@ -12,13 +12,22 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
+from asterism.errors import AsterismError
 from asterism.keyspaces.catalog import Catalog
-from asterism.keyspaces.nodes import EMBEDDED_NAME, EMBEDDED_NODE, NodeRecord
+from asterism.keyspaces.nodes import EMBEDDED, EMBEDDED_NAME, EMBEDDED_NODE, NodeRecord
 from asterism.partitioning.placement import NodeState, Rules
 from asterism.server.config import StartRefused
 from asterism.server.engines import open_engine
-from asterism.server.fleet_config import LMDB_PREFIX, FleetConfig, NodeConfig, read_fleet
-from asterism.server.migration_note import MigrationNote, read_migration_note, refuse_moved, say_moved
+from asterism.server.fleet_config import FleetConfig, NodeConfig, read_fleet
+from asterism.server.migration_note import (
+    MigrationNote,
+    keep_name,
+    read_migration_note,
+    refuse_moved,
+    refuse_other_name,
+    say_moved,
+)
+from asterism.server.store_address import LMDB_PREFIX
 from asterism.storage.contract import Engine, PartitionUnknown, StorageRefusal
 from asterism.storage.handover import CATALOG_PARTITION, hand_over, is_open
 from asterism.storage.node_identity import IDENTITY_PARTITION, NodeIdentity, claim, read_identity
@@ -44,6 +53,7 @@ class Fleet:
         # Where everything is on its way to, if it was when the server stopped.
         self.migration: MigrationNote | None = None
         self._opened = opened
+        self._attached: dict[NodeNumber, str] = {}
         self._missing: dict[str, NodeConfig] = {}
         self._keeper: asyncio.Task[None] | None = None
         self._known_catalog: Catalog | None = None
@@ -71,6 +81,7 @@ class Fleet:
         self._known_catalog = catalog
         if not self.id:
             return
+        await self._check_complete()
         for node in self.config.nodes:
             engine = self._opened.get(node.name)
             if engine is None:
@@ -79,7 +90,8 @@ class Fleet:
             if self.migration is not None and self.migration.directory is not None and node.name == EMBEDDED_NAME:
                 await self._check_destination(node, engine)
             await self.attach(node, engine)
-        self._check_complete()
+        if self.migration is None:
+            await keep_name(self.catalog_engine, self.config)
         self._keeper = asyncio.create_task(self._keep_trying())
 
     async def check(self, node: NodeConfig, engine: Engine) -> NodeIdentity | None:
@@ -106,6 +118,9 @@ class Fleet:
             number = EMBEDDED_NODE if node.name == EMBEDDED_NAME else None
             record = await nodes.join(node.name, node.labels, number=number)
             identity = await claim(engine, NodeIdentity(self.id, record.number, node.name))
+        other = self._attached.setdefault(identity.number, node.name)
+        if other != node.name:
+            raise StartRefused(f"the nodes {other!r} and {node.name!r} are one and the same store ({node.shown})")
         namesake = nodes.named(node.name)
         if namesake is not None and namesake.number != identity.number:
             raise StartRefused(
@@ -124,11 +139,19 @@ class Fleet:
         if await self.check(node, engine) is None:
             raise StartRefused(f"the data is on its way to {node.shown}, which is not here; start where it is")
 
-    def _check_complete(self) -> None:
+    async def _check_complete(self) -> None:
+        """Before anything is changed. A node may have another name than before: it says itself which it is."""
         told = {one.name for one in self.config.nodes}
+        opened = [await read_identity(engine) for engine in self._opened.values()]
+        numbers = {one.number for one in opened if one is not None and one.fleet == self.id}
         for record in self._catalog.nodes.records.values():
-            if record.name not in told and record.state is not NodeState.REMOVED:
-                raise StartRefused(f"the fleet has a node {record.name!r} that its description does not name")
+            # A catalog that knows of no nodes yet tells of a store on its own.
+            is_described = record is EMBEDDED or record.name in told or record.number in numbers
+            if not is_described and record.state is not NodeState.REMOVED:
+                raise StartRefused(
+                    f"the fleet has a node {record.name!r} that its description does not name; add it, "
+                    f"or start with it and take it away with 'asterism drain {record.name}'"
+                )
 
     # --- nodes that come back ---------------------------------------------------------------------------------------
 
@@ -145,7 +168,7 @@ class Fleet:
                     await self.attach(node, engine)
                     del self._missing[node.name]
                     _log.warning("node %s can be reached", node.name)
-                except (StorageRefusal, StartRefused) as refusal:
+                except (StorageRefusal, StartRefused, AsterismError) as refusal:
                     _log.error("node %s is not attached: %s", node.name, refusal)
                     await engine.close()
 
@@ -198,6 +221,7 @@ async def open_fleet(
         await refuse_moved(engine, first)
         note = await read_migration_note(engine)
         identity = await read_identity(engine)
+        await refuse_other_name(engine, first, config)
         if identity is None and on_its_own:
             return Fleet(config, NodeEngines({EMBEDDED_NODE: engine}, catalog_node=EMBEDDED_NODE), opened, "")
         if note is not None:

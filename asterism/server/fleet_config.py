@@ -26,14 +26,13 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from asterism.keyspaces.nodes import EMBEDDED_NAME
 from asterism.partitioning.placement import NO_RULES, Rules
 from asterism.server.config import StartRefused
+from asterism.server.store_address import check_address, without_password
 
-LMDB_PREFIX = "lmdb:"
-POSTGRES_SCHEMES = ("postgresql", "postgres")
+FLEET_WITHOUT_NAME = "fleet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class ContainerRule:
 class FleetConfig:
     nodes: tuple[NodeConfig, ...]
     catalog: str
-    name: str = "fleet"
+    name: str = FLEET_WITHOUT_NAME
     default_rules: Rules = NO_RULES
     container_rules: tuple[ContainerRule, ...] = ()
 
@@ -122,7 +121,7 @@ def parse_fleet(told: Mapping[str, Any], *, directory: Path) -> FleetConfig:
     return FleetConfig(
         nodes=nodes,
         catalog=catalog,
-        name=_text(fleet, "name", "[fleet]") if "name" in fleet else "fleet",
+        name=_text(fleet, "name", "[fleet]") if "name" in fleet else FLEET_WITHOUT_NAME,
         default_rules=_parse_rules(placement, "[placement]"),
         container_rules=tuple(_parse_container_rule(one) for one in _tables(placement, "rule")),
     )
@@ -130,17 +129,8 @@ def parse_fleet(told: Mapping[str, Any], *, directory: Path) -> FleetConfig:
 
 def fleet_of_stores(urls: Sequence[str]) -> FleetConfig:
     """The fleet that `--store URL`, once or more, describes: node1 with the catalog, node2 and so on."""
-    nodes = [NodeConfig(f"node{place}", _check_dsn(url, Path.cwd())) for place, url in enumerate(urls, start=1)]
+    nodes = [NodeConfig(f"node{place}", check_address(url, Path.cwd())) for place, url in enumerate(urls, start=1)]
     return FleetConfig(nodes=tuple(nodes), catalog=nodes[0].name)
-
-
-def without_password(dsn: str) -> str:
-    if dsn.startswith(LMDB_PREFIX):
-        return dsn
-    parts = urlsplit(dsn)
-    _, at, hosts = parts.netloc.rpartition("@")
-    user = parts.username if at else None
-    return f"{parts.scheme}://{f'{user}@' if user else ''}{hosts}{parts.path}"
 
 
 def _parse_node(told: Mapping[str, Any], place: int, directory: Path) -> NodeConfig:
@@ -150,22 +140,10 @@ def _parse_node(told: Mapping[str, Any], place: int, directory: Path) -> NodeCon
     if name.isdigit() or not name.isprintable() or "/" in name:
         raise StartRefused(f"{where} has the name {name!r}; a name has a letter and no slash")
     try:
-        dsn = _check_dsn(_text(told, "dsn", where), directory)
+        dsn = check_address(_text(told, "dsn", where), directory)
     except StartRefused as refusal:
         raise StartRefused(f"{where}: {refusal}") from None
     return NodeConfig(name, dsn, _labels(told, where))
-
-
-def _check_dsn(url: str, directory: Path) -> str:
-    if url.startswith(LMDB_PREFIX):
-        path = url.removeprefix(LMDB_PREFIX)
-        if not path:
-            raise StartRefused("a store in a directory is written lmdb:DIR")
-        return f"{LMDB_PREFIX}{(directory / path).resolve()}"
-    if url.partition(":")[0] in POSTGRES_SCHEMES:
-        return url
-    shown = without_password(url) if "://" in url else url
-    raise StartRefused(f"{shown!r} is no store; write postgresql://HOST/DATABASE or lmdb:DIR")
 
 
 def _parse_container_rule(told: Mapping[str, Any]) -> ContainerRule:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from asterism.server.config import StartRefused
-from asterism.server.fleet_config import FleetConfig, NodeConfig, parse_fleet
+from asterism.server.fleet_config import FLEET_WITHOUT_NAME, FleetConfig, NodeConfig, parse_fleet
 from asterism.storage.contract import Engine
 from asterism.storage.node_identity import read_note, write_note
 
 _ON_ITS_WAY = "migration"
 _MOVED = "moved"
+_FLEET_NAME = "fleet name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ async def say_moved(source: Engine, target: Engine, note: MigrationNote) -> None
     await write_note(target, _MOVED, None)
     await write_migration_note(target, None)
     await write_note(source, _MOVED, note.where)
+    await write_note(source, _FLEET_NAME, None)
     await write_migration_note(source, None)
 
 
@@ -57,3 +59,19 @@ async def refuse_moved(engine: Engine, node: NodeConfig) -> None:
     moved_to = await read_note(engine, _MOVED)
     if moved_to is not None:
         raise StartRefused(f"the data of {node.shown} is in {moved_to} now; serve it from there")
+
+
+async def refuse_other_name(engine: Engine, node: NodeConfig, fleet: FleetConfig) -> None:
+    """The description of another fleet that has the same store by mistake would rename this one's nodes, and add its
+    own. One without a name is not judged by it."""
+    kept = await read_note(engine, _FLEET_NAME)
+    if kept is not None and fleet.name not in (kept, FLEET_WITHOUT_NAME):
+        raise StartRefused(
+            f"{node.shown} has the fleet {kept!r}, and {fleet.name!r} is another; it needs another store"
+        )
+
+
+async def keep_name(engine: Engine, fleet: FleetConfig) -> None:
+    """The first name a fleet is given is its name."""
+    if fleet.name != FLEET_WITHOUT_NAME and await read_note(engine, _FLEET_NAME) is None:
+        await write_note(engine, _FLEET_NAME, fleet.name)

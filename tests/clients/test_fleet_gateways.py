@@ -122,3 +122,6 @@ def test_partitions_move_under_two_gateways_and_no_client_notices(
     assert [writer.errors for writer in writers] == [[], []]
     found = {item["id"]: item["n"] for item in container_at(one).read_all_items()}
     assert found == writers[0].known | writers[1].known
+    # Whoever is asked tells what all have served.
+    served = [sum(node["ru_consumed"] for node in told(server, "nodes")["nodes"]) for server in gateways]
+    assert served[0] == served[1] > 0

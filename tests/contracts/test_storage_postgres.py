@@ -19,7 +19,7 @@ from asterism.storage.contract import (
     PartitionUnknown,
     Span,
 )
-from asterism.storage.postgres import NodeIdentity, Patience, PostgresEngine, without_password
+from asterism.storage.postgres import NodeIdentity, Patience, PostgresEngine, connections, without_password
 from asterism.storage.postgres.addresses import split_hosts
 from asterism.storage.postgres.journal_record import decode_journal, encode_journal
 from asterism.values.identifiers import Epoch, Lsn, NodeNumber, PartitionNumber, partition_on
@@ -199,6 +199,32 @@ def test_each_host_has_a_connection_string_of_its_own(connection_string: str, ho
 def test_a_connection_string_is_shown_without_its_password() -> None:
     shown = without_password("postgresql://user:secret@one:1,two:2/db?password=secret&sslmode=require")
     assert shown == "postgresql://user@one:1,two:2/db?sslmode=require"
+
+
+@pytest.mark.parametrize(
+    "wrong", ["{dsn}_that_is_not_there", "postgresql://nobody@127.0.0.1:{port}/x", "{dsn}?sslmode=perhaps"]
+)
+async def test_an_address_that_no_waiting_makes_right_is_refused_at_once(wrong: str) -> None:
+    server = shared_server()
+    endless = Patience(total_seconds=10_000)
+    async with asyncio.timeout(30):
+        with pytest.raises(EngineFailed, match="cannot be reached"):
+            await PostgresEngine.open(wrong.format(dsn=server.dsn(), port=server.port), patience=endless)
+
+
+async def test_a_connection_that_has_written_to_many_partitions_is_replaced(
+    engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "PARTITIONS_WRITTEN_MAX", 3)
+    numbers = [PartitionNumber(number) for number in range(2, 8)]
+    for number in numbers:
+        await engine.create_partition(number, Fence(EPOCH))
+    opened = engine._node.writers.opened
+    for number in numbers:
+        await engine.apply(number, EPOCH, put(b"key"))
+        await engine.apply(number, EPOCH, put(b"another"))
+    assert engine._node.writers.opened - opened >= 2
+    assert engine._node.writers._count <= 1
 
 
 # --- journal records ------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from asterism.storage.contract import (
     Span,
     decode_counters,
 )
-from asterism.storage.postgres import Patience, PostgresEngine
+from asterism.storage.postgres import Patience, PostgresEngine, connections
 from asterism.storage.postgres.connections import Hosts, Pool
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
 from tests.support.postgres import free_port, shared_server
@@ -184,6 +184,36 @@ async def test_a_node_out_of_reach_fails_calls_in_bounded_time_and_heals(
     assert await batches_applied(engine) in (2, 3)
 
 
+async def test_who_waits_behind_others_for_a_silent_node_waits_no_longer_than_they_do(
+    engine: PostgresEngine, proxy: Proxy
+) -> None:
+    proxy.stall()
+    # No two of these can share a statement or a transaction.
+    many = [b"%d" % number for number in range(200)]
+    reads = [engine.read(ONE, EPOCH, many) for _ in range(100)]
+    batches = [engine.apply(ONE, EPOCH, Batch(puts=[(b"same", b"")])) for _ in range(100)]
+    outcomes = await asyncio.wait_for(asyncio.gather(*reads, *batches, return_exceptions=True), BOUND_SECONDS)
+    assert {type(outcome) for outcome in outcomes} == {EngineFailed}
+    proxy.flow()
+    assert len((await engine.read(ONE, EPOCH, many))[1]) == len(many)
+
+
+async def test_the_whole_patience_bounds_its_parts(proxy: Proxy) -> None:
+    await shared_server().empty_database("network")
+    patience = Patience(connect_seconds=1, read_seconds=1_000, commit_seconds=1_000, total_seconds=2)
+    engine = await PostgresEngine.open(shared_server().dsn("network", port=proxy.port), patience=patience)
+    await engine.create_partition(ONE, Fence(EPOCH))
+    await engine.apply(ONE, EPOCH, COUNTED)
+    await engine.read(ONE, EPOCH, [b"n"])
+    proxy.stall()
+    calls = (engine.apply(ONE, EPOCH, COUNTED), engine.read(ONE, EPOCH, [b"n"]), engine.scan(ONE, EPOCH, Span()))
+    outcomes = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), BOUND_SECONDS)
+    assert [type(outcome) for outcome in outcomes] == [EngineFailed] * 3
+    assert all(str(outcome) and not str(outcome).endswith(": ") for outcome in outcomes)
+    proxy.flow()
+    await engine.close()
+
+
 async def test_a_silence_shorter_than_the_patience_is_not_noticed(engine: PostgresEngine, proxy: Proxy) -> None:
     proxy.stall()
     call = asyncio.create_task(engine.apply(ONE, EPOCH, COUNTED))
@@ -206,6 +236,24 @@ async def test_a_watcher_is_called_after_its_connection_was_lost(engine: Postgre
     await engine.apply(ONE, EPOCH, COUNTED)
     await asyncio.wait_for(heard.wait(), BOUND_SECONDS)
     end_watch()
+
+
+async def test_connections_that_nobody_uses_are_ended_but_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "IDLE_SECONDS_MAX", 0.2)
+    pool = Pool(Hosts([shared_server().dsn("postgres")]), Patience(), size=4)
+    links = [await pool.acquire(pool.deadline()) for _ in range(4)]
+    for link in links:
+        pool.release(link)
+    async with asyncio.timeout(BOUND_SECONDS):
+        while sum(link.is_open for link in links) > 1:
+            await asyncio.sleep(0.05)
+        # The one that is left is used first, and there is room for others again.
+        taken = [await pool.acquire(pool.deadline()) for _ in range(4)]
+    assert taken[0] is links[-1]
+    assert pool.opened == 7
+    for link in taken:
+        pool.release(link)
+    await pool.close()
 
 
 async def test_a_node_that_was_away_is_waited_for_less_long_until_it_is_back() -> None:

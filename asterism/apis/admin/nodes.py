@@ -28,9 +28,10 @@ async def show_nodes(console: Console, _: Request) -> Response:
     size_bytes: Counter[NodeNumber] = Counter()
     ru_share: Counter[NodeNumber] = Counter()
     ru_consumed: Counter[NodeNumber] = Counter()
+    served = await console.usage.of_all()
     for one in await placing.located():
         node = one.range.node
-        usage = one.keyspace.usage.get(one.range.id) or PartitionUsage()
+        usage = served.get(one.keyspace.record.rid, {}).get(one.range.id) or PartitionUsage()
         partitions[node] += 1
         size_bytes[node] += one.size.bytes
         ru_share[node] += round(one.ru_per_second)

@@ -39,12 +39,19 @@ SELECT CASE WHEN pg_is_in_recovery() THEN 0
 """
 # A node of a large fleet has hundreds of partitions, with about four statements each.
 STATEMENTS_CACHED = 1024
+# How long a connection may be without use before it is ended: a server has room for so many, and others may need it.
+IDLE_SECONDS_MAX = 10.0
+# The server keeps some 300 KB for every partition that a connection has written to, for as long as it is open.
+PARTITIONS_WRITTEN_MAX = 256
 BACK_OFF_SECONDS_FIRST = 0.05
 BACK_OFF_SECONDS_MAX = 1.0
+SECONDS_MIN = 0.5
 
 # Servers that are going down, coming up or have become a standby: another connection may do better.
 GONE_STATES = ("08", "57P", "25006")
 FULL_STATES = ("53100", "53200", "54000")
+# The address, the role, its password or the database is wrong: no waiting mends that.
+HOPELESS_STATES = ("28", "3D000", "42704")
 # The transaction was undone for a reason that has passed when it is tried again.
 PASSING_STATES = ("40", "55P03", "53300")
 
@@ -95,6 +102,23 @@ def is_lost(error: BaseException) -> bool:
     return isinstance(error, OSError | EOFError | TimeoutError | asyncpg.InterfaceError)
 
 
+def in_words(error: BaseException | None) -> str:
+    """A connection that was given up has nothing to say for itself."""
+    return str(error or "") or "no answer in time"
+
+
+def seconds_until(deadline: float, seconds_max: float) -> float:
+    """How long a part of a call may take that began late: never so short that it cannot be done."""
+    return min(seconds_max, max(deadline - asyncio.get_running_loop().time(), SECONDS_MIN))
+
+
+def is_hopeless(error: Exception) -> bool:
+    """Of an attempt to connect."""
+    if isinstance(error, asyncpg.PostgresError):
+        return (error.sqlstate or "").startswith(HOPELESS_STATES)
+    return isinstance(error, ValueError)
+
+
 def translate(error: Exception) -> StorageRefusal:
     """The refusal that an error of the database means, if it was not the connection that failed."""
     if isinstance(error, StorageRefusal):
@@ -107,7 +131,7 @@ def translate(error: Exception) -> StorageRefusal:
 class Link:
     """One connection. Everything that is sent to a database passes `ask`."""
 
-    __slots__ = ("connection", "is_primary", "pool", "timeline", "warnings")
+    __slots__ = ("connection", "idle_since", "is_primary", "pool", "timeline", "warnings", "written_to")
 
     def __init__(self, connection: Any, pool: Pool) -> None:
         self.connection = connection
@@ -115,6 +139,8 @@ class Link:
         self.is_primary = True
         self.timeline = 0
         self.warnings = 0
+        self.idle_since = 0.0
+        self.written_to: set[int] = set()
         connection.add_log_listener(self._on_message)
 
     def _on_message(self, _connection: Any, _message: Any) -> None:
@@ -161,6 +187,10 @@ class Link:
     def is_open(self) -> bool:
         return not self.connection.is_closed()
 
+    @property
+    def is_worth_keeping(self) -> bool:
+        return self.is_open and len(self.written_to) < PARTITIONS_WRITTEN_MAX
+
 
 async def connect(address: str, seconds: float, pool: Pool) -> Link:
     """A connection to one host, be it a primary or a standby."""
@@ -197,6 +227,7 @@ class Pool:
         self._opening = asyncio.Lock()
         self._back_off_seconds = BACK_OFF_SECONDS_FIRST
         self._is_closed = False
+        self._looking_at_idle: asyncio.TimerHandle | None = None
         # Whether the node was not to be reached when it was last tried, for as long as patience goes.
         self._is_away = False
         # Statements sent so far, each a round trip: what the tests count.
@@ -212,7 +243,18 @@ class Pool:
     def check_time(self, deadline: float, error: Exception) -> None:
         if asyncio.get_running_loop().time() >= deadline:
             self._is_away = True
-            raise EngineFailed(f"the node does not answer: {error}") from error
+            raise EngineFailed(f"the node does not answer: {in_words(error)}") from error
+
+    def is_overdue(self, since: float) -> bool:
+        """Whether something that has waited since then has no time left for another attempt at a node that is away."""
+        if not self._is_away:
+            return False
+        waited_seconds = asyncio.get_running_loop().time() - since
+        return waited_seconds > self.patience.total_seconds - self.patience.seconds_when_away
+
+    @property
+    def is_away(self) -> bool:
+        return self._is_away
 
     async def acquire(self, deadline: float, prefer: Link | None = None) -> Link:
         """A connection that is open as far as can be told; `EngineFailed` when there is none until `deadline` (a time
@@ -268,13 +310,30 @@ class Pool:
                 return
 
     def release(self, link: Link) -> None:
-        if link.is_open and not self._is_closed:
+        if link.is_worth_keeping and not self._is_closed:
             self._is_away = False
             self._idle.append(link)
+            loop = asyncio.get_running_loop()
+            link.idle_since = loop.time()
+            if self._looking_at_idle is None:
+                self._looking_at_idle = loop.call_later(IDLE_SECONDS_MAX, self._end_idle)
         else:
             link.connection.terminate()
             self._count -= 1
         self._wake()
+
+    def _end_idle(self) -> None:
+        """The one that was used last stays, for whoever comes next."""
+        loop = asyncio.get_running_loop()
+        overdue = loop.time() - IDLE_SECONDS_MAX
+        for link in self._idle[:-1]:
+            if link.idle_since <= overdue:
+                self._idle.remove(link)
+                link.connection.terminate()
+                self._count -= 1
+                self._wake()
+        more = len(self._idle) > 1
+        self._looking_at_idle = loop.call_later(IDLE_SECONDS_MAX / 4, self._end_idle) if more else None
 
     def suspect(self) -> None:
         """One connection fell silent: those that nobody uses are probably no better, and each would be found out only
@@ -301,13 +360,13 @@ class Pool:
                         self._back_off_seconds = BACK_OFF_SECONDS_FIRST
                         self.opened += 1
                         return link
-                    if not self._primary:
+                    if not self._primary or (len(self.hosts.addresses) == 1 and is_hopeless(problem)):
                         break
                     await asyncio.sleep(self._back_off_seconds * random.uniform(0.5, 1.0))
                     self._back_off_seconds = min(self._back_off_seconds * 2, BACK_OFF_SECONDS_MAX)
         except TimeoutError:
             self._is_away = True
-        raise EngineFailed(f"the node cannot be reached: {problem}")
+        raise EngineFailed(f"the node cannot be reached: {in_words(problem)}")
 
     async def _try_hosts(self, seconds_left: float) -> Link:
         """The host that is most likely comes first; if it is not the right one, all others are asked at once."""
@@ -368,6 +427,8 @@ class Pool:
 
     async def close(self) -> None:
         self._is_closed = True
+        if self._looking_at_idle is not None:
+            self._looking_at_idle.cancel()
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)

@@ -31,11 +31,13 @@ NEVER = -(1 << 63)
 
 @dataclass(slots=True, eq=False)
 class WaitingBatch:
-    """A batch and who waits for it. `alone` once it has spoiled a group it shared."""
+    """A batch, who waits for it and since when (a time of the event loop). `alone` once it has spoiled a group it
+    shared."""
 
     epoch: Epoch
     batch: Batch
     future: asyncio.Future[Lsn]
+    since: float = 0.0
     alone: bool = False
 
 

@@ -12,8 +12,18 @@ from typing import Any
 import asyncpg
 
 from asterism.storage.contract import PartitionUnknown, StorageRefusal
-from asterism.storage.postgres.connections import ConnectionLost, Hosts, Link, Patience, Pool, TryAgain, translate
-from asterism.storage.postgres.layout import READ_FENCE, functions_ddl
+from asterism.storage.postgres.connections import (
+    ConnectionLost,
+    Hosts,
+    Link,
+    Patience,
+    Pool,
+    TryAgain,
+    seconds_until,
+    translate,
+)
+from asterism.storage.postgres.layout import functions_ddl
+from asterism.storage.postgres.statements import READ_FENCE
 from asterism.values.identifiers import PartitionNumber
 
 STANDBY_SECONDS = 1.0
@@ -61,7 +71,7 @@ class Node:
         while True:
             link = await pool.acquire(deadline)
             try:
-                return await link.ask(seconds, statement, *arguments)
+                return await link.ask(seconds_until(deadline, seconds), statement, *arguments)
             except ConnectionLost as error:
                 pool.suspect()
                 pool.check_time(deadline, error)

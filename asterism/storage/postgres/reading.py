@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from asterism.storage.contract import EpochFenced, PartitionUnknown, ScanPage, Span, StorageRefusal
+from asterism.storage.contract import EngineFailed, EpochFenced, PartitionUnknown, ScanPage, Span, StorageRefusal
 from asterism.storage.postgres.connections import Pool, translate
-from asterism.storage.postgres.layout import statements
 from asterism.storage.postgres.node import Node, copy_of
+from asterism.storage.postgres.statements import statements
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
 
 KEYS_PER_STATEMENT_MAX = 256
@@ -22,12 +22,16 @@ ReadAnswer = tuple[Lsn, list[bytes | None]]
 
 
 class _WaitingRead:
-    __slots__ = ("epoch", "future", "keys")
+    __slots__ = ("epoch", "future", "keys", "since")
 
-    def __init__(self, epoch: Epoch | None, keys: Sequence[bytes], future: asyncio.Future[ReadAnswer]) -> None:
+    def __init__(
+        self, epoch: Epoch | None, keys: Sequence[bytes], future: asyncio.Future[ReadAnswer], since: float
+    ) -> None:
         self.epoch = epoch
         self.keys = keys
         self.future = future
+        # When it was asked for, as a time of the event loop.
+        self.since = since
 
 
 def check_fence(partition: PartitionNumber, epoch: Epoch | None, row: Any) -> None:
@@ -66,7 +70,7 @@ class PartitionReader:
     def _read_with_others(self, epoch: Epoch | None, keys: Sequence[bytes]) -> asyncio.Future[ReadAnswer]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[ReadAnswer] = loop.create_future()
-        self._waiting.append(_WaitingRead(epoch, keys, future))
+        self._waiting.append(_WaitingRead(epoch, keys, future, loop.time()))
         if not self._is_about_to_send and self._under_way < STATEMENTS_AT_ONCE:
             # Whoever else reads in this turn of the event loop comes along.
             self._is_about_to_send = True
@@ -75,6 +79,9 @@ class PartitionReader:
 
     def _send(self) -> None:
         self._is_about_to_send = False
+        self._give_up_overdue()
+        if not self._waiting:
+            return
         taken: list[_WaitingRead] = []
         keys: list[bytes] = []
         for read in self._waiting:
@@ -87,6 +94,17 @@ class PartitionReader:
         task = asyncio.get_running_loop().create_task(self._read_together(taken, keys))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def _give_up_overdue(self) -> None:
+        """Who waited behind others for a node that is away is not made to wait as long again."""
+        if not self._pool.is_away:
+            return
+        waiting, self._waiting = self._waiting, []
+        for read in waiting:
+            if not self._pool.is_overdue(read.since):
+                self._waiting.append(read)
+            elif not read.future.done():
+                read.future.set_exception(EngineFailed("the node does not answer"))
 
     async def _read_together(self, taken: list[_WaitingRead], keys: list[bytes]) -> None:
         try:

@@ -17,6 +17,7 @@ from asterism.values.identifiers import PartitionNumber
 
 # A connection on which nothing is said looks the same as one that swallows everything.
 HEARTBEAT_SECONDS = 5.0
+RETRY_SECONDS = 0.1
 
 Callback = Callable[[], None]
 
@@ -49,6 +50,7 @@ class Listener:
         while True:
             with contextlib.suppress(ConnectionLost, TryAgain, StorageRefusal, asyncpg.PostgresError, OSError):
                 await self._listen_once()
+            await asyncio.sleep(RETRY_SECONDS)
 
     async def _listen_once(self) -> None:
         """Listens until the connection is lost."""

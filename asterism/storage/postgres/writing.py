@@ -17,7 +17,7 @@ from typing import Any
 import asyncpg
 
 from asterism.storage.contract import Batch, EngineFailed, EpochFenced, PartitionUnknown, StorageRefusal
-from asterism.storage.postgres.connections import ConnectionLost, Link, TryAgain, translate
+from asterism.storage.postgres.connections import ConnectionLost, Link, TryAgain, seconds_until, translate
 from asterism.storage.postgres.groups import Group, WaitingBatch, fail_all
 from asterism.storage.postgres.layout import (
     CANNOT_TELL,
@@ -27,12 +27,10 @@ from asterism.storage.postgres.layout import (
     NOT_DONE,
     NOT_THERE,
     REFUSED,
-    RESOLVE,
-    SET_FENCE,
     UNKNOWN_PARTITION,
-    statements,
 )
 from asterism.storage.postgres.node import Node
+from asterism.storage.postgres.statements import RESOLVE, SET_FENCE, statements
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
 
 # How far behind the head of the queue a batch is looked for that can join a group.
@@ -48,6 +46,8 @@ class Order:
     head: tuple[Any, ...]
     tail: tuple[Any, ...]
     future: asyncio.Future[Any]
+    # When it was asked for, as a time of the event loop.
+    since: float
 
 
 class PartitionWriter:
@@ -70,8 +70,9 @@ class PartitionWriter:
         return self._task is None
 
     def apply(self, epoch: Epoch, batch: Batch) -> asyncio.Future[Lsn]:
-        future: asyncio.Future[Lsn] = asyncio.get_running_loop().create_future()
-        self._submit(WaitingBatch(epoch, batch, future))
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Lsn] = loop.create_future()
+        self._submit(WaitingBatch(epoch, batch, future, loop.time()))
         return future
 
     def set_fence(self, arguments: tuple[Any, ...]) -> asyncio.Future[int]:
@@ -83,8 +84,9 @@ class PartitionWriter:
         return self._order(self._statements.copy, (), arguments)
 
     def _order(self, statement: str, head: tuple[Any, ...], tail: tuple[Any, ...]) -> asyncio.Future[Any]:
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._submit(Order(statement, head, tail, future))
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        self._submit(Order(statement, head, tail, future, loop.time()))
         return future
 
     def _submit(self, waiting: WaitingBatch | Order) -> None:
@@ -114,7 +116,7 @@ class PartitionWriter:
         while waiting and len(passed_over) < LOOK_AHEAD and not isinstance(waiting[0], Order):
             one = waiting.popleft()
             assert isinstance(one, WaitingBatch)
-            if one.future.done():
+            if one.future.done() or self._is_overdue(one):
                 continue
             if group.admits(one):
                 group.add(one)
@@ -177,7 +179,7 @@ class PartitionWriter:
     # --- orders ---------------------------------------------------------------------------------------------------
 
     async def _send_order(self, order: Order) -> None:
-        if order.future.done():
+        if order.future.done() or self._is_overdue(order):
             return
         try:
             answer = await self._carry_out(order.statement, order.head, order.tail)
@@ -187,6 +189,13 @@ class PartitionWriter:
             return
         if not order.future.done():
             order.future.set_result(answer)
+
+    def _is_overdue(self, waiting: WaitingBatch | Order) -> bool:
+        """Who waited behind others for a node that is away is not made to wait as long again."""
+        if not self._node.writers.is_overdue(waiting.since):
+            return False
+        waiting.future.set_exception(EngineFailed("the node does not answer"))
+        return True
 
     async def _carry_out(self, statement: str, head: tuple[Any, ...], tail: tuple[Any, ...]) -> Any:
         """The function's answer; the LSN that a resolved order began with, if the answer was lost.
@@ -199,8 +208,10 @@ class PartitionWriter:
             link = await node.writers.acquire(deadline, self._last_link)
             token = node.next_token()
             warnings = link.warnings
+            link.written_to.add(self._partition)
             try:
-                row = await link.ask(node.patience.commit_seconds, statement, *head, node.gateway, token, *tail)
+                seconds = seconds_until(deadline, node.patience.commit_seconds)
+                row = await link.ask(seconds, statement, *head, node.gateway, token, *tail)
                 self._last_link = link
                 # The one warning a commit can bring: it was told not to wait for its standby any longer.
                 if link.warnings == warnings:
@@ -229,7 +240,8 @@ class PartitionWriter:
             except EngineFailed as error:
                 raise EngineFailed(f"it is not known whether the write was done: {error}") from error
             try:
-                row = await link.ask(node.patience.commit_seconds, RESOLVE, self._partition, node.gateway, token)
+                seconds = seconds_until(deadline, node.patience.commit_seconds)
+                row = await link.ask(seconds, RESOLVE, self._partition, node.gateway, token)
             except (ConnectionLost, TryAgain) as error:
                 node.writers.suspect()
                 node.writers.check_time(deadline, error)

@@ -84,7 +84,7 @@ async def test_sorting_reads_every_page_first(people: ScriptBench) -> None:
     inside = "__.sortBy(function (d) { return d.age; }, {pageSize: 3}, function (e, f, o) { reply(f.length); });"
     assert await people.answer(inside) == 3
     assert [name for name, _ in people.operations.calls] == ["feed", "feed"]
-    assert people.operations.calls[1] == ("feed", FeedOptions(3, "3", False))
+    assert people.operations.calls[1] == ("feed", FeedOptions(3, "3"))
 
 
 async def test_an_exception_in_a_predicate_arrives_at_the_callback(people: ScriptBench) -> None:

@@ -96,6 +96,48 @@ async def test_the_catalog_cannot_be_looked_for_on_another_node(tmp_path: Path) 
         assert names_and_numbers(assembly) == {"a": 1, "b": 2, "new": 3}
 
 
+async def test_one_store_under_two_names_is_refused_and_keeps_its_first_name(tmp_path: Path) -> None:
+    await shared_server().empty_database("fleet_twice")
+    dsn = shared_server().dsn("fleet_twice")
+    for count_of_nodes in (2, 1):
+        nodes = (NodeConfig("a", dsn), NodeConfig("b", f"{dsn}?application_name=other"))[:count_of_nodes]
+        if count_of_nodes == 2:
+            with pytest.raises(StartRefused, match="'a' and 'b' are one and the same store"):
+                async with serving(tmp_path, FleetConfig(nodes, "a")):
+                    pass
+        else:
+            async with serving(tmp_path, FleetConfig(nodes, "a")) as assembly:
+                assert names_and_numbers(assembly) == {"a": 1}
+
+
+async def test_a_description_that_is_refused_has_renamed_nothing(tmp_path: Path) -> None:
+    async with serving(tmp_path, fleet_of(tmp_path, "a", "b")):
+        pass
+    renamed = NodeConfig("z", f"lmdb:{tmp_path / 'a'}")
+    with pytest.raises(StartRefused, match=r"a node 'b' .*asterism drain b"):
+        async with serving(tmp_path, FleetConfig((renamed,), "z")):
+            pass
+    async with serving(tmp_path, fleet_of(tmp_path, "a", "b")) as assembly:
+        assert names_and_numbers(assembly) == {"a": 1, "b": 2}
+    both = (renamed, NodeConfig("b", f"lmdb:{tmp_path / 'b'}"))
+    async with serving(tmp_path, FleetConfig(both, "z")) as assembly:
+        assert names_and_numbers(assembly) == {"z": 1, "b": 2}
+
+
+async def test_a_fleet_by_another_name_is_another_fleet(tmp_path: Path) -> None:
+    nodes = fleet_of(tmp_path, "a").nodes
+    async with serving(tmp_path, FleetConfig(nodes, "a")):
+        pass
+    async with serving(tmp_path, FleetConfig(nodes, "a", name="shop")):
+        pass
+    with pytest.raises(StartRefused, match="has the fleet 'shop', and 'store' is another"):
+        async with serving(tmp_path, FleetConfig(nodes, "a", name="store")):
+            pass
+    # Without a name, as with --store, the store alone counts.
+    async with serving(tmp_path, FleetConfig(nodes, "a")):
+        pass
+
+
 async def test_a_node_that_is_not_named_any_more_must_have_been_drained(tmp_path: Path) -> None:
     async with serving(tmp_path, fleet_of(tmp_path, "a", "b")) as assembly:
         await fill(assembly)

@@ -9,7 +9,8 @@ import pytest
 
 from asterism.partitioning.placement import NO_RULES, Rules
 from asterism.server.config import StartRefused
-from asterism.server.fleet_config import FleetConfig, fleet_of_stores, parse_fleet, read_fleet, without_password
+from asterism.server.fleet_config import FleetConfig, fleet_of_stores, parse_fleet, read_fleet
+from asterism.server.store_address import check_address, without_password
 
 WHOLE = """
 [fleet]
@@ -77,6 +78,31 @@ def test_a_password_is_never_shown() -> None:
     assert without_password("postgresql://me:secret@db1:5432,db1b/shop?x=y") == "postgresql://me@db1:5432,db1b/shop"
 
 
+@pytest.mark.parametrize("sign", ["/", "?", "#", "[", "]", "@", ":", " @", "1/"])
+def test_a_password_that_makes_an_address_fall_apart_is_refused_and_no_part_of_it_is_shown(sign: str) -> None:
+    address = f"postgresql://me:begin{sign}ending@db1:5432/shop"
+    with pytest.raises(StartRefused, match="%40 %2F") as refused:
+        fleet_of_stores([address])
+    assert "begin" not in str(refused.value)
+    assert "ending" not in str(refused.value)
+    assert without_password(address) == ""
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql:///shop?host=/run/postgresql&user=me",
+        "postgresql://me:p%40ss%2Fword@db1:5432,[::1]:5433,db3/shop?sslmode=require&target_session_attrs=read-write",
+        "postgresql://me@/shop?host=db1,db2&port=5432,5433&password=s@cret",
+        "postgres://db1",
+    ],
+)
+def test_every_usual_form_of_an_address_is_taken_as_it_is(tmp_path: Path, address: str) -> None:
+    assert check_address(address, tmp_path) == address
+    assert "p%40ss" not in without_password(address)
+    assert "s@cret" not in without_password(address)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -86,6 +112,8 @@ def test_a_password_is_never_shown() -> None:
         ('[[node]]\nname = "a"', "node 1 has no dsn"),
         ('[[node]]\nname = "7"\ndsn = "lmdb:x"', "has a letter"),
         ('[[node]]\nname = "a"\ndsn = "mysql://x:secret@y/z"', "node 1: 'mysql://x@y/z' is no store"),
+        ('[[node]]\nname = "a"\ndsn = "host=db1 password=secret"', "node 1: the address is of no store"),
+        ('[[node]]\nname = "a"\ndsn = "postgresql://me:se/secret@y/z"', "node 1: the address is not of the form"),
         ('[[node]]\nname = "a"\ndsn = "lmdb:"', "lmdb:DIR"),
         ('[[node]]\nname = "a"\ndsn = "lmdb:x"\n[[node]]\nname = "a"\ndsn = "lmdb:y"', "two nodes have the name 'a'"),
         ('[fleet]\ncatalog = "z"\n[[node]]\nname = "a"\ndsn = "lmdb:x"', "which is none of the nodes a"),
