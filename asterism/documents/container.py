@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -197,7 +197,7 @@ class Container:
                 return BatchAnswer(created, partition.id, lsn, round(work.cost, 2))
             return await self._one_by_one(self._transaction(key), operations)
 
-        return await self._until_settled((self.record.rid, key), attempt)
+        return await self._until_settled(key, None, attempt)
 
     async def _one_by_one(self, work: Transaction, operations: Sequence[Operation]) -> BatchAnswer:
         results: list[Outcome | AsterismError | None] = []
@@ -284,7 +284,7 @@ class Container:
             partition, lsn = await self.commit(work)
             return ItemAnswer(done.body, done.etag, partition.id, lsn, done.charge, created=done.created)
 
-        return await self._until_settled((self.record.rid, key, item_id), attempt)
+        return await self._until_settled(key, item_id, attempt)
 
     async def _pay(self, work: Transaction) -> tuple[PartitionRange, int]:
         """Takes the cost of a unit that writes nothing."""
@@ -325,24 +325,33 @@ class Container:
         if not await self._tools.reshaping.make_room(self.keyspace, point):
             raise PhysicalPartitionFull(bytes_max=self._tools.limits.physical_partition_bytes_max)
 
-    async def _until_settled(self, place: Hashable, attempt: Callable[[], Awaitable[_Answer]]) -> _Answer:
-        """Repeats a decision that was overtaken, on fresh data each time; those who decide about the same `place` then
-        take turns."""
-        turns = self._tools.write_turns
+    def gate_of(self, key: PartitionKey) -> Hashable:
+        """What the gate of a logical partition is known by (`Tools.write_turns`)."""
+        return self.record.rid, key
+
+    async def _until_settled(
+        self, key: PartitionKey, item_id: str | None, attempt: Callable[[], Awaitable[_Answer]]
+    ) -> _Answer:
+        """Repeats a decision that was overtaken, on fresh data each time; those who decide about the same item, or
+        about several (None), then take turns."""
+        turns, gate = self._tools.write_turns, self.gate_of(key)
+
+        async def attempt_inside() -> _Answer:
+            if turns.has_gates:
+                await turns.enter(gate)
+            # From the first look at the item to the batch, all goes by one version of the settings.
+            with self.keyspace.at_work:
+                return await attempt()
+
+        place = (gate, item_id)
         if not turns.has_line(place):
-            try:
-                # From the first look at the item to the batch, all goes by one version of the settings.
-                with self.keyspace.at_work:
-                    return await attempt()
-            except ExpectationFailed:
-                pass
+            with suppress(ExpectationFailed):
+                return await attempt_inside()
         async with turns.turn(place):
             for number in range(ATTEMPTS_MAX):
-                try:
-                    with self.keyspace.at_work:
-                        return await attempt()
-                except ExpectationFailed:
-                    await asyncio.sleep(0 if number < ATTEMPTS_MAX // 2 else 0.001)
+                with suppress(ExpectationFailed):
+                    return await attempt_inside()
+                await asyncio.sleep(0 if number < ATTEMPTS_MAX // 2 else 0.001)
         raise TooMuchContention
 
 

@@ -3,14 +3,21 @@
 Writes are decided on what was read, and decided again when somebody was faster. Of many that change one item all the
 time, each commit lets one through, and an unlucky one could lose for ever; so who has lost once stands in line, and so
 does who comes while there is one. Only this process's writers: others are few, and met as before.
+
+A script takes longer than a plain write, and would lose against a few busy ones each time. One that was overtaken
+closes the gate of its logical partition while it tries again: plain writes wait outside, though never for long.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Hashable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Hashable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Final
+
+# A script of milliseconds is over by then; one of seconds must not hold up everybody else.
+GATE_WAIT_SECONDS_MAX: Final = 1.0
 
 
 @dataclass(slots=True)
@@ -20,10 +27,17 @@ class _Line:
 
 
 class WriteTurns:
-    """Lines by place: whatever tells what is fought for."""
+    """Lines and gates by place: whatever tells what is fought for."""
 
     def __init__(self) -> None:
         self._lines: dict[Hashable, _Line] = {}
+        # Set when the gate is open again.
+        self._gates: dict[Hashable, asyncio.Event] = {}
+
+    @property
+    def has_gates(self) -> bool:
+        """Whether any is closed: every write asks, and nearly always none is."""
+        return bool(self._gates)
 
     def has_line(self, place: Hashable) -> bool:
         return place in self._lines
@@ -39,3 +53,24 @@ class WriteTurns:
             line.users -= 1
             if not line.users:
                 del self._lines[place]
+
+    @contextmanager
+    def closed(self, place: Hashable) -> Iterator[None]:
+        """Keeps plain writes out; for one at a time, which whoever asks for it sees to."""
+        if place in self._gates:
+            yield
+            return
+        gate = self._gates[place] = asyncio.Event()
+        try:
+            yield
+        finally:
+            del self._gates[place]
+            gate.set()
+
+    async def enter(self, place: Hashable) -> None:
+        """Returns when the gate is open, or after a moment."""
+        gate = self._gates.get(place)
+        if gate is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GATE_WAIT_SECONDS_MAX):
+                    await gate.wait()

@@ -7,6 +7,7 @@ scope, in slices, when none does; the filter is always checked on the item itsel
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -21,7 +22,7 @@ from asterism.query.compile import CompiledQuery, Item
 from asterism.query.computed import NOTHING_COMPUTED, Computed
 from asterism.query.continuation import BEGINNING, Continuation
 from asterism.query.index_plan import Access, IndexOrder, access_for, order_for, path_text
-from asterism.query.item_reads import ItemReads, Slice
+from asterism.query.item_reads import TURN_SECONDS, ItemReads, Slice
 from asterism.query.pinned_scopes import pinned_keys
 from asterism.query.pipeline import Kind
 from asterism.query.result_sets import ResultSets
@@ -247,6 +248,7 @@ class _Run:
         work, state = self.work, continuation
         work.indexes_used.add(order.path)
         wanted = self.query.results_max
+        turn_until = work.monotonic_seconds() + TURN_SECONDS
         while True:
             needed = work.results_wanted
             if wanted is not None:
@@ -266,6 +268,13 @@ class _Run:
                             work.pay(entry.reference)
                             return None
                 state = replace(state, entry=(entry.value, entry.number))
+                # Rows may call functions of the user, which take as long as they are allowed.
+                if work.monotonic_seconds() > turn_until:
+                    if work.is_out_of_time:
+                        work.pay(entry.reference)
+                        return state
+                    await asyncio.sleep(0)
+                    turn_until = work.monotonic_seconds() + TURN_SECONDS
             work.pay(entries[-1][0].reference if entries else b"")
             if is_last:
                 return None

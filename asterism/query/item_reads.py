@@ -5,6 +5,7 @@ Partitions may be split, merged or moved while they are read; whoever asks here 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -31,6 +32,12 @@ _ENTRIES_MAX = 100
 # (reference, body) of items that are read in one go.
 Slice: TypeAlias = list[tuple[bytes, bytes]]
 
+# Items are handed on in portions. What a query does with one takes microseconds, or, where it calls functions of the
+# user, as long as those are allowed: other requests have their turn when this much time has gone.
+_PORTION_ITEMS = 4
+_PORTION_ITEMS_MAX = 128
+TURN_SECONDS = 0.005
+
 
 @dataclass(slots=True)
 class ItemReads:
@@ -42,10 +49,27 @@ class ItemReads:
     work: Work
     # Items that were left out of the index are found by no query that goes by it, whichever way it then takes.
     hides_unindexed: bool = False
+    _portion_items: int = _PORTION_ITEMS
 
     async def items(self, scope: Scope, place: bytes | None, access: Access | None) -> AsyncIterator[Slice]:
         """Every item of the scope that may match and is there for clients, in the order of the hash line; no slice is
-        empty."""
+        empty, and each is what can be worked on without holding up others."""
+        now = self.work.monotonic_seconds
+        async for items in self._slices(scope, place, access):
+            start = 0
+            while start < len(items):
+                portion = items[start : start + self._portion_items]
+                begun = now()
+                yield portion
+                start += len(portion)
+                seconds = now() - begun
+                if seconds > TURN_SECONDS:
+                    self._portion_items = max(1, int(len(portion) * TURN_SECONDS / seconds))
+                    await asyncio.sleep(0)
+                elif seconds < TURN_SECONDS / 8:
+                    self._portion_items = min(4 * self._portion_items, _PORTION_ITEMS_MAX)
+
+    async def _slices(self, scope: Scope, place: bytes | None, access: Access | None) -> AsyncIterator[Slice]:
         async for reader, part, candidates in self.pieces(scope, place, access):
             if candidates is None:
                 self.work.has_scanned = True

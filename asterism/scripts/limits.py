@@ -28,6 +28,10 @@ class ScriptLimits:
     result_characters_max: int = 2 * MIB
     # One script may have this much text of operations waiting; further operations are not accepted in that turn.
     queued_characters_max: int = 8 * MIB
+    # A batch holds all that one script writes. Writes beyond this are not accepted, as if they had come too late.
+    # What a document's text is in bytes only the store knows: it refuses what passes its own limit all the same.
+    writes_max: int = 50_000
+    written_characters_max: int = 60 * MIB
     # The log travels in a response header.
     log_characters_max: int = 8 * KIB
     # Processes for stored procedures and triggers, of about 20 MB each; further runs wait this long for one.

@@ -65,8 +65,25 @@ function optionsText(options) {
 }
 
 // False when the run is near its end: the script should answer with where to go on, and be called again.
+const WRITES = freeze({ __proto__: null, create: true, upsert: true, replace: true, delete: true });
+// What the server adds to a document's text.
+const SYSTEM_PROPERTIES_CHARACTERS = 300;
+let writes = 0;
+let writtenCharacters = 0;
+
+// Whether the transaction can hold another write; counts it if so.
+function hasRoomFor(bodyText) {
+    const characters = writtenCharacters + bodyText.length + SYSTEM_PROPERTIES_CHARACTERS;
+    if (writes >= setup.writesMax || characters > setup.writtenCharactersMax) {
+        return false;
+    }
+    writes += 1;
+    writtenCharacters = characters;
+    return true;
+}
+
 function queue(kind, reference, bodyText, options, receive) {
-    if (!isAccepting()) {
+    if (!isAccepting() || (WRITES[kind] === true && !hasRoomFor(bodyText))) {
         return false;
     }
     operationNumber += 1;

@@ -122,6 +122,8 @@ class ScriptRuntime:
             "isLogging": is_logging,
             "responseValues": {"ResourceQuotaCurrentUsage": scope.quota_usage, "MaxResourceQuota": scope.quota_max},
             "queuedCharactersMax": limits.queued_characters_max,
+            "writesMax": limits.writes_max,
+            "writtenCharactersMax": limits.written_characters_max,
             "resultCharactersMax": limits.result_characters_max,
             "logCharactersMax": limits.log_characters_max,
         }

@@ -70,6 +70,7 @@ _OF_QUERY: Final = b"q"
 # One batch holds all that a script writes, and numbers its items with 16 bits.
 _STAGED_ITEMS_MAX: Final = 50_000
 _WRITTEN_BYTES_MAX: Final = 64 * MIB
+_FULL: Final = OperationRefused(413, "The script has written as much as one transaction may hold.")
 
 
 class UnitOperations:
@@ -84,6 +85,8 @@ class UnitOperations:
         self._computed = computed_properties(container)
         self._handed_over = work.mark()
         self._written_bytes = 0
+        # The key of the item that was found by its resource id last.
+        self._found_at: bytes | None = None
         self._monotonic_seconds = context.clock.monotonic_seconds
 
     def roll_back(self) -> None:
@@ -122,7 +125,7 @@ class UnitOperations:
         self, act: Callable[[], Awaitable[Outcome]], options: WriteOptions
     ) -> ItemOutcome | OperationRefused:
         if len(self._work.staged) >= _STAGED_ITEMS_MAX or self._written_bytes >= _WRITTEN_BYTES_MAX:
-            return OperationRefused(413, "The script has written as much as one transaction may hold.")
+            return _FULL
         try:
             self._work.indexes = indexing_of(options.index_action)
             done = await act()
@@ -141,6 +144,8 @@ class UnitOperations:
         return ItemOutcome(200, found.body)
 
     async def delete(self, reference: ItemReference, options: WriteOptions) -> ItemOutcome | OperationRefused:
+        if len(self._work.staged) >= _STAGED_ITEMS_MAX:
+            return _FULL
         try:
             await self._work.delete(await self._id_of(reference), Conditions(options.etag))
         except _SCRIPTS_OWN as error:
@@ -151,13 +156,24 @@ class UnitOperations:
         """Items are kept by id, so one that is known by its resource id alone is looked for."""
         if reference.item_id is not None:
             return reference.item_id
-        wanted = f'"_rid":"{reference.resource_id}"'.encode()
-        async for _, body in self._view.scan():
+        resource_id = str(reference.resource_id)
+        # A script that goes through what a query gave it asks in the order of the keys: the next one is not far.
+        found = await self._find(resource_id, self._found_at)
+        if found is None and self._found_at is not None:
+            found = await self._find(resource_id, None)
+        if found is None:
+            raise ItemNotFound(item_id=resource_id)
+        return found
+
+    async def _find(self, resource_id: str, start: bytes | None) -> str | None:
+        wanted = f'"_rid":"{resource_id}"'.encode()
+        async for key, body in self._view.scan(start):
             if wanted in body:
                 item = cast("dict[str, Any]", loads(body))
-                if item.get("_rid") == reference.resource_id:
+                if item.get("_rid") == resource_id:
+                    self._found_at = key
                     return str(item["id"])
-        raise ItemNotFound(item_id=str(reference.resource_id))
+        return None
 
     # --- pages ------------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final, NamedTuple, TypeVar
 from urllib.parse import quote
 
@@ -20,8 +21,12 @@ from asterism.storage.contract import ExpectationFailed
 
 _Result = TypeVar("_Result")
 
-# A run may take seconds, so a script that is overtaken this often is better given back to its client.
+# A run may take seconds, so a script that is overtaken this often is better given back to its client. A short one, that
+# writers in other processes overtake, has this long.
 ATTEMPTS_MAX: Final = 10
+ATTEMPTS_SECONDS: Final = 3.0
+# Behind the gate the first attempt may still meet writes that were let in before.
+_ATTEMPTS_BEHIND_GATE: Final = 3
 
 _CODES: Final = {400: "BadRequest", 408: "RequestTimeout", 413: "RequestEntityTooLarge", 503: "ServiceUnavailable"}
 # Errors of a script are numbered as the protocol's statuses are; other numbers mean something else to clients.
@@ -44,12 +49,20 @@ async def run_unit(
 ) -> tuple[_Result | ScriptFailed, Settled]:
     """`act`, and what it did written in one batch: nothing of it after a failure, which is paid for all the same."""
     place = container.record.rid + container.planner.point(key)
-    for attempt in range(ATTEMPTS_MAX):
-        try:
-            async with context.script_turns.turn(place, overtaken=attempt > 0):
-                return await _attempt(context, container, key, act)
-        except ExpectationFailed:
-            continue
+    try:
+        async with context.script_turns.turn(place, overtaken=False):
+            return await _attempt(context, container, key, act)
+    except ExpectationFailed:
+        pass
+    turns, gate = context.store.tools.write_turns, container.gate_of(key)
+    attempts, until = 1, context.clock.monotonic_seconds() + ATTEMPTS_SECONDS
+    while attempts < ATTEMPTS_MAX or context.clock.monotonic_seconds() < until:
+        attempts += _ATTEMPTS_BEHIND_GATE
+        async with context.script_turns.turn(place, overtaken=True):
+            with turns.closed(gate):
+                for _ in range(_ATTEMPTS_BEHIND_GATE):
+                    with suppress(ExpectationFailed):
+                        return await _attempt(context, container, key, act)
     raise TooMuchContention
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
+
+import pytest
 
 from asterism.documents.container import Container
 from asterism.query import compile_query, parse_query
@@ -76,11 +79,61 @@ async def test_pages_are_the_same_whichever_way_calls_are_made(tmp_path: Path) -
                 assert await results_of(world, container, text, Halved(), items_max=items_max) == expected, text
 
 
-async def test_a_scan_makes_one_exchange_for_each_slice(tmp_path: Path) -> None:
+async def test_a_scan_makes_one_exchange_for_each_slice_once_calls_were_seen_to_be_short(tmp_path: Path) -> None:
     function = Halved()
     async with open_world(tmp_path) as world:
         container = await filled(world)
         text = "SELECT VALUE c.n FROM c WHERE udf.half(c.n) < 0"
         assert await results_of(world, container, text, function, items_max=1000) == []
-    assert function.bunches == [128, 128, 128, ITEM_COUNT - 3 * 128]
+    assert function.bunches == [4, 16, 64, 128 - 84, 128, 128, ITEM_COUNT - 3 * 128]
     assert function.single_calls == 0
+
+
+class Slow:
+    """Each call takes as long as one may; it remembers which turn of the event loop it was made in."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.turn = 0
+        self.turns_of_calls: list[int] = []
+
+    def __call__(self, number: int) -> int:
+        self.seconds += 0.04
+        self.turns_of_calls.append(self.turn)
+        return number
+
+    async def count_turns(self) -> None:
+        while True:
+            self.turn += 1
+            await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT VALUE c.n FROM c WHERE udf.slow(c.n) >= 0",
+        "SELECT VALUE udf.slow(c.n) FROM c",
+        "SELECT TOP 1000 udf.slow(c.n) AS n FROM c",
+        "SELECT VALUE udf.slow(c.n) FROM c ORDER BY c.n",
+        "SELECT VALUE SUM(udf.slow(c.n)) FROM c",
+    ],
+)
+async def test_other_requests_have_their_turn_between_calls_that_take_long(tmp_path: Path, text: str) -> None:
+    async with open_world(tmp_path) as world:
+        container = await filled(world)
+        slow = Slow()
+        counting = asyncio.create_task(slow.count_turns())
+        query = compile_query(parse_query(text), {}, udfs={"slow": slow})
+        await run_page(
+            world.owner,
+            container,
+            query,
+            scopes_of(container, query, EVERYTHING),
+            items_max=1000,
+            monotonic_seconds=lambda: slow.seconds,
+        )
+        counting.cancel()
+        # A few at the beginning, when nobody knows yet how long they take, come together.
+        later = slow.turns_of_calls[8:]
+        assert len(later) >= 10
+        assert len(set(later)) == len(later)

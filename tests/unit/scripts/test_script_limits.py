@@ -179,3 +179,27 @@ async def test_a_run_that_finds_no_host_is_told_to_come_back() -> None:
     assert (failed.kind, failed.status) == (FailureKind.BUSY, 503)
     await first
     bench.runtime.close()
+
+
+WRITE_UNTIL_REFUSED = """var accepted = 0;
+    (function next() {
+        var text = new Array(1001).join('x');
+        var ok = collection.upsertDocument(link, {id: 'i' + accepted % 3, text: text}, function (error) {
+            if (error) throw error;
+            accepted += 1;
+            next();
+        });
+        if (!ok) collection.readDocument(collection.getAltLink() + '/docs/i0', {}, function () { reply(accepted); });
+    })();"""
+
+
+@pytest.mark.parametrize(("limits", "expected"), [({"writes_max": 7}, 7), ({"written_characters_max": 7_000}, 5)])
+async def test_a_transaction_that_can_hold_no_more_accepts_no_write_and_is_kept(
+    limits: dict[str, int], expected: int
+) -> None:
+    bench = ScriptBench(ScriptRuntime(ScriptLimits(**limits)))
+    try:
+        assert await bench.answer(WRITE_UNTIL_REFUSED) == expected
+        assert len(bench.operations.items) == 3
+    finally:
+        bench.runtime.close()
