@@ -129,7 +129,8 @@ async def assembled(
             next_item_number=item_numbers(catalog.boot_number),
         )
         store = DocumentStore(catalog, admission, tools)
-        moving = Moving(catalog, reshaping)
+        moving = Moving(catalog, reshaping, engine)
+        moving.may_move_catalog = fleet.migration is None
         retention = VersionRetention(catalog, owner, clock)
         store.on_versions_kept = retention.wake
         scripts = ScriptRuntime()
