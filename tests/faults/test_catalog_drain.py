@@ -56,6 +56,8 @@ class Creator(threading.Thread):
                 self.made.append(name)
             elif status not in MAY_BE_TOLD:
                 self.surprises.append((status, told))
+            # Each of them is moved in the end.
+            self._stopping.wait(0.3)
 
     def end(self) -> list[str]:
         self._stopping.set()
