@@ -90,22 +90,23 @@ def test_the_catalog_leaves_its_node_and_no_client_of_any_gateway_notices(
         assert "The catalog is on b." in run(two, "drain", "a")
         for each in clients:
             each.wait_for_more()
-        assert nodes(one) == nodes(two) == {"a": ("removed", False), "b": ("online", True)}
+        drained = {"a": ("removed", False), "b": ("online", True)}
+        until(lambda: nodes(one) == nodes(two) == drained, what="not all gateways follow")
         before = [len(creator.made) for creator in creators]
         until(lambda: all(len(one.made) > was for one, was in zip(creators, before, strict=True)), what="stuck")
         made = {name for creator in creators for name in creator.end()}
         told = [each.end() for each in clients]
         assert [each.refused for each in told] == [{}, {}]
         check(container_at(two), *told)
-        assert containers(one) == containers(two) == made | {"c"}
+        until(lambda: containers(one) == containers(two) == made | {"c"}, what="not all containers are known")
         # A description that still names the old place is led to the new one; and back it goes.
         with gateway(tmp_path / "three", file) as three:
             assert containers(three) == made | {"c"}
             run(three, "drain", "a", "--undo")
             assert "The catalog is on a." in run(three, "drain", "b")
-            assert nodes(one) == {"a": ("online", True), "b": ("removed", False)}
+            until(lambda: nodes(one) == {"a": ("online", True), "b": ("removed", False)}, what="it is not followed")
             assert three.end()[0] == 0
-        assert containers(one) == containers(two) == made | {"c"}
+        until(lambda: containers(one) == containers(two) == made | {"c"}, what="not all containers are known")
     without_b = fleet_file(tmp_path / "without.toml", a=addresses["a"])
     with gateway(tmp_path / "four", without_b) as four:
         assert containers(four) == made | {"c"}
