@@ -35,7 +35,10 @@ def drain(
     if now["node"]["state"] != "removed":
         now = client.post("drain", {"node": node})
     follow_until_none(f"draining {node}", total=int(now["partitions_left"]) + 1, left=lambda: _left(client, node))
-    typer.echo(f"The node {node} is empty. Take it out of the fleet's description; then it may be removed.")
+    typer.echo(
+        f"The node {node} is empty. Take it out of the fleet's description; then it may be removed. "
+        f"The catalog is on {client.get('drain', node=node)['catalog']}."
+    )
 
 
 def _left(client: AdminClient, node: str) -> int:

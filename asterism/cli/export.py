@@ -123,7 +123,7 @@ def _throughput(offer: dict[str, Any] | None) -> dict[str, Any] | None:
 
 def _item_count(admin: Any, database: str, container: str) -> int:
     told = admin.get("partitions", database=database, container=container, details="false")
-    return sum(one["items"] for one in told["partitions"])
+    return sum(one["items"] or 0 for one in told["partitions"])
 
 
 def _write_items(

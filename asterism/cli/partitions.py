@@ -53,7 +53,7 @@ def partitions(
 
 
 def _print_hashed(title: str, told: dict[str, Any]) -> None:
-    from asterism.cli.tables import print_table, readable_bytes, readable_range
+    from asterism.cli.tables import print_table, readable_range
 
     print_table(
         title,
@@ -62,8 +62,7 @@ def _print_hashed(title: str, told: dict[str, Any]) -> None:
             [
                 one["id"],
                 readable_range(one["min"], one["max"]),
-                readable_bytes(one["bytes"]),
-                f"{one['items']:,}",
+                *_size(one),
                 "-" if one["ru_share"] is None else f"{one['ru_share']:,.0f}",
                 one["state"],
                 one["node"],
@@ -74,8 +73,15 @@ def _print_hashed(title: str, told: dict[str, Any]) -> None:
     )
 
 
+def _size(one: dict[str, Any]) -> tuple[str, str]:
+    """Unknown while the partition's node is away."""
+    from asterism.cli.tables import readable_bytes
+
+    return ("-", "-") if one["bytes"] is None else (readable_bytes(one["bytes"]), f"{one['items']:,}")
+
+
 def _print_ordered(title: str, told: dict[str, Any]) -> None:
-    from asterism.cli.tables import print_table, readable_bytes
+    from asterism.cli.tables import print_table
 
     print_table(
         title,
@@ -85,8 +91,7 @@ def _print_ordered(title: str, told: dict[str, Any]) -> None:
                 one["id"],
                 "(start)" if one["start_key"] is None else one["start_key"],
                 "(end)" if one["end_key"] is None else one["end_key"],
-                readable_bytes(one["bytes"]),
-                f"{one['items']:,}",
+                *_size(one),
                 f"{one['ru_per_second']:,.0f}",
                 f"{one['ru_consumed']:,.0f}",
                 _load_mark(one),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Protocol
 
 from asterism.errors import AsterismError, ReshapeRefused
 from asterism.keyspaces.background_tasks import end_tasks
@@ -33,12 +34,25 @@ _RETRY_SECONDS = 2.0
 _EMPTY_SECONDS = 0.1
 
 
+class CatalogPlace(Protocol):
+    """Where the catalog is, and how it gets elsewhere."""
+
+    @property
+    def catalog_node(self) -> NodeNumber: ...
+
+    async def move_catalog(self, target: NodeNumber) -> None: ...
+
+
 class Moving:
     """Carries wanted moves out. One per process; it works only between `start` and `stop`, while there is work."""
 
-    def __init__(self, catalog: Catalog, reshaping: Reshaping) -> None:
+    def __init__(self, catalog: Catalog, reshaping: Reshaping, place: CatalogPlace | None = None) -> None:
+        """Without a `place` the catalog stays where it is, whatever is drained."""
         self._catalog = catalog
         self._reshaping = reshaping
+        self._place = place
+        # Not while everything goes to another fleet: then the catalog goes last, and elsewhere.
+        self.may_move_catalog = True
         self._task: asyncio.Task[None] | None = None
         self._runs = False
         self._is_woken = False
@@ -174,6 +188,7 @@ class Moving:
         nodes = self._catalog.nodes
         for node in nodes.draining():
             if not self._is_in_use(node.number):
+                await self._move_catalog_from(node.number)
                 await nodes.set_state(node, NodeState.REMOVED)
         draining = nodes.draining()
         if not draining:
@@ -182,6 +197,24 @@ class Moving:
         there = [pair for node in draining for pair in self.partitions_on(node.number)]
         left = {RangeName(space.record.rid, one.id) for space, one in there}
         return _RETRY_SECONDS if left and left <= stuck else _EMPTY_SECONDS
+
+    async def _move_catalog_from(self, node: NodeNumber) -> None:
+        """Last of all, under a seal of milliseconds; every process follows it."""
+        place = self._place
+        if place is None or not self.may_move_catalog or place.catalog_node != node:
+            return
+        others = [one.number for one in self._catalog.nodes.online() if one.number != node]
+        trouble: Exception = ReshapeRefused(reason="There is no other node that could take the catalog.")
+        for target in sorted(others, key=lambda number: (len(self.partitions_on(number)), number)):
+            try:
+                await place.move_catalog(target)
+            except StorageRefusal as refusal:
+                # It is away, or the catalog is on its way elsewhere.
+                trouble = refusal
+            else:
+                _log.warning("the catalog went from node %d to node %d", node, target)
+                return
+        raise trouble
 
     def _is_in_use(self, node: NodeNumber) -> bool:
         return bool(self.partitions_on(node)) or self._has_remains(node)

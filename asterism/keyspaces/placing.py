@@ -33,6 +33,8 @@ from asterism.values.identifiers import NodeNumber, PartitionNumber
 # Sizes change slowly compared with how often a container is created.
 _SIZES_SECONDS = 10.0
 _READS_AT_ONCE = 32
+# A node that takes longer to tell a size is away: who looks at the fleet wants to see that, not to wait for it.
+_SIZE_SECONDS_MAX = 3.0
 
 # The fleet's own rules for a container, by the names of its database and its own.
 DefaultRules = Callable[[str, str], Rules]
@@ -81,6 +83,8 @@ class Placing:
         self.default_rules = default_rules
         self._sizes: dict[PartitionNumber, Size] = {}
         self._sizes_at = float("-inf")
+        # The nodes that told no size when they were last asked.
+        self._away: set[NodeNumber] = set()
 
     # --- rules ------------------------------------------------------------------------------------------------------
 
@@ -102,7 +106,7 @@ class Placing:
             return only, only
         counts = Counter(one.node for one in keyspace.record.map.ranges)
         try:
-            return place_split(source.node, await self.loads(), rules, already_there=counts)
+            return place_split(source.node, await self._takers(rules), rules, already_there=counts)
         except ValueError:
             raise _nowhere() from None
 
@@ -124,7 +128,7 @@ class Placing:
         already_there = Counter(one.node for one in own if one not in leaving)
         weight = weight_of(size_bytes=0, ru_per_second=0, limits=self._limits)
         try:
-            return place([weight] * count, await self.loads(), rules, already_there=already_there)
+            return place([weight] * count, await self._takers(rules), rules, already_there=already_there)
         except ValueError:
             raise _nowhere() from None
 
@@ -132,34 +136,59 @@ class Placing:
         takers = self._catalog.nodes.online()
         return takers[0].number if len(takers) == 1 and rules.labels <= takers[0].labels else None
 
+    async def _takers(self, rules: Rules) -> list[NodeLoad]:
+        """The nodes, without those that are away if there is another that may take a partition."""
+        loads = await self.loads()
+        there = [one for one in loads if one.node not in self._away]
+        return there if any(one.may_take(rules) for one in there) else loads
+
     # --- the fleet as it is -------------------------------------------------------------------------------------------
 
     async def located(self) -> list[Located]:
         """Every partition of every keyspace. Sizes may be some seconds old."""
+        ranges = [(space, one) for space in self._catalog.keyspaces.values() for one in space.record.map.ranges]
         if self._clock.monotonic_seconds() - self._sizes_at >= _SIZES_SECONDS:
-            await self._read_sizes()
+            await self._read_sizes(ranges)
+        elif new := [(space, one) for space, one in ranges if one.partition not in self._sizes]:
+            # Moved, split or made since then.
+            self._sizes.update(await self._sizes_of(new, set(self._away)))
         found: list[Located] = []
         for keyspace in self._catalog.keyspaces.values():
             share = self._admission.share_of(keyspace) or 0.0
-            ranges = keyspace.record.map.ranges
-            found += [Located(keyspace, one, self._sizes.get(one.partition, Size()), share) for one in ranges]
+            found += [
+                Located(keyspace, one, self._sizes.get(one.partition, Size()), share)
+                for one in keyspace.record.map.ranges
+            ]
         return found
 
-    async def _read_sizes(self) -> None:
+    async def _read_sizes(self, ranges: list[tuple[Keyspace, PartitionRange]]) -> None:
+        away: set[NodeNumber] = set()
+        sizes = await self._sizes_of(ranges, away)
+        self._sizes, self._away, self._sizes_at = sizes, away, self._clock.monotonic_seconds()
+
+    async def _sizes_of(
+        self, ranges: list[tuple[Keyspace, PartitionRange]], away: set[NodeNumber]
+    ) -> dict[PartitionNumber, Size]:
+        """Adds to `away` the nodes that do not answer; each is waited for once. What was known is good enough then."""
         sizes: dict[PartitionNumber, Size] = {}
         places = asyncio.Semaphore(_READS_AT_ONCE)
 
         async def read(keyspace: Keyspace, one: PartitionRange) -> None:
             async with places:
+                sizes[one.partition] = self._sizes.get(one.partition, Size())
+                if one.node in away:
+                    return
                 try:
-                    sizes[one.partition] = await partition_size(self._owner, keyspace, one)
+                    async with asyncio.timeout(_SIZE_SECONDS_MAX):
+                        sizes[one.partition] = await partition_size(self._owner, keyspace, one)
+                except (StorageUnavailable, TimeoutError):
+                    away.add(one.node)
                 except AsterismError:
-                    # Its node is away, or its container is gone; what was known is good enough.
-                    sizes[one.partition] = self._sizes.get(one.partition, Size())
+                    # The container is gone.
+                    pass
 
-        ranges = [(space, one) for space in self._catalog.keyspaces.values() for one in space.record.map.ranges]
         await asyncio.gather(*(read(space, one) for space, one in ranges))
-        self._sizes, self._sizes_at = sizes, self._clock.monotonic_seconds()
+        return sizes
 
     def placed(self, located: Iterable[Located]) -> list[Placed]:
         return [

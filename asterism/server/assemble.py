@@ -177,7 +177,9 @@ def _keyspaces(
     )
     usage = UsageGathering(catalog)
     load = LoadWatch(catalog, owner, reshaping, config.limits, SYSTEM_CLOCK, usage_of=usage.of_keyspace)
-    return _Keyspaces(catalog, admission, owner, reshaping, Moving(catalog, reshaping), usage, load)
+    moving = Moving(catalog, reshaping, fleet.engines)
+    moving.may_move_catalog = fleet.migration is None
+    return _Keyspaces(catalog, admission, owner, reshaping, moving, usage, load)
 
 
 def _documents(config: ServerConfig, spaces: _Keyspaces) -> DocumentStore:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from asterism.errors import AsterismError
@@ -29,7 +30,7 @@ from asterism.server.migration_note import (
 )
 from asterism.server.store_address import LMDB_PREFIX
 from asterism.storage.contract import Engine, PartitionUnknown, StorageRefusal
-from asterism.storage.handover import CATALOG_PARTITION, hand_over, is_open
+from asterism.storage.handover import CATALOG_PARTITION, hand_over, has_arrived, is_open, read_place
 from asterism.storage.node_identity import IDENTITY_PARTITION, NodeIdentity, claim, read_identity
 from asterism.storage.nodes import NodeEngines
 from asterism.values.identifiers import NodeNumber
@@ -218,6 +219,8 @@ async def open_fleet(
         raise StartRefused(f"the store {first.shown} cannot be used: {refusal}") from None
     opened = {first.name: engine}
     try:
+        first = await _follow_catalog(config, first, opened)
+        config, engine = replace(config, catalog=first.name), opened[first.name]
         await refuse_moved(engine, first)
         note = await read_migration_note(engine)
         identity = await read_identity(engine)
@@ -256,6 +259,26 @@ async def _open_others(config: FleetConfig, opened: dict[str, Engine]) -> None:
             raise outcome
         else:
             opened[node.name] = outcome
+
+
+async def _follow_catalog(config: FleetConfig, first: NodeConfig, opened: dict[str, Engine]) -> NodeConfig:
+    """The node that has the catalog: a drained one that had it says where it went. What a crash has left of its going
+    there is finished."""
+    engine = opened[first.name]
+    place = await read_place(engine)
+    if place is None:
+        return first
+    await _open_others(config, opened)
+    own = await read_identity(engine)
+    for node in config.nodes:
+        identity = await read_identity(opened[node.name]) if node.name in opened else None
+        if identity is not None and own is not None and (identity.fleet, identity.number) == (own.fleet, place):
+            await refuse_moved(opened[node.name], node)
+            if not await has_arrived(engine, opened[node.name]):
+                await hand_over(engine, opened[node.name], place)
+            _log.warning('the catalog is on node %s; write catalog = "%s" in [fleet]', node.name, node.name)
+            return await _follow_catalog(config, node, opened)
+    raise StartRefused(f"the catalog that was on {first.name!r} is on node number {place}; name it in the description")
 
 
 async def _finish_hand_over(fleet: Fleet, first: NodeConfig) -> None:

@@ -84,17 +84,21 @@ class Migration:
         if self._work.others:
             raise ReshapeRefused(reason=f"{self._work.others} other processes serve the same data; stop them first.")
         self._note = note
+        self._moving.may_move_catalog = False
         try:
             await self._prepare(note)
         except (StartRefused, StorageRefusal) as refusal:
-            self._note = None
-            self._claims.close()
+            self._forget()
             raise ReshapeRefused(reason=str(refusal)) from None
         except BaseException:
-            self._note = None
-            self._claims.close()
+            self._forget()
             raise
         self._start()
+
+    def _forget(self) -> None:
+        self._note = None
+        self._moving.may_move_catalog = True
+        self._claims.close()
 
     async def _prepare(self, note: MigrationNote) -> None:
         fleet = self._fleet
@@ -174,13 +178,14 @@ class Migration:
         target = self._catalog.nodes.named(note.destination.catalog)
         if target is None:
             raise ReshapeRefused(reason="The destination's catalog node is unknown.")
-        await engines.move_catalog(target.number)
+        await engines.move_catalog(target.number, is_announced=False)
         await say_moved(source, self._fleet.catalog_engine, note)
         for record in self._sources(note):
             await engines.detach(record.number)
         self._fleet.config = note.destination
         self._fleet.migration = None
         self._done_where, self._note, self._trouble = note.where, None, ""
+        self._moving.may_move_catalog = True
 
     # --- looking at it ----------------------------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
 """Several engines as one: each call goes to the engine of its partition's node.
 
 The catalog's own partitions (numbers below `CATALOG_NUMBERS_END`) belong to no node by number: they are wherever the
-*catalog node* is, and can be handed over to another node while calls to them wait. A node whose engine is not there, or
-refuses, does not stop calls to the others.
+*catalog node* is, and can be handed over to another node while calls to them wait. A process that finds them sealed
+follows them to the node that they went to; if whoever moves them has died, it finishes that. A node whose engine is not
+there, or refuses, does not stop calls to the others.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from asterism.storage.contract import (
     Span,
     StorageRefusal,
 )
-from asterism.storage.handover import hand_over
+from asterism.storage.handover import hand_over, has_arrived, read_place
 from asterism.storage.node_identity import IDENTITY_PARTITION
 from asterism.values.identifiers import (
     SEQUENCE_BITS,
@@ -43,6 +44,10 @@ from asterism.values.identifiers import (
 CATALOG_NUMBERS_END = 16
 # A node that takes longer to say how it is counts as unreachable.
 STATUS_SECONDS_MAX = 3.0
+# A hand-over takes milliseconds; one that takes longer than this was left by a process that died.
+HAND_OVER_SECONDS_MAX = 2.0
+FOLLOW_SECONDS_MAX = 15.0
+_NAP_SECONDS = 0.02
 
 T = TypeVar("T")
 Answer = Coroutine[Any, Any, T]
@@ -66,6 +71,7 @@ class NodeEngines:
         self._catalog_node = catalog_node
         self._catalog_settled = asyncio.Event()
         self._catalog_settled.set()
+        self._following = asyncio.Lock()
         self._catalog_watches: list[_CatalogWatch] = []
 
     # --- the nodes ------------------------------------------------------------------------------------------------
@@ -92,21 +98,49 @@ class NodeEngines:
         if engine is not None:
             await engine.close()
 
-    async def move_catalog(self, target: NodeNumber) -> None:
-        """Brings the catalog's partitions to another node. Calls to them wait meanwhile, and then go there."""
+    async def move_catalog(self, target: NodeNumber, *, is_announced: bool = True) -> None:
+        """Brings the catalog's partitions to another node. Calls to them wait meanwhile, and then go there; those of
+        other processes too, if it `is_announced`."""
         if target == self._catalog_node:
             return
         source_engine, target_engine = self._at(self._catalog_node), self._at(target)
         self._catalog_settled.clear()
         try:
-            await hand_over(source_engine, target_engine)
-            self._catalog_node = target
-            for watch in self._catalog_watches:
-                watch.end()
-                watch.end = target_engine.watch(watch.partition, watch.callback)
-                watch.callback()
+            await hand_over(source_engine, target_engine, target if is_announced else None)
+            self._go_to(target, target_engine)
         finally:
             self._catalog_settled.set()
+
+    def _go_to(self, target: NodeNumber, engine: Engine) -> None:
+        self._catalog_node = target
+        for watch in self._catalog_watches:
+            watch.end()
+            watch.end = engine.watch(watch.partition, watch.callback)
+            watch.callback()
+
+    async def _follow_catalog(self, node: NodeNumber) -> bool:
+        """After the catalog was found sealed on `node`: whether it is elsewhere by now."""
+        try:
+            async with asyncio.timeout(FOLLOW_SECONDS_MAX), self._following:
+                return node != self._catalog_node or await self._find_catalog(node)
+        except TimeoutError:
+            raise EngineFailed("the catalog is on its way to a node that does not answer") from None
+
+    async def _find_catalog(self, node: NodeNumber) -> bool:
+        source, loop = self._at(node), asyncio.get_running_loop()
+        finish_at = loop.time() + HAND_OVER_SECONDS_MAX
+        while (place := await read_place(source)) is not None:
+            target = self._engines.get(place)
+            if target is None:
+                raise EngineFailed(f"the catalog is on node {place}, which cannot be reached")
+            if await has_arrived(source, target):
+                self._go_to(place, target)
+                return True
+            if loop.time() > finish_at:
+                await hand_over(source, target, place)
+            else:
+                await asyncio.sleep(_NAP_SECONDS)
+        return False
 
     async def node_statuses(self) -> dict[NodeNumber, EngineStatus | None]:
         """How each node is; None for one that cannot be reached."""
@@ -136,7 +170,8 @@ class NodeEngines:
                 return await call(self._at(node))
             except EpochFenced:
                 # Sealed because it is being handed over: there is another place to ask, or soon will be.
-                if self._catalog_settled.is_set() and node == self._catalog_node:
+                is_ours = not self._catalog_settled.is_set() or node != self._catalog_node
+                if not is_ours and not await self._follow_catalog(node):
                     raise
 
     # --- reading and writing --------------------------------------------------------------------------------------

@@ -156,7 +156,7 @@ def test_a_container_is_kept_in_a_region(server: RunningServer) -> None:
     [
         (["move", "shop/0", "--to", "b"], "names no partition"),
         (["move", "shop/orders/0", "--to", "z"], "There is no node 'z'."),
-        (["drain", "a"], "has the catalog"),
+        (["drain", "z"], "There is no node 'z'."),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(server: RunningServer, words: list[str], said: str) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from asterism.storage import handover
 from asterism.storage.contract import Batch, Engine, EngineFailed, EpochFenced, Fence, PartitionUnknown, Span
-from asterism.storage.handover import CATALOG_PARTITION, hand_over
+from asterism.storage.handover import CATALOG_PARTITION, hand_over, is_open
 from asterism.storage.lmdb import LmdbEngine
 from asterism.storage.node_identity import NodeIdentity, claim, read_identity, read_note, write_note
 from asterism.storage.nodes import NodeEngines
@@ -129,6 +130,81 @@ async def test_a_catalog_that_went_away_comes_back_as_it_is_now(nodes: NodeEngin
     await nodes.move_catalog(ZERO)
     page = await engine_of(nodes, ZERO).scan(CATALOG_PARTITION, EPOCH, Span())
     assert [key for key, _ in page.entries] == [b"0000", b"2499", b"x"]
+
+
+def another_process(nodes: NodeEngines) -> NodeEngines:
+    """Over the same stores, which knows nothing of what the first one does."""
+    return NodeEngines({one: engine_of(nodes, one) for one in (ZERO, ONE, TWO)}, catalog_node=nodes.catalog_node)
+
+
+async def test_another_process_follows_the_catalog_wherever_it_went(nodes: NodeEngines) -> None:
+    await fill_catalog(nodes)
+    other, heard = another_process(nodes), asyncio.Event()
+    other.watch(CATALOG_PARTITION, heard.set)
+    await nodes.move_catalog(ONE)
+    assert await other.apply(CATALOG_PARTITION, EPOCH, Batch(puts=[(b"n", b"1")])) == 2
+    assert other.catalog_node == ONE
+    # Over two nodes at once, and back to where it knows it to have been.
+    for way in ((TWO, ZERO), (ONE, ZERO), (TWO,)):
+        for step in way:
+            await nodes.move_catalog(step)
+            await nodes.apply(CATALOG_PARTITION, EPOCH, Batch(puts=[(b"n", b"2")]))
+        calls = [other.read(CATALOG_PARTITION, EPOCH, [b"n"]) for _ in range(5)]
+        assert {tuple(values) for _, values in await asyncio.gather(*calls)} == {(b"2",)}
+        assert other.catalog_node == way[-1]
+    heard.clear()
+    await other.apply(CATALOG_PARTITION, EPOCH, Batch(puts=[(b"n", b"3")]))
+    await asyncio.wait_for(heard.wait(), 30)
+
+
+async def test_a_hand_over_that_its_process_left_is_finished_by_another(
+    nodes: NodeEngines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("asterism.storage.nodes.HAND_OVER_SECONDS_MAX", 0.1)
+    await fill_catalog(nodes)
+    others = [another_process(nodes) for _ in range(3)]
+    await nodes.move_catalog(ONE)
+    await nodes.apply(CATALOG_PARTITION, EPOCH, Batch(puts=[(b"n", b"1")]))
+
+    async def die(*_: object) -> None:
+        raise EngineFailed("dead")
+
+    for dying_in in ("_copy", "_prepare", "_open"):
+        with monkeypatch.context() as patch:
+            patch.setattr(handover, dying_in, die)
+            with pytest.raises(EngineFailed, match="dead"):
+                await nodes.move_catalog(ZERO if nodes.catalog_node == ONE else ONE)
+        calls = [one.read(CATALOG_PARTITION, EPOCH, [b"n", b"2499"]) for one in (*others, nodes) for _ in range(3)]
+        assert {tuple(values) for _, values in await asyncio.gather(*calls)} == {(b"1", bytes(900))}
+        assert len({one.catalog_node for one in (*others, nodes)}) == 1
+        await others[0].apply(CATALOG_PARTITION, EPOCH, Batch(puts=[(b"n", b"1")]))
+
+
+async def test_two_who_send_the_catalog_to_different_nodes_cannot_both_succeed(nodes: NodeEngines) -> None:
+    await fill_catalog(nodes)
+    other = another_process(nodes)
+    outcomes = await asyncio.gather(nodes.move_catalog(ONE), other.move_catalog(TWO), return_exceptions=True)
+    assert [type(one) for one in outcomes if one is not None] == [EngineFailed]
+    for one in (nodes, other):
+        await one.apply(CATALOG_PARTITION, EPOCH, Batch(puts=[(b"n", b"")]))
+    assert nodes.catalog_node == other.catalog_node
+    assert sum([await is_open(engine_of(nodes, one), CATALOG_PARTITION) for one in (ZERO, ONE, TWO)]) == 1
+
+
+async def test_a_hand_over_that_was_overtaken_by_later_ones_changes_nothing(nodes: NodeEngines) -> None:
+    await fill_catalog(nodes)
+    source, target = engine_of(nodes, ZERO), engine_of(nodes, ONE)
+    stale_lsn = await source.set_fence(CATALOG_PARTITION, Fence(EPOCH))
+    for step in (ONE, TWO):
+        await nodes.move_catalog(step)
+        for partition in (CATALOG_PARTITION, COORDINATION):
+            await nodes.apply(partition, EPOCH, Batch(puts=[(b"n", b"new")]))
+    with pytest.raises(EngineFailed, match="another hand-over"):
+        await handover._copy(source, target, CATALOG_PARTITION, EPOCH, stale_lsn)
+    with pytest.raises(EngineFailed):
+        await hand_over(source, target, ONE)
+    assert not await is_open(target, CATALOG_PARTITION)
+    assert (await nodes.read(CATALOG_PARTITION, EPOCH, [b"n"]))[1] == [b"new"]
 
 
 async def test_a_node_says_who_it_is_and_only_the_first_claim_counts(nodes: NodeEngines) -> None:

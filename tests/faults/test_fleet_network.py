@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from tests.faults.fleet_of_two import (
     fleet_file,
     gateway,
     make_container,
+    partitions,
+    run,
 )
 from tests.support.postgres import shared_server
 from tests.support.proxy import Fault, Proxy, proxy_to
@@ -126,3 +129,28 @@ async def test_a_catalog_that_cannot_be_reached_is_503_for_what_needs_it_and_not
             assert status == 503, body
             await asyncio.sleep(0.1)
     assert await asyncio.to_thread(statuses) == {200}
+
+
+async def test_an_operator_sees_which_node_is_away_and_new_containers_go_elsewhere(fleet: Fleet) -> None:
+    names = [f"item-{number}" for number in range(20)]
+    near = container_at(fleet.two)
+    await asyncio.to_thread(lambda: [near.create_item({"id": name, "pk": name}) for name in names])
+    await fleet.node.refuse()
+    nodes = json.loads(await asyncio.to_thread(run, fleet.one, "nodes", "--format", "json"))["nodes"]
+    assert [(one["name"], one["health"]) for one in nodes] == [("a", "ok"), ("b", "unreachable")]
+    shown = await asyncio.to_thread(partitions, fleet.one)
+    assert sorted((one["node"], one["state"], one["items"] is None) for one in shown) == [
+        ("a", "online", False),
+        ("b", "unreachable", True),
+    ]
+    assert "unreachable" in await asyncio.to_thread(run, fleet.one, "partitions", DATABASE, "c", "--details")
+    client = PlainClient(fleet.one.port)
+    definition = {"id": "new", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}
+    link = f"dbs/{DATABASE}"
+    status, _, _ = await asyncio.to_thread(
+        client.send, "POST", f"/{link}/colls", definition, resource_type="colls", link=link
+    )
+    assert status == 201
+    shown = json.loads(await asyncio.to_thread(run, fleet.one, "partitions", DATABASE, "new", "--format", "json"))
+    assert [one["node"] for one in shown["partitions"]] == ["a"]
+    await fleet.node.start()

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from asterism.apis.admin.console import Console
+from asterism.apis.admin.sizes import SizesAtHand
 from asterism.apis.http import Request, Response
 from asterism.keyspaces.keyspace import Keyspace
-from asterism.keyspaces.statistics import partition_size
 from asterism.keyspaces.usage_gathering import Usage
 from asterism.metrics import PartitionUsage
 
@@ -46,8 +46,9 @@ async def show_metrics(console: Console, _: Request) -> Response:
         "asterism_info": _Family("gauge", "The version that is running."),
     }
     served = await console.usage.of_all()
+    sizes = SizesAtHand(console.owner)
     for place, (database, keyspace) in enumerate(console.keyspaces(), start=1):
-        await _add_keyspace(families, console, database, keyspace, served.get(keyspace.record.rid, {}))
+        await _add_keyspace(families, console, database, keyspace, served.get(keyspace.record.rid, {}), sizes)
         if place % _KEYSPACES_PER_TURN == 0:
             await asyncio.sleep(0)
     await _add_node(families, console)
@@ -55,7 +56,12 @@ async def show_metrics(console: Console, _: Request) -> Response:
 
 
 async def _add_keyspace(
-    families: dict[str, _Family], console: Console, database: str, keyspace: Keyspace, served: Usage
+    families: dict[str, _Family],
+    console: Console,
+    database: str,
+    keyspace: Keyspace,
+    served: Usage,
+    sizes: SizesAtHand,
 ) -> None:
     def add(family: str, range_id: int, value: float) -> None:
         labels = _labels(database=database, container=keyspace.record.name, range=str(range_id))
@@ -66,9 +72,10 @@ async def _add_keyspace(
             add(name, range_id, count(usage))
     share = console.admission.share_of(keyspace)
     for partition in keyspace.record.map.ranges:
-        size = await partition_size(console.owner, keyspace, partition)
-        add("asterism_partition_bytes", partition.id, size.bytes)
-        add("asterism_partition_items", partition.id, size.items)
+        size = await sizes.of(keyspace, partition)
+        if size is not None:
+            add("asterism_partition_bytes", partition.id, size.bytes)
+            add("asterism_partition_items", partition.id, size.items)
         if share is not None:
             add("asterism_partition_ru_share", partition.id, share)
 

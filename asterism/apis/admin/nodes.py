@@ -11,7 +11,7 @@ from asterism.apis.admin.errors import JSON_HEADERS
 from asterism.apis.admin.parameters import body_object, query_parameters, range_id_of, text_of
 from asterism.apis.admin.reshaping import accepted
 from asterism.apis.http import Request, Response
-from asterism.errors import MalformedRequest, ReshapeRefused, ResourceNotFound
+from asterism.errors import MalformedRequest, ResourceNotFound
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.nodes import NodeRecord
 from asterism.metrics import PartitionUsage
@@ -97,8 +97,6 @@ async def begin_drain(console: Console, request: Request) -> Response:
     node = _node(console, text_of(told, "node"))
     if told.get("undo") is True:
         return await _drained(console, await console.moving.take_back(node), status=200)
-    if node.number == console.engines.catalog_node:
-        raise ReshapeRefused(reason=f"The node '{node.name}' has the catalog; 'asterism migrate' moves that.")
     return await _drained(console, await console.moving.drain(node), status=202)
 
 
@@ -110,7 +108,15 @@ async def _drained(console: Console, node: NodeRecord, *, status: int) -> Respon
     plan = await console.reshaping.placing.plan(plan_drain)
     stuck = [one for one in plan.stuck if one.node == node.number]
     left = len(console.moving.partitions_on(node.number))
-    return _answer({"node": _describe(node), "partitions_left": left, "stuck": _stuck(console, stuck)}, status=status)
+    return _answer(
+        {
+            "node": _describe(node),
+            "partitions_left": left,
+            "stuck": _stuck(console, stuck),
+            "catalog": console.node_name(console.engines.catalog_node),
+        },
+        status=status,
+    )
 
 
 # --- rules ----------------------------------------------------------------------------------------------------------

@@ -9,12 +9,13 @@ from asterism.apis.admin.console import Console
 from asterism.apis.admin.errors import JSON_HEADERS
 from asterism.apis.admin.ordered_ranges import describe_ordered, readable_key, readable_text
 from asterism.apis.admin.parameters import keyspace_of, query_parameters
+from asterism.apis.admin.sizes import SizesAtHand
 from asterism.apis.http import Request, Response
 from asterism.documents.item_record import body_of
 from asterism.errors import AsterismError
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.layout import ITEMS, after_prefix
-from asterism.keyspaces.statistics import logical_partitions, partition_size
+from asterism.keyspaces.statistics import Size, logical_partitions
 from asterism.metrics import PartitionUsage
 from asterism.partitioning.key_range import point_to_text
 from asterism.partitioning.partition_key import PartitionKeyKind, extract
@@ -26,6 +27,8 @@ from asterism.values.undefined import UNDEFINED
 
 # Of the largest and of the hottest logical partitions: enough to see one that stands out.
 TOP_COUNT = 5
+UNREACHABLE = "unreachable"
+NO_DETAILS: dict[str, Any] = {"logical_partitions": None, "largest": [], "hottest": []}
 _NAMES = ("database", "container", "account", "table")
 
 
@@ -38,13 +41,15 @@ async def show_partitions(console: Console, request: Request) -> Response:
     record = keyspace.record
     served = await console.usage.of_keyspace(keyspace)
     shown = []
+    sizes = SizesAtHand(console.owner)
     for partition in record.map.ranges:
         usage = served.get(partition.id) or PartitionUsage()
-        entry = await _describe(console, keyspace, partition, share, usage)
+        size = await sizes.of(keyspace, partition)
+        entry = _describe(console, partition, size, share, usage)
         if record.definition.kind is PartitionKeyKind.RANGE:
             entry |= describe_ordered(console.load, keyspace, partition)
         if with_details:
-            entry |= await _describe_logical(console, keyspace, partition, usage)
+            entry |= NO_DETAILS if size is None else await _describe_logical(console, keyspace, partition, usage)
         shown.append(entry)
     answer: dict[str, Any] = {name: told[name] for name in _NAMES if name in told}
     answer |= {
@@ -55,22 +60,22 @@ async def show_partitions(console: Console, request: Request) -> Response:
     return Response(200, JSON_HEADERS, dumps(answer))
 
 
-async def _describe(
-    console: Console, keyspace: Keyspace, partition: PartitionRange, share: float | None, usage: PartitionUsage
+def _describe(
+    console: Console, partition: PartitionRange, size: Size | None, share: float | None, usage: PartitionUsage
 ) -> dict[str, Any]:
-    size = await partition_size(console.owner, keyspace, partition)
+    """Without a size, its node is away."""
     start, end = partition.range.to_texts()
     return {
         "id": str(partition.id),
         "min": start,
         "max": end,
-        "bytes": size.bytes,
-        "items": size.items,
+        "bytes": None if size is None else size.bytes,
+        "items": None if size is None else size.items,
         "ru_share": share,
         "ru_consumed": round(usage.request_units, 2),
         "requests": usage.requests,
         "throttled": usage.throttled,
-        "state": partition.status.value,
+        "state": UNREACHABLE if size is None else partition.status.value,
         "node": console.node_name(partition.node),
         "parents": [str(one) for one in partition.parents],
     }

@@ -1,0 +1,146 @@
+"""The node that has the catalog is drained like any other: under load, under kill -9, and for good."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.faults.catalog_victim import POINTS
+from tests.faults.fleet_of_two import (
+    DATABASE,
+    MAY_BE_TOLD,
+    Clients,
+    check,
+    container_at,
+    fleet_file,
+    gateway,
+    make_container,
+    run,
+    until,
+)
+from tests.support.postgres import shared_server
+from tests.support.server import PROJECT, PlainClient, RunningServer, environment
+
+
+@pytest.fixture
+def addresses() -> dict[str, str]:
+    return {name: asyncio.run(shared_server().empty_database(f"catalog_{name}")) for name in "ab"}
+
+
+class Creator(threading.Thread):
+    """Makes containers, one after the other, which is a change of the catalog each time."""
+
+    def __init__(self, server: RunningServer, name: str) -> None:
+        super().__init__(daemon=True)
+        self.made: list[str] = []
+        self.surprises: list[object] = []
+        self._server = server
+        self._name = name
+        self._stopping = threading.Event()
+
+    def run(self) -> None:
+        client, link, number = PlainClient(self._server.port), f"dbs/{DATABASE}", 0
+        while not self._stopping.is_set():
+            number += 1
+            name = f"{self._name}{number}"
+            body = {"id": name, "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}
+            status, _, told = client.send("POST", f"/{link}/colls", body, resource_type="colls", link=link)
+            if status == 201:
+                self.made.append(name)
+            elif status not in MAY_BE_TOLD:
+                self.surprises.append((status, told))
+            # Each of them is moved in the end.
+            self._stopping.wait(0.3)
+
+    def end(self) -> list[str]:
+        self._stopping.set()
+        self.join(60)
+        assert not self.surprises
+        return self.made
+
+
+def nodes(server: RunningServer) -> dict[str, tuple[str, bool]]:
+    """The state of each node, and whether it has the catalog."""
+    told = json.loads(run(server, "nodes", "--format", "json"))["nodes"]
+    return {one["name"]: (one["state"], one["catalog"]) for one in told}
+
+
+def containers(server: RunningServer) -> set[str]:
+    return {one["id"] for one in server.client().get_database_client(DATABASE).list_containers()}
+
+
+def test_the_catalog_leaves_its_node_and_no_client_of_any_gateway_notices(
+    tmp_path: Path, addresses: dict[str, str]
+) -> None:
+    file = fleet_file(tmp_path / "fleet.toml", **addresses)
+    with gateway(tmp_path / "one", file) as one, gateway(tmp_path / "two", file) as two:
+        make_container(one)
+        clients = [Clients(one, "first"), Clients(two, "second")]
+        creators = [Creator(one, "m"), Creator(two, "n")]
+        for each in (*clients, *creators):
+            each.start()
+        clients[0].wait_for_more()
+        assert "The catalog is on b." in run(two, "drain", "a")
+        for each in clients:
+            each.wait_for_more()
+        drained = {"a": ("removed", False), "b": ("online", True)}
+        until(lambda: nodes(one) == nodes(two) == drained, what="not all gateways follow")
+        before = [len(creator.made) for creator in creators]
+        until(lambda: all(len(one.made) > was for one, was in zip(creators, before, strict=True)), what="stuck")
+        made = {name for creator in creators for name in creator.end()}
+        told = [each.end() for each in clients]
+        assert [each.refused for each in told] == [{}, {}]
+        check(container_at(two), *told)
+        until(lambda: containers(one) == containers(two) == made | {"c"}, what="not all containers are known")
+        # A description that still names the old place is led to the new one; and back it goes.
+        with gateway(tmp_path / "three", file) as three:
+            assert containers(three) == made | {"c"}
+            run(three, "drain", "a", "--undo")
+            assert "The catalog is on a." in run(three, "drain", "b")
+            until(lambda: nodes(one) == {"a": ("online", True), "b": ("removed", False)}, what="it is not followed")
+            assert three.end()[0] == 0
+        until(lambda: containers(one) == containers(two) == made | {"c"}, what="not all containers are known")
+    without_b = fleet_file(tmp_path / "without.toml", a=addresses["a"])
+    with gateway(tmp_path / "four", without_b) as four:
+        assert containers(four) == made | {"c"}
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_leader_that_dies_while_it_moves_the_catalog_leaves_nothing_undone(
+    tmp_path: Path, addresses: dict[str, str], point: str
+) -> None:
+    file = fleet_file(tmp_path / "fleet.toml", **addresses)
+    command = [sys.executable, "-m", "tests.faults.catalog_victim", str(file), str(tmp_path / "victim"), point]
+    with subprocess.Popen(
+        command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()
+    ) as victim:
+        assert victim.stdin is not None
+        assert victim.stdout is not None
+        assert victim.stdout.readline() == "leads\n"
+        with gateway(tmp_path / "survivor", file) as survivor:
+            make_container(survivor)
+            client = Clients(survivor, "client")
+            client.start()
+            client.wait_for_more()
+            victim.stdin.write("now\n")
+            victim.stdin.flush()
+            assert victim.wait(60) == -signal.SIGKILL
+            assert victim.stdout.read() == ""
+            until(lambda: nodes(survivor) == {"a": ("removed", False), "b": ("online", True)}, what="not drained")
+            client.wait_for_more()
+            told = client.end()
+            assert told.refused.keys() <= MAY_BE_TOLD
+            check(container_at(survivor), told)
+            creator = Creator(survivor, "m")
+            creator.start()
+            until(lambda: len(creator.made) > 3, what="no containers can be made")
+            made = creator.end()
+            assert containers(survivor) == {*made, "c"}
+            assert survivor.end()[0] == 0
