@@ -14,6 +14,7 @@ from asterism.access.keys import AccountKeys
 from asterism.apis.admin.console import Console
 from asterism.apis.admin.door import AdminDoor
 from asterism.apis.nosql.door import NoSqlDoor
+from asterism.apis.nosql.script_functions import ContainerFunctions
 from asterism.apis.table.accounts import Account
 from asterism.apis.table.door import TableDoor
 from asterism.apis.table.entity_record import partition_key_of
@@ -103,8 +104,8 @@ async def assembled(
         tables = _tables(config, fleet, spaces)
         work = _background(config, fleet, spaces, store, is_first=is_first)
         migration = Migration(fleet, catalog, spaces.moving, work, new_id=new_fleet_id)
-        console = _console(config, fleet, spaces, store, tables, MigrationDesk(migration, fleet, directory.path))
-        scripts = ScriptRuntime()
+        scripts, desk = ScriptRuntime(), MigrationDesk(migration, fleet, directory.path)
+        console = _console(config, fleet, spaces, store, tables, scripts, desk)
         nosql = _nosql_door(config, keys, store, scripts)
         admin = AdminDoor(console, keys=keys, clock=SYSTEM_CLOCK)
         table, cosmos_table = _table_doors(config, tables)
@@ -243,6 +244,7 @@ def _console(
     spaces: _Keyspaces,
     store: DocumentStore,
     tables: TableStore,
+    scripts: ScriptRuntime,
     migration: MigrationDesk,
 ) -> Console:
     return Console(
@@ -258,6 +260,7 @@ def _console(
         find_table=table_keyspaces(tables),
         partition_key_of_entity=partition_key_of,
         result_sets=ResultSets(monotonic_seconds=SYSTEM_CLOCK.monotonic_seconds, random_bytes=os.urandom),
+        udfs_of=lambda container: ContainerFunctions(store, scripts, container),
     )
 
 

@@ -18,6 +18,7 @@ from asterism.keyspaces.owner import Owner
 from asterism.keyspaces.records import DatabaseRecord
 from asterism.keyspaces.reshaping import Reshaping
 from asterism.keyspaces.usage_gathering import UsageGathering
+from asterism.query.environment import Udfs
 from asterism.query.result_sets import ResultSets
 from asterism.storage.nodes import NodeEngines
 from asterism.values.identifiers import NodeNumber
@@ -50,6 +51,8 @@ class Console:
     partition_key_of_entity: Callable[[bytes], str]
     # What the pages of long queries leave to each other.
     result_sets: ResultSets
+    # The functions of the users that a container's queries may call.
+    udfs_of: Callable[[Container], Udfs]
 
     @property
     def reshaping(self) -> Reshaping:

@@ -31,7 +31,9 @@ async def run_query(console: Console, request: Request) -> Response:
     container = console.container(text_of(told, "database"), text_of(told, "container"))
     clock = console.store.tools.clock
     evaluation = EvaluationContext(clock.wall_seconds(), random.random)
-    query = asked_query(told, evaluation, distance_function_of=distance_functions(container)).compiled
+    query = asked_query(
+        told, evaluation, udfs=console.udfs_of(container), distance_function_of=distance_functions(container)
+    ).compiled
     page = await run_page(
         console.owner,
         container,

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from asterism.apis.nosql.context import Context
 from asterism.documents.container import Container
+from asterism.documents.store import DocumentStore
+from asterism.scripts.runtime import ScriptRuntime
 
 
 class ContainerFunctions(Mapping[str, Callable[..., object]]):
@@ -13,9 +15,9 @@ class ContainerFunctions(Mapping[str, Callable[..., object]]):
 
     __slots__ = ("_compile", "_container_rid", "_functions")
 
-    def __init__(self, context: Context, container: Container) -> None:
-        self._functions = context.store.catalog.scripts.functions
-        self._compile = context.scripts.compile_udf
+    def __init__(self, store: DocumentStore, scripts: ScriptRuntime, container: Container) -> None:
+        self._functions = store.catalog.scripts.functions
+        self._compile = scripts.compile_udf
         self._container_rid = container.record.rid
 
     def __getitem__(self, name: str) -> Callable[..., object]:
@@ -32,4 +34,4 @@ class ContainerFunctions(Mapping[str, Callable[..., object]]):
 
 
 def udfs_of(context: Context, container: Container) -> Mapping[str, Callable[..., object]]:
-    return ContainerFunctions(context, container)
+    return ContainerFunctions(context.store, context.scripts, container)

@@ -157,3 +157,13 @@ async def test_a_long_aggregate_comes_in_pages_that_go_on(asker: Asker, monkeypa
     assert pages[0]["results"] == []
     assert [result for page in pages for result in page["results"]] == [sum(range(ITEM_COUNT))]
     assert sum(page["explanation"]["items_loaded"] for page in pages) == ITEM_COUNT
+
+
+async def test_a_query_may_call_the_functions_of_the_container(asker: Asker) -> None:
+    store = asker.assembly.store
+    container = store.container(store.database("asterism", "shop"), "orders")
+    properties = {"body": "function (n) { return 2 * n; }"}
+    await store.catalog.scripts.functions.create(container.record.rid, "twice", properties, now=0)
+    page = await asker.page("SELECT VALUE udf.twice(c.n) FROM c WHERE udf.twice(c.n) > 75 ORDER BY c.n")
+    assert page["results"] == [76, 78]
+    assert (await asker.answer("SELECT VALUE udf.nowhere(c.n) FROM c")).status == 400
