@@ -6,9 +6,8 @@ else changed an item meanwhile the decision is taken again on fresh data.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -21,7 +20,6 @@ from asterism.documents.item_record import unpack_item
 from asterism.documents.patch import Patch
 from asterism.documents.planning import ChangePlanner, earliest_expiry, place_at
 from asterism.documents.transaction import Conditions, Outcome, Transaction
-from asterism.documents.write_turns import WriteTurns
 from asterism.errors import (
     AsterismError,
     Forbidden,
@@ -38,6 +36,7 @@ from asterism.keyspaces.layout import TOTALS_KEY, after_prefix
 from asterism.keyspaces.owner import Owner, PlanOutdated
 from asterism.keyspaces.records import KeyspaceRecord
 from asterism.keyspaces.reshaping import Reshaping
+from asterism.keyspaces.write_turns import WriteTurns
 from asterism.limits import Limits
 from asterism.partitioning.effective_key import storage_point
 from asterism.partitioning.partition_key import PartitionKey, extract, header_agrees_with_item
@@ -48,8 +47,8 @@ from asterism.values.item import Item, validate_item_id
 
 _Answer = TypeVar("_Answer")
 
-# Writers of one item overtake each other at most once per commit; this many turns is some tenths of a second.
-ATTEMPTS_MAX = 100
+# How often a write that finds its partition full has room made, which others may fill before it.
+ROOM_ATTEMPTS_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +305,7 @@ class Container:
         with keyspace.at_work:
             if keyspace.record.writes_refused:
                 raise Forbidden(reason=keyspace.record.writes_refused)
-            for _ in range(ATTEMPTS_MAX):
+            for _ in range(ROOM_ATTEMPTS_MAX):
                 try:
                     partition, lsn = await tools.owner.apply(keyspace, point, batch, admit, planned_under=planned_under)
                 except CeilingPassed as passed:
@@ -332,8 +331,7 @@ class Container:
     async def _until_settled(
         self, key: PartitionKey, item_id: str | None, attempt: Callable[[], Awaitable[_Answer]]
     ) -> _Answer:
-        """Repeats a decision that was overtaken, on fresh data each time; those who decide about the same item, or
-        about several (None), then take turns."""
+        """Those who are overtaken at the same item, or at several (None), take turns."""
         turns, gate = self._tools.write_turns, self.gate_of(key)
 
         async def attempt_inside() -> _Answer:
@@ -343,16 +341,7 @@ class Container:
             with self.keyspace.at_work:
                 return await attempt()
 
-        place = (gate, item_id)
-        if not turns.has_line(place):
-            with suppress(ExpectationFailed):
-                return await attempt_inside()
-        async with turns.turn(place):
-            for number in range(ATTEMPTS_MAX):
-                with suppress(ExpectationFailed):
-                    return await attempt_inside()
-                await asyncio.sleep(0 if number < ATTEMPTS_MAX // 2 else 0.001)
-        raise TooMuchContention
+        return await turns.until_settled((gate, item_id), attempt_inside)
 
 
 def check_session(session: Mapping[int, int], partition: PartitionRange, lsn: int) -> None:

@@ -1,13 +1,13 @@
 """A table: entities on a keyspace. What is written together is one batch, decided on what was read.
 
-There are no locks: a batch expects what it was decided on, and is decided again on fresh data if that has changed.
+A batch expects what it was decided on, and is decided again on fresh data if that has changed; who was overtaken once
+stands in line.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from asterism.apis.table.entity_codec import MergeRefused, merge
 from asterism.apis.table.entity_record import order_of, pack_entity, unpack_entity, unpack_known
@@ -29,6 +29,7 @@ from asterism.keyspaces.load_watch import LoadWatch
 from asterism.keyspaces.ordered_items import Bound, ItemsPage, OrderedKeys, OrderedScan
 from asterism.keyspaces.owner import Owner
 from asterism.keyspaces.reshaping import Reshaping
+from asterism.keyspaces.write_turns import WriteTurns
 from asterism.limits import PAGE_BYTES_MAX, Limits
 from asterism.partitioning.key_range import FULL
 from asterism.partitioning.partition_map import PartitionRange
@@ -36,8 +37,8 @@ from asterism.storage.contract import LSN_BYTES, Add, Batch, CeilingPassed, Expe
 from asterism.throughput import charge
 from asterism.values.ordered_text import last_part
 
-# Writers of one entity overtake each other at most once per commit; this many turns is some tenths of a second.
-ATTEMPTS_MAX = 100
+# How often a write that finds its partition full has room made, which others may fill before it.
+ROOM_ATTEMPTS_MAX = 100
 
 # One page of the store holds the event loop for a millisecond or two.
 _SCAN_ENTRIES = 500
@@ -59,6 +60,7 @@ class TableTools:
     limits: Limits
     clock: Clock
     next_ticks: Callable[[], int]
+    write_turns: WriteTurns = field(default_factory=WriteTurns)
 
 
 class Table:
@@ -166,7 +168,8 @@ class Table:
         keys = [head + last_part(one.row_key) for one in operations]
         if all(one.kind is _INSERT for one in operations):
             return await self._insert(operations, point, keys, spent)
-        for turn in range(ATTEMPTS_MAX):
+
+        async def attempt() -> list[StoredEntity | None]:
             partition, _, stored = await self._tools.owner.read(self.keyspace, point, keys)
             change = _Change(operations, keys, stored, self._tools.next_ticks())
             try:
@@ -176,13 +179,11 @@ class Table:
                 if spent is not None:
                     spent.charge += charge.MISS
                 raise
-            try:
-                await self._commit(point, change, spent)
-            except ExpectationFailed:
-                await asyncio.sleep(0 if turn < ATTEMPTS_MAX // 2 else 0.001)
-            else:
-                return change.after
-        raise TooMuchContention
+            await self._commit(point, change, spent)
+            return change.after
+
+        place = self.keyspace.record.rid, keys[0] if len(keys) == 1 else point
+        return await self._tools.write_turns.until_settled(place, attempt)
 
     async def _insert(
         self, operations: Sequence[EntityWrite], point: bytes, keys: list[bytes], spent: Spent | None
@@ -211,7 +212,7 @@ class Table:
                 spent.charge += cost
 
         admit: Callable[[PartitionRange], None] | None = take_cost
-        for _ in range(ATTEMPTS_MAX):
+        for _ in range(ROOM_ATTEMPTS_MAX):
             try:
                 partition, _ = await tools.owner.apply(keyspace, point, batch, admit)
             except CeilingPassed as passed:

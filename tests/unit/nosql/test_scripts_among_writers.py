@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from asterism.documents import write_turns
-from asterism.documents.write_turns import WriteTurns
+from asterism.keyspaces import write_turns
+from asterism.keyspaces.write_turns import WriteTurns
 from tests.unit.nosql.door_at_hand import ITEMS, DoorAtHand, door_at_hand, key
 
 CONTAINER = "dbs/d/colls/c"

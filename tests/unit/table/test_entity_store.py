@@ -466,3 +466,19 @@ def counted(calls: list[str], name: str, call: Callable[..., Awaitable[object]])
         return await call(*arguments, **named)
 
     return count
+
+
+def test_many_who_write_one_entity_all_the_time_each_get_their_turn() -> None:
+    async def test(world: TableWorld) -> None:
+        table = await a_table(world)
+        await table.apply([insert("p", "r")])
+
+        async def write_often(name: int) -> None:
+            for number in range(5):
+                await table.apply([write(WriteKind.MERGE, "p", "r", b'"w%d":%d' % (name, number))])
+
+        await asyncio.gather(*map(write_often, range(60)))
+        entity = await table.get("p", "r")
+        assert all(b'"w%d":4' % name in entity.properties for name in range(60))
+
+    run(test)

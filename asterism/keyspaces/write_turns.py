@@ -11,13 +11,21 @@ closes the gate of its logical partition while it tries again: plain writes wait
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Hashable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
+from asterism.errors import TooMuchContention
+from asterism.storage.contract import ExpectationFailed
+
+# Who stands first in line is overtaken by other processes only, at most once per commit; this many attempts are some
+# tenths of a second.
+ATTEMPTS_MAX: Final = 100
 # A script of milliseconds is over by then; one of seconds must not hold up everybody else.
 GATE_WAIT_SECONDS_MAX: Final = 1.0
+
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(slots=True)
@@ -39,11 +47,21 @@ class WriteTurns:
         """Whether any is closed: every write asks, and nearly always none is."""
         return bool(self._gates)
 
-    def has_line(self, place: Hashable) -> bool:
-        return place in self._lines
+    async def until_settled(self, place: Hashable, attempt: Callable[[], Awaitable[_Answer]]) -> _Answer:
+        """Repeats a decision that was overtaken, on fresh data each time; those who decide about the same place then
+        take turns."""
+        if place not in self._lines:
+            with suppress(ExpectationFailed):
+                return await attempt()
+        async with self._turn(place):
+            for number in range(ATTEMPTS_MAX):
+                with suppress(ExpectationFailed):
+                    return await attempt()
+                await asyncio.sleep(0 if number < ATTEMPTS_MAX // 2 else 0.001)
+        raise TooMuchContention
 
     @asynccontextmanager
-    async def turn(self, place: Hashable) -> AsyncIterator[None]:
+    async def _turn(self, place: Hashable) -> AsyncIterator[None]:
         line = self._lines.setdefault(place, _Line())
         line.users += 1
         try:
