@@ -8,17 +8,13 @@ KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
 
-# LMDB's compiled-in maximum (MDB_MAXKEYSIZE) for a whole key, partition prefix included.
-STORED_KEY_BYTES_MAX = 511
-
 # The service refuses longer names of databases and containers with 400.
 RESOURCE_NAME_CHARACTERS_MAX = 255
 # The client's own tests expect the refusal at 1,024 characters, so 1,023 is the longest.
 ITEM_ID_CHARACTERS_MAX = 1023
 
-# A partition key value: 2,048 bytes for version 2 keys, 101 for version 1 (no "large keys").
-PARTITION_KEY_BYTES_MAX_V2 = 2048
-PARTITION_KEY_BYTES_MAX_V1 = 101
+# The service's limit for a value of a version 2 key; version 1 keys have the same one here.
+PARTITION_KEY_BYTES_MAX = 2048
 PARTITION_KEY_LEVELS_MAX = 3
 
 # The service's own nesting limit for an item.

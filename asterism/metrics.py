@@ -43,6 +43,11 @@ class HeavyHitters(Generic[Key]):
     def top(self, count: int) -> list[tuple[Key, float]]:
         return sorted(self._sums.items(), key=lambda entry: entry[1], reverse=True)[:count]
 
+    def standing_out(self, count: int) -> list[tuple[Key, float]]:
+        """Of the top those whose sum is mostly their own. Where no key has more than others, none does, and what the
+        sums would tell is only how many keys were met."""
+        return [entry for entry in self.top(count) if entry[1] >= 2 * self._floor]
+
     def halve(self) -> None:
         """Lets the past fade, so that what was hot an hour ago does not hide what is hot now."""
         self._sums = {key: amount / 2 for key, amount in self._sums.items() if amount >= 1.0}

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from statistics import median
 
 from benchmarks.load import LoadResult, middle, run_load
 from benchmarks.measurement import Measurement, not_measured
 from benchmarks.peer_vercel import running_vercel
-from benchmarks.processes import NotMeasured, fresh_folder, python_module, running_asterism, server_core
+from benchmarks.processes import NotMeasured, fresh_folder, output_on_server_core, python_module, running_asterism
 from benchmarks.wire import Caller, UnexpectedAnswer
 from benchmarks.workload import Creates, create_container, create_database
 
@@ -56,21 +54,8 @@ def measure_bare_engine() -> float:
             *("--directory", str(folder), "--tasks", str(CONNECTIONS)),
             *("--batches", str(BARE_BATCHES)),
         )
-        core = server_core()
-        try:
-            done = subprocess.run(
-                command,
-                check=True,
-                capture_output=True,
-                timeout=BARE_SECONDS_MAX,
-                preexec_fn=lambda: os.sched_setaffinity(0, {core}),
-            )
-        except subprocess.CalledProcessError as problem:
-            lines = problem.stderr.decode(errors="replace").splitlines() or [""]
-            raise NotMeasured(f"the bare engine: {lines[-1]}") from problem
-        except subprocess.TimeoutExpired as problem:
-            raise NotMeasured("the bare engine took too long") from problem
-    return float(json.loads(done.stdout)["batches_per_second"])
+        printed = output_on_server_core(command, what="the bare engine", seconds_max=BARE_SECONDS_MAX)
+    return float(json.loads(printed)["batches_per_second"])
 
 
 async def measure() -> list[Measurement]:

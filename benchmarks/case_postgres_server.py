@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -24,10 +23,10 @@ from benchmarks.processes import (
     free_port,
     fresh_folder,
     load_core,
+    output_on_server_core,
     python_module,
     running,
     running_asterism,
-    server_core,
 )
 from benchmarks.wire import UnexpectedAnswer
 from benchmarks.workload import READ_ITEMS, Creates, reads
@@ -81,18 +80,7 @@ def bare_writes(connection_string: str, first: int, *, connections: int, togethe
         connection_string,
         *map(str, (connections, BARE_WRITES_PER_ROUND, first, together)),
     )
-    core = server_core()
-    try:
-        done = subprocess.run(
-            command,
-            check=True,
-            capture_output=True,
-            timeout=BARE_SECONDS_MAX,
-            preexec_fn=lambda: os.sched_setaffinity(0, {core}),
-        )
-    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as problem:
-        raise NotMeasured(f"bare asyncpg: {problem}") from problem
-    return float(done.stdout)
+    return float(output_on_server_core(command, what="bare asyncpg", seconds_max=BARE_SECONDS_MAX))
 
 
 def committed(server: PostgresServer) -> int:

@@ -3,42 +3,20 @@ unless told otherwise."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.processes import PROJECT, NotMeasured, RunningServer, free_port, running
+from benchmarks.npm_packages import install
+from benchmarks.processes import PROJECT, RunningServer, free_port, running
 
 PACKAGE = "azurite"
 FOLDER = PROJECT / "build" / "peers" / PACKAGE
-INSTALL_SECONDS_MAX = 240
-
-
-def install() -> None:
-    if (FOLDER / "node_modules" / PACKAGE).is_dir():
-        return
-    npm = shutil.which("npm")
-    if npm is None or shutil.which("node") is None:
-        raise NotMeasured("npm and node are not installed")
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    (FOLDER / "package.json").write_text('{"private": true}\n')
-    try:
-        subprocess.run(
-            [npm, "install", "--silent", "--no-audit", "--no-fund", PACKAGE],
-            cwd=FOLDER,
-            check=True,
-            timeout=INSTALL_SECONDS_MAX,
-            capture_output=True,
-        )
-    except (subprocess.SubprocessError, OSError) as problem:
-        raise NotMeasured(f"npm could not install {PACKAGE}") from problem
 
 
 @contextmanager
 def running_azurite(data: Path) -> Iterator[RunningServer]:
-    install()
+    install(PACKAGE, FOLDER)
     port = free_port()
     command = [
         "node",

@@ -23,7 +23,7 @@ BUILD = PROJECT / "build" / "bench"
 READY_SECONDS_MAX = 20.0
 STOP_SECONDS_MAX = 15.0
 HEALTH_REQUEST = b"GET /_asterism/health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
-START_ASTERISM = [sys.executable, "-c", "from asterism.cli.main import main; main()", "serve"]
+START_ASTERISM = [sys.executable, "-m", "asterism", "serve"]
 
 
 def python_module(module: str, *arguments: str) -> list[str]:
@@ -36,6 +36,25 @@ class NotMeasured(Exception):
 
 def server_core() -> int:
     return min(_CORES)
+
+
+def output_on_server_core(command: Sequence[str], *, what: str, seconds_max: float) -> bytes:
+    """What a command prints that does bare work, in a process of its own where a server would be."""
+    core = server_core()
+    try:
+        done = subprocess.run(
+            command,
+            check=True,
+            capture_output=True,
+            timeout=seconds_max,
+            preexec_fn=lambda: os.sched_setaffinity(0, {core}),
+        )
+    except subprocess.CalledProcessError as problem:
+        lines = problem.stderr.decode(errors="replace").splitlines() or [""]
+        raise NotMeasured(f"{what}: {lines[-1]}") from problem
+    except subprocess.TimeoutExpired as problem:
+        raise NotMeasured(f"{what} took too long") from problem
+    return done.stdout
 
 
 def load_core() -> int:

@@ -18,7 +18,7 @@ EMULATOR_PORT = 8081
 READY_SECONDS_MAX = 30.0
 STOP_SECONDS_MAX = 15.0
 
-START = [sys.executable, "-c", "from asterism.cli.main import main; main()", "serve"]
+START = [sys.executable, "-m", "asterism", "serve"]
 
 
 class ServerNotReady(Exception):

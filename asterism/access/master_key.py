@@ -5,23 +5,16 @@ from __future__ import annotations
 import binascii
 import hmac
 from collections.abc import Sequence
-from datetime import UTC
-from email.utils import parsedate_to_datetime
-from functools import lru_cache
 from urllib.parse import unquote
 
+from asterism.access.http_dates import DATE_SKEW_SECONDS_MAX, wall_seconds_of
 from asterism.access.keys import AccountKeys, Grant
 from asterism.errors import Unauthorized
-
-# The service accepts dates that are at most this far from its own clock.
-DATE_SKEW_SECONDS_MAX = 15 * 60
 
 _TOKEN_START = "type=master&ver=1.0&sig="
 # What the official clients send for it: percent-encoded, with upper-case digits.
 _TOKEN_START_ENCODED = "type%3Dmaster%26ver%3D1.0%26sig%3D"
 _TOKEN_START_ENCODED_LENGTH = len(_TOKEN_START_ENCODED)
-
-
 CHECKED_SIGNATURES_MAX = 4096
 
 
@@ -108,7 +101,7 @@ def _signature_of_unusual_token(authorization: str) -> str:
 def _check_date(date: str, *, now_wall_seconds: float) -> None:
     if not date:
         raise Unauthorized(reason="The request has no x-ms-date header.")
-    signed_wall_seconds = _wall_seconds_of(date)
+    signed_wall_seconds = wall_seconds_of(date)
     if signed_wall_seconds is None:
         raise Unauthorized(reason=f"The x-ms-date header is not an RFC 1123 date: '{date[:64]}'.")
     if abs(now_wall_seconds - signed_wall_seconds) > DATE_SKEW_SECONDS_MAX:
@@ -116,17 +109,6 @@ def _check_date(date: str, *, now_wall_seconds: float) -> None:
             reason="The authorization token is not valid at the current time: its date is more than "
             f"{DATE_SKEW_SECONDS_MAX // 60} minutes from the server's clock (signed '{date}')."
         )
-
-
-# Clients date by the second, so the requests of a second share a few texts.
-@lru_cache(maxsize=1024)
-def _wall_seconds_of(date: str) -> float | None:
-    try:
-        moment = parsedate_to_datetime(date)
-    except (ValueError, TypeError, OverflowError):
-        return None
-    # A date without a zone would be taken for the machine's local time; in HTTP all dates are GMT.
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _mismatch_reason(payloads: Sequence[bytes]) -> str:

@@ -15,6 +15,7 @@ from enum import Enum
 
 from asterism.access.shared_key import shared_key_signature
 from asterism.errors import Forbidden, Unauthorized
+from asterism.values.ordered_text import ordered_text
 
 # From this version on an account's signature covers the encryption scope too.
 _VERSION_WITH_ENCRYPTION_SCOPE = "2020-12-06"
@@ -65,17 +66,24 @@ class SasGrant:
         if self.first is None:
             return True
         partition_key, row_key = self.first
-        return key >= (partition_key, row_key or "")
+        return _order(key) >= _order((partition_key, row_key or ""))
 
     def ends_after(self, key: Key) -> bool:
         if self.last is None:
             return True
         partition_key, row_key = self.last
-        return key[0] <= partition_key if row_key is None else key <= (partition_key, row_key)
+        if row_key is None:
+            return ordered_text(key[0]) <= ordered_text(partition_key)
+        return _order(key) <= _order((partition_key, row_key))
 
     @property
     def has_range(self) -> bool:
         return self.first is not None or self.last is not None
+
+
+def _order(key: Key) -> tuple[bytes, bytes]:
+    """Keys lie in a table by their UTF-16 code units, which is not how Python compares texts."""
+    return ordered_text(key[0]), ordered_text(key[1])
 
 
 def is_shared_access(parameters: Mapping[str, str]) -> bool:
@@ -158,6 +166,10 @@ def _account_grant(told: Mapping[str, str]) -> SasGrant:
 
 
 def _table_grant(told: Mapping[str, str], table: str) -> SasGrant:
+    for row_key, partition_key in (("srk", "spk"), ("erk", "epk")):
+        if row_key in told and partition_key not in told:
+            # Left aside it would grant more than was meant.
+            raise Unauthorized(reason=f"The signature has {row_key} without {partition_key}.")
     first = (told["spk"], told.get("srk")) if "spk" in told else None
     last = (told["epk"], told.get("erk")) if "epk" in told else None
     return SasGrant(told.get("sp", ""), None, table.lower(), first, last)

@@ -105,13 +105,15 @@ class DataClient:
 
     def feed(self, path: str, envelope: str, *, type_: str, link: str, page_items: int) -> Iterator[list[Json]]:
         """The pages of a feed."""
+        for answer in self.pages(path, type_=type_, link=link, headers={"x-ms-max-item-count": str(page_items)}):
+            yield cast("list[Json]", answer.body[envelope])
+
+    def pages(self, path: str, *, type_: str, link: str, headers: Mapping[str, str]) -> Iterator[Answer]:
         continuation: str | None = None
         while True:
-            headers = {"x-ms-max-item-count": str(page_items)}
-            if continuation is not None:
-                headers["x-ms-continuation"] = continuation
-            answer = self.need("GET", path, type_=type_, link=link, headers=headers)
-            yield cast("list[Json]", answer.body[envelope])
+            more = {} if continuation is None else {"x-ms-continuation": continuation}
+            answer = self.need("GET", path, type_=type_, link=link, headers={**headers, **more})
+            yield answer
             continuation = answer.headers.get("x-ms-continuation")
             if not continuation:
                 return

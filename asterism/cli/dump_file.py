@@ -1,7 +1,9 @@
 """The file that `export` writes and `import` reads: JSON lines.
 
 A line without an `id` begins a container: its settings, throughput and scripts. The lines behind it, up to the next
-such line, are its items, one each.
+such line, are its items, one each. An item that a request had indexed, or left out of the index, against the
+container's policy is wrapped: `{"asterism_item": {…}, "indexing": "Exclude"}` (or `"Include"`). No item can be mistaken
+for that, because items have an `id`.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ LINE_BYTES_MAX = 64 * 1024 * 1024
 # What the server adds to an item, and to a container.
 SYSTEM_PROPERTIES = ("_rid", "_self", "_etag", "_attachments", "_ts")
 _CONTAINER_MARK = "asterism_container"
+_ITEM_MARK = "asterism_item"
+# The directives of the protocol that an item's line may have.
+EXCLUDE, INCLUDE = "Exclude", "Include"
 # The scripts' names in the file, which are also the segments of their paths.
 SCRIPT_SEGMENTS = {"sprocs": "StoredProcedures", "triggers": "Triggers", "udfs": "UserDefinedFunctions"}
 
@@ -29,12 +34,14 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ContainerLine:
-    """A container without its items. `throughput` is None when it takes part in its database's."""
+    """A container without its items. `throughput` is None when it takes part in its database's: `database_throughput`,
+    which the first container that names a new database brings along."""
 
     database: str
     settings: Json
     throughput: Json | None = None
     scripts: dict[str, list[Json]] = field(default_factory=dict)
+    database_throughput: Json | None = None
 
     @property
     def name(self) -> str:
@@ -48,6 +55,20 @@ class ContainerLine:
             "throughput": self.throughput,
             **self.scripts,
         }
+        if self.database_throughput is not None:
+            told["database_throughput"] = self.database_throughput
+        return dumps(told) + b"\n"
+
+
+@dataclass(frozen=True, slots=True)
+class ItemLine:
+    """An item, and whether it is indexed where that is not what the container's policy says: a directive."""
+
+    item: Json
+    indexing: str | None = None
+
+    def to_line(self) -> bytes:
+        told = self.item if self.indexing is None else {_ITEM_MARK: self.item, "indexing": self.indexing}
         return dumps(told) + b"\n"
 
 
@@ -55,7 +76,7 @@ def without_system_properties(resource: Json) -> Json:
     return {name: value for name, value in resource.items() if name not in SYSTEM_PROPERTIES}
 
 
-def read_dump(path: Path) -> Iterator[tuple[int, int, ContainerLine | Json]]:
+def read_dump(path: Path) -> Iterator[tuple[int, int, ContainerLine | ItemLine]]:
     """(line number, bytes read so far, what the line says), one line in memory at a time."""
     try:
         with path.open("rb") as file:
@@ -64,7 +85,7 @@ def read_dump(path: Path) -> Iterator[tuple[int, int, ContainerLine | Json]]:
         raise CommandFailed(f"{path} cannot be read: {error.strerror}") from None
 
 
-def _lines(file: BinaryIO) -> Iterator[tuple[int, int, ContainerLine | Json]]:
+def _lines(file: BinaryIO) -> Iterator[tuple[int, int, ContainerLine | ItemLine]]:
     number, bytes_read = 0, 0
     while line := file.readline(LINE_BYTES_MAX + 1):
         number += 1
@@ -79,7 +100,7 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, int, ContainerLine | Json]]:
         yield number, bytes_read, parsed
 
 
-def _parsed(line: bytes, number: int) -> ContainerLine | Json:
+def _parsed(line: bytes, number: int) -> ContainerLine | ItemLine:
     try:
         told = loads(line)
     except AsterismError as error:
@@ -87,24 +108,34 @@ def _parsed(line: bytes, number: int) -> ContainerLine | Json:
     if not isinstance(told, dict):
         raise CommandFailed(f"line {number}: the line is not a JSON object")
     if "id" in told:
-        return told
+        return ItemLine(told)
+    if _ITEM_MARK in told:
+        return _item_line(told, number)
     if told.get(_CONTAINER_MARK) != FORMAT_VERSION:
         raise CommandFailed(f"line {number}: the line is neither an item (it has no 'id') nor a container")
     return _container_line(told, number)
 
 
+def _item_line(told: Json, number: int) -> ItemLine:
+    item, indexing = told[_ITEM_MARK], told.get("indexing")
+    if not isinstance(item, dict) or "id" not in item or indexing not in (EXCLUDE, INCLUDE):
+        raise CommandFailed(f"line {number}: it needs an item with an 'id' and 'indexing', {EXCLUDE} or {INCLUDE}")
+    return ItemLine(item, indexing)
+
+
 def _container_line(told: Json, number: int) -> ContainerLine:
-    database, settings, throughput = told.get("database"), told.get("settings"), told.get("throughput")
+    database, settings = told.get("database"), told.get("settings")
+    throughput, shared = told.get("throughput"), told.get("database_throughput")
     scripts = {segment: told.get(segment, []) for segment in SCRIPT_SEGMENTS}
     sound = (
         isinstance(database, str)
         and isinstance(settings, dict)
         and isinstance(settings.get("id"), str)
-        and (throughput is None or isinstance(throughput, dict))
+        and all(one is None or isinstance(one, dict) for one in (throughput, shared))
         and all(isinstance(some, list) and all(isinstance(one, dict) for one in some) for some in scripts.values())
     )
     if not sound:
         raise CommandFailed(f"line {number}: the line of a container needs 'database' and 'settings' with an 'id'")
     assert isinstance(database, str)
     assert isinstance(settings, dict)
-    return ContainerLine(database, settings, throughput, scripts)
+    return ContainerLine(database, settings, throughput, scripts, shared)

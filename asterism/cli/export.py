@@ -87,11 +87,16 @@ def container_lines(client: DataClient, database: str, container: str | None) ->
         for page in client.feed("offers", "Offers", type_="offers", link="", page_items=PAGE_ITEMS)
         for offer in page
     }
-    return [_container_line(client, database, one, offers.get(one["_rid"])) for one in found]
+    shared = _throughput(offers.get(client.need("GET", link, type_="dbs", link=link).body["_rid"]))
+    return [_container_line(client, database, one, _throughput(offers.get(one["_rid"])), shared) for one in found]
 
 
 def _container_line(
-    client: DataClient, database: str, told: dict[str, Any], offer: dict[str, Any] | None
+    client: DataClient,
+    database: str,
+    told: dict[str, Any],
+    throughput: dict[str, Any] | None,
+    shared: dict[str, Any] | None,
 ) -> ContainerLine:
     from asterism.cli.dump_file import SCRIPT_SEGMENTS, ContainerLine, without_system_properties
 
@@ -105,7 +110,7 @@ def _container_line(
         for segment, envelope in SCRIPT_SEGMENTS.items()
     }
     settings = {name: value for name, value in told.items() if not name.startswith("_")}
-    return ContainerLine(database, settings, _throughput(offer), scripts)
+    return ContainerLine(database, settings, throughput, scripts, shared)
 
 
 def _throughput(offer: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -128,13 +133,19 @@ def _write_items(
     *,
     keep_system: bool,
 ) -> int:
-    from asterism.cli.dump_file import without_system_properties
-    from asterism.values.json_text import dumps
+    from asterism.cli.dump_file import EXCLUDE, INCLUDE, ItemLine, without_system_properties
 
     count, link = 0, f"dbs/{line.database}/colls/{line.name}"
-    for page in client.feed(f"{link}/docs", "Documents", type_="docs", link=link, page_items=PAGE_ITEMS):
-        for item in page:
-            write(dumps(item if keep_system else without_system_properties(item)) + b"\n")
+    policy = line.settings.get("indexingPolicy", {})
+    is_automatic = policy.get("automatic", True) or policy.get("indexingMode") == "none"
+    headers = {"x-ms-max-item-count": str(PAGE_ITEMS), "x-asterism-index-marks": "true"}
+    for answer in client.pages(f"{link}/docs", type_="docs", link=link, headers=headers):
+        page = answer.body["Documents"]
+        unindexed = set(answer.headers.get("x-asterism-unindexed-items", "").split(","))
+        for place, item in enumerate(page):
+            is_indexed = str(place) not in unindexed
+            indexing = None if is_indexed == is_automatic else INCLUDE if is_indexed else EXCLUDE
+            write(ItemLine(item if keep_system else without_system_properties(item), indexing).to_line())
         count += len(page)
         advance(len(page))
     return count

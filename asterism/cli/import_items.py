@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -56,7 +56,7 @@ def import_file(
                 writer = _Writer(f"dbs/{line.database}/colls/{line.name}", clients)
                 done.append({"database": line.database, "container": line.name, "items": 0})
             elif writer is not None:
-                writer.add(number, told)
+                writer.add(number, told.item, told.indexing)
                 done[-1]["items"] += 1
                 total += 1
             show(bytes_read, total)
@@ -68,13 +68,14 @@ def import_file(
 
 def _renamed(line: ContainerLine, database: str | None, container: str | None) -> ContainerLine:
     settings = {**line.settings, "id": container or line.name}
-    return ContainerLine(database or line.database, settings, line.throughput, line.scripts)
+    return replace(line, database=database or line.database, settings=settings)
 
 
 def make_container(client: DataClient, line: ContainerLine, number: int) -> None:
     """The container with its scripts. One that is there keeps its settings, and must have the same partition key."""
     link = f"dbs/{line.database}"
-    _check(client.ask("POST", "dbs", {"id": line.database}, type_="dbs", link=""), number, but=409)
+    shared = _throughput_headers(line.database_throughput)
+    _check(client.ask("POST", "dbs", {"id": line.database}, type_="dbs", link="", headers=shared), number, but=409)
     answer = client.ask(
         "POST", f"{link}/colls", line.settings, type_="colls", link=link, headers=_throughput_headers(line.throughput)
     )
@@ -113,6 +114,8 @@ class _Bulk:
     lines: list[int] = field(default_factory=list)
     items: list[dict[str, Any]] = field(default_factory=list)
     bytes: int = 0
+    # What the request says of indexing; one that says something has one item.
+    indexing: str | None = None
 
 
 class _Writer:
@@ -127,7 +130,10 @@ class _Writer:
         self._under_way: deque[Future[None]] = deque()
         self._bulk = _Bulk()
 
-    def add(self, number: int, item: dict[str, Any]) -> None:
+    def add(self, number: int, item: dict[str, Any], indexing: str | None) -> None:
+        if indexing is not None:
+            self._submit(_Bulk([number], [item], indexing=indexing))
+            return
         size = len(dumps(item))
         if self._bulk.items and (len(self._bulk.items) == _BATCH_ITEMS or self._bulk.bytes + size > _BATCH_BYTES):
             self._flush()
@@ -143,9 +149,12 @@ class _Writer:
 
     def _flush(self) -> None:
         if self._bulk.items:
-            self._wait(_REQUESTS_MAX - 1)
-            self._under_way.append(self._pool.submit(self._write, self._bulk))
+            self._submit(self._bulk)
             self._bulk = _Bulk()
+
+    def _submit(self, bulk: _Bulk) -> None:
+        self._wait(_REQUESTS_MAX - 1)
+        self._under_way.append(self._pool.submit(self._write, bulk))
 
     def _wait(self, left_max: int) -> None:
         while len(self._under_way) > left_max:
@@ -160,7 +169,8 @@ class _Writer:
         try:
             if len(bulk.items) == 1:
                 path = f"{self._link}/docs"
-                answer = client.ask("POST", path, bulk.items[0], type_="docs", link=self._link, headers=_UPSERT)
+                headers = _UPSERT if bulk.indexing is None else {**_UPSERT, "x-ms-indexing-directive": bulk.indexing}
+                answer = client.ask("POST", path, bulk.items[0], type_="docs", link=self._link, headers=headers)
                 _check(answer, bulk.lines[0])
             else:
                 self._write_bulk(client, bulk)

@@ -70,7 +70,3 @@ def main() -> None:
         # The reader of our output (a pager, head) has enough; the interpreter must not fail on flushing the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-
-
-if __name__ == "__main__":
-    main()

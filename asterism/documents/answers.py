@@ -52,3 +52,5 @@ class ItemsPage:
     # The newest partition read, for the response's headers: clients learn of a split by an id they do not know.
     range_id: int
     lsn: int
+    # Which of the bodies, by their places, are of items that were left out of the index; empty unless asked for.
+    unindexed: list[int]

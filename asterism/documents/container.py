@@ -7,7 +7,7 @@ else changed an item meanwhile the decision is taken again on fresh data.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ from asterism.documents.item_record import unpack_item
 from asterism.documents.patch import Patch
 from asterism.documents.planning import ChangePlanner, earliest_expiry, place_at
 from asterism.documents.transaction import Conditions, Outcome, Transaction
+from asterism.documents.write_turns import WriteTurns
 from asterism.errors import (
     AsterismError,
     Forbidden,
@@ -62,6 +63,7 @@ class Tools:
     random_bytes: Callable[[int], bytes]
     next_item_number: Callable[[], int]
     expiry: ExpirySchedule = field(default_factory=ExpirySchedule)
+    write_turns: WriteTurns = field(default_factory=WriteTurns)
 
 
 class Container:
@@ -113,7 +115,7 @@ class Container:
         own_key = self._key_of(item, key)
         planner = self.planner
         if planner.unique_keys is not None:
-            return await self._alone(own_key, lambda work: work.create(item), indexes)
+            return await self._alone(own_key, item_id, lambda work: work.create(item), indexes)
         while True:
             try:
                 return await self._create_unseen(item, item_id, own_key, indexes)
@@ -138,14 +140,14 @@ class Container:
             if planner.time_to_live is None:
                 raise ItemExists(item_id=item_id) from None
             # What is there may be an item whose time is over.
-            return await self._alone(own_key, lambda work: work.create(item), indexes)
+            return await self._alone(own_key, item_id, lambda work: work.create(item), indexes)
         return ItemAnswer(new.body, new.etag, partition.id, lsn, cost, created=True)
 
     async def upsert_item(
         self, item: Item, key: PartitionKey | None, *, if_match: str | None = None, indexes: bool | None = None
     ) -> ItemAnswer:
-        conditions = Conditions(if_match)
-        return await self._alone(self._key_of(item, key), lambda work: work.upsert(item, conditions), indexes)
+        conditions, own_key = Conditions(if_match), self._key_of(item, key)
+        return await self._alone(own_key, str(item.get("id")), lambda work: work.upsert(item, conditions), indexes)
 
     async def replace_item(
         self,
@@ -158,8 +160,8 @@ class Container:
     ) -> ItemAnswer:
         """The item's own id may differ from the one in the address: the service then renames the item, which is a
         delete and a create in one batch."""
-        conditions = Conditions(if_match)
-        return await self._alone(self._key_of(item, key), lambda work: work.replace(item_id, item, conditions), indexes)
+        conditions, own_key = Conditions(if_match), self._key_of(item, key)
+        return await self._alone(own_key, item_id, lambda work: work.replace(item_id, item, conditions), indexes)
 
     async def patch_item(
         self,
@@ -171,11 +173,11 @@ class Container:
         indexes: bool | None = None,
     ) -> ItemAnswer:
         conditions = Conditions(if_match)
-        return await self._alone(key, lambda work: work.patch(item_id, patch, conditions), indexes)
+        return await self._alone(key, item_id, lambda work: work.patch(item_id, patch, conditions), indexes)
 
     async def delete_item(self, item_id: str, key: PartitionKey, *, if_match: str | None = None) -> ItemAnswer:
         conditions = Conditions(if_match)
-        return await self._alone(key, lambda work: work.delete(item_id, conditions))
+        return await self._alone(key, item_id, lambda work: work.delete(item_id, conditions))
 
     # --- several operations at once ---------------------------------------------------------------------------------
 
@@ -195,7 +197,7 @@ class Container:
                 return BatchAnswer(created, partition.id, lsn, round(work.cost, 2))
             return await self._one_by_one(self._transaction(key), operations)
 
-        return await self._until_settled(attempt)
+        return await self._until_settled((self.record.rid, key), attempt)
 
     async def _one_by_one(self, work: Transaction, operations: Sequence[Operation]) -> BatchAnswer:
         results: list[Outcome | AsterismError | None] = []
@@ -216,7 +218,7 @@ class Container:
         """One operation of a bulk request, for itself."""
         if operation.kind is OperationKind.CREATE:
             return await self.create_item(operation.item, key)
-        return await self._alone(key, lambda work: carry_out(work, operation))
+        return await self._alone(key, operation.item_id, lambda work: carry_out(work, operation))
 
     @asynccontextmanager
     async def snapshot_transaction(self, key: PartitionKey) -> AsyncIterator[tuple[Transaction, Snapshot]]:
@@ -267,7 +269,11 @@ class Container:
         return Transaction(self.planner, key, read_keys=read_keys, next_item_number=tools.next_item_number)
 
     async def _alone(
-        self, key: PartitionKey, act: Callable[[Transaction], Awaitable[Outcome]], indexes: bool | None = None
+        self,
+        key: PartitionKey,
+        item_id: str,
+        act: Callable[[Transaction], Awaitable[Outcome]],
+        indexes: bool | None = None,
     ) -> ItemAnswer:
         """One operation as a unit of its own."""
 
@@ -278,7 +284,7 @@ class Container:
             partition, lsn = await self.commit(work)
             return ItemAnswer(done.body, done.etag, partition.id, lsn, done.charge, created=done.created)
 
-        return await self._until_settled(attempt)
+        return await self._until_settled((self.record.rid, key, item_id), attempt)
 
     async def _pay(self, work: Transaction) -> tuple[PartitionRange, int]:
         """Takes the cost of a unit that writes nothing."""
@@ -319,15 +325,24 @@ class Container:
         if not await self._tools.reshaping.make_room(self.keyspace, point):
             raise PhysicalPartitionFull(bytes_max=self._tools.limits.physical_partition_bytes_max)
 
-    async def _until_settled(self, attempt: Callable[[], Awaitable[_Answer]]) -> _Answer:
-        """Repeats a decision that was overtaken, on fresh data each time."""
-        for turn in range(ATTEMPTS_MAX):
+    async def _until_settled(self, place: Hashable, attempt: Callable[[], Awaitable[_Answer]]) -> _Answer:
+        """Repeats a decision that was overtaken, on fresh data each time; those who decide about the same `place` then
+        take turns."""
+        turns = self._tools.write_turns
+        if not turns.has_line(place):
             try:
                 # From the first look at the item to the batch, all goes by one version of the settings.
                 with self.keyspace.at_work:
                     return await attempt()
             except ExpectationFailed:
-                await asyncio.sleep(0 if turn < ATTEMPTS_MAX // 2 else 0.001)
+                pass
+        async with turns.turn(place):
+            for number in range(ATTEMPTS_MAX):
+                try:
+                    with self.keyspace.at_work:
+                        return await attempt()
+                except ExpectationFailed:
+                    await asyncio.sleep(0 if number < ATTEMPTS_MAX // 2 else 0.001)
         raise TooMuchContention
 
 

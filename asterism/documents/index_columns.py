@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from asterism.documents.index_place import KNOWN_CHARACTERS_MAX, Place, Segment, Term
+from asterism.documents.index_paths import Segment
+from asterism.documents.index_place import KNOWN_CHARACTERS_MAX, Place, Term
 
 # Walks one value and adds its terms; terms may repeat where arrays are.
 Walk = Callable[[Place, Any, list[Term]], object]

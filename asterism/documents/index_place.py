@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import Enum
-from hashlib import blake2b
-from typing import Any, Final
+from typing import Any
 
+from asterism.documents.index_paths import Segment, child_token
 from asterism.keyspaces.layout import INDEX
 from asterism.values.key_bytes import (
     NUL,
@@ -22,30 +21,13 @@ from asterism.values.key_bytes import (
 
 # With the partition's prefix, the path token and the item's place this stays below the store's 511 bytes for a key.
 VALUE_BYTES_MAX = 200
-PATH_TOKEN_BYTES = 8
 # What stands for any array and any object in a term.
 ARRAY_VALUE = bytes([TAG_ARRAY])
 OBJECT_VALUE = bytes([TAG_OBJECT])
 
 
-class ArrayElement(Enum):
-    """The segment of a path that stands for every element of an array."""
-
-    ANY = "[]"
-
-
-ARRAY_ELEMENT: Final = ArrayElement.ANY
-Segment = str | ArrayElement
 # Bytes and not a tuple: every write makes some twenty of them, and the garbage collector would look at each tuple.
 Term = bytes
-
-ROOT_TOKEN = bytes(PATH_TOKEN_BYTES)
-
-
-def child_token(parent: bytes, segment: Segment) -> bytes:
-    # The byte between tells a property named "[]" from the elements of an array.
-    tail = b"\x01" if isinstance(segment, ArrayElement) else b"\x00" + segment.encode()
-    return blake2b(parent + tail, digest_size=PATH_TOKEN_BYTES).digest()
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from asterism.documents.container import Container
-from asterism.documents.indexes import PATH_TOKEN_BYTES
+from asterism.documents.index_paths import PATH_TOKEN_BYTES
 from asterism.documents.item_record import StoredItem, unpack_item
 from asterism.keyspaces.layout import INDEX, ITEMS
 from asterism.keyspaces.owner import Reads

@@ -6,226 +6,26 @@ item a scalar stands, and the scalar as sortable bytes. The element of an array 
 `VALUE_BYTES_MAX`: who finds an item by a cut term looks at the item again. Arrays and objects have a term too, which
 says of them only that they are there.
 
-A composite index has one term per item: the encodings of its paths, one after the other, those that descend with every
-bit turned round, so that bytes sort as the index does.
-
-A spatial index has a term for each cell of the grid of the Earth that covers a geometry (see `cells`). All geometries
-at its path have some, whatever types the policy names, so that a query that goes by the index misses none.
-
 Of the policy's paths the most precise one that covers a scalar decides: a longer path over a shorter one, and at the
 same place `/?` (this scalar) over `/*` (this and all below it).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
-from hashlib import blake2b
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from asterism.documents.cells import index_values
+from asterism.documents.composite_index import CompositeIndex, composite_index
 from asterism.documents.index_columns import TermColumns
-from asterism.documents.index_place import (
-    ARRAY_ELEMENT,
-    ARRAY_VALUE,
-    KNOWN_CHARACTERS_MAX,
-    OBJECT_VALUE,
-    PATH_TOKEN_BYTES,
-    ROOT_TOKEN,
-    VALUE_BYTES_MAX,
-    ArrayElement,
-    Place,
-    Rule,
-    Segment,
-    Term,
-    child_token,
-)
-from asterism.errors import MalformedRequest
-from asterism.keyspaces.layout import INDEX
-from asterism.values.key_bytes import encode
-from asterism.values.undefined import UNDEFINED
+from asterism.documents.index_paths import ARRAY_ELEMENT, ROOT_TOKEN, Coverage, Segment, parse_policy_path
+from asterism.documents.index_place import ARRAY_VALUE, KNOWN_CHARACTERS_MAX, Place, Rule, Term
+from asterism.documents.spatial_index import SpatialIndex, spatial_index
 
-__all__ = [
-    "ARRAY_ELEMENT",
-    "ARRAY_VALUE",
-    "OBJECT_VALUE",
-    "PATH_TOKEN_BYTES",
-    "VALUE_BYTES_MAX",
-    "ArrayElement",
-    "CompositeIndex",
-    "Coverage",
-    "IndexingRules",
-    "Segment",
-    "SpatialIndex",
-    "Term",
-    "composite_index",
-    "parse_policy_path",
-    "parse_property_path",
-    "path_token",
-    "spatial_index",
-    "spatial_token",
-]
-
-# All of a composite index's paths together.
-COMPOSITE_BYTES_MAX = 400
-_TURNED = bytes(255 - byte for byte in range(256))
 # Paths whose verdict and token are remembered per container, about 400 bytes each. Items with made-up property names
 # (a guid as a name, say) must not fill the memory: beyond this, paths are worked out anew each time.
 REMEMBERED_PATHS_MAX = 20_000
-
-
 # Set by the server and different in every item, or not a property of the item: nobody looks for an item by them.
 _NEVER_INDEXED_PROPERTIES = ("_rid", "_self", "_etag", "_attachments")
-
-
-class Coverage(Enum):
-    """What the end of a policy's path covers."""
-
-    SCALAR = "?"
-    SUBTREE = "*"
-
-
-def parse_policy_path(path: str) -> tuple[tuple[Segment, ...], Coverage]:
-    """The segments of a policy's path such as `/a/"b c"/[]/?`, and what its end covers. MalformedRequest otherwise."""
-    # The oldest policies write "/" for the root and everything below it.
-    *segments, last = _split_path(path) if path != "/" else ["/*"]
-    coverage = {"/?": Coverage.SCALAR, "/*": Coverage.SUBTREE}.get(last)
-    if coverage is None or any(segment in ("/?", "/*", "/") for segment in segments):
-        raise MalformedRequest(
-            reason=f"The indexing path '{path}' could not be accepted: it must end with /? or /*, and only there."
-        )
-    return tuple(_segment_of(text) for text in segments), coverage
-
-
-def parse_property_path(path: str) -> tuple[Segment, ...]:
-    """The segments of a path without an ending, as composite indexes and unique keys have them."""
-    return tuple(_segment_of(text) for text in _split_path(path))
-
-
-def _split_path(path: str) -> list[str]:
-    """The segments of `path`, each with its slash and its quotes, so that `"*"` and `*` can be told apart."""
-    segments = []
-    start = 0
-    while start < len(path):
-        end = _segment_end(path, start=start)
-        segments.append(path[start:end])
-        start = end
-    if not segments:
-        raise MalformedRequest(reason="An indexing path must not be empty.")
-    return segments
-
-
-def _segment_end(path: str, *, start: int) -> int:
-    if path[start] != "/":
-        raise MalformedRequest(reason=f"The path '{path}' could not be accepted, failed near position '{start}'.")
-    quote = path[start + 1 : start + 2]
-    if quote not in ('"', "'"):
-        end = path.find("/", start + 1)
-        return len(path) if end < 0 else end
-    end = path.find(quote, start + 2)
-    while end > 0 and path[end - 1] == "\\":
-        end = path.find(quote, end + 1)
-    if end < 0:
-        raise MalformedRequest(reason=f"The path '{path}' has a quote that does not end.")
-    return end + 1
-
-
-def _segment_of(text: str) -> Segment:
-    if text == "/[]":
-        return ARRAY_ELEMENT
-    quote = text[1:2]
-    if quote in ('"', "'"):
-        return text[2:-1].replace("\\" + quote, quote)
-    if len(text) < 2:
-        raise MalformedRequest(reason="A path must not have empty segments.")
-    return text[1:]
-
-
-def path_token(segments: Iterable[Segment]) -> bytes:
-    """The token that stands for a path in index keys; a digest, so its length does not depend on the path's."""
-    token = ROOT_TOKEN
-    for segment in segments:
-        token = child_token(token, segment)
-    return token
-
-
-@dataclass(frozen=True, slots=True)
-class CompositeIndex:
-    """An order by several paths, each rising or falling, that the container keeps ready."""
-
-    token: bytes
-    paths: tuple[tuple[tuple[str, ...], bool], ...]
-
-    @property
-    def component_bytes_max(self) -> int:
-        return COMPOSITE_BYTES_MAX // len(self.paths)
-
-    def term(self, item: Mapping[str, Any]) -> Term:
-        return INDEX + self.token + self.encode([_value_at(item, names) for names, _ in self.paths])
-
-    def encode(self, values: Sequence[object]) -> bytes:
-        parts = []
-        for value, (_, descending) in zip(values, self.paths, strict=True):
-            encoded = encode(value, bytes_max=self.component_bytes_max)
-            parts.append(encoded.translate(_TURNED) if descending else encoded)
-        return b"".join(parts)
-
-
-def composite_index(told: Sequence[Mapping[str, Any]]) -> CompositeIndex:
-    paths = []
-    for entry in told:
-        names = tuple(segment for segment in parse_property_path(entry["path"]) if isinstance(segment, str))
-        paths.append((names, str(entry.get("order", "ascending")).lower() == "descending"))
-    token = path_token([f"{'-' if descending else '+'}/{'/'.join(names)}" for names, descending in paths])
-    return CompositeIndex(token, tuple(paths))
-
-
-def _value_at(item: Mapping[str, Any], names: tuple[str, ...]) -> object:
-    value: object = item
-    for name in names:
-        if not isinstance(value, dict):
-            return UNDEFINED
-        value = value.get(name, UNDEFINED)
-    return value
-
-
-@dataclass(frozen=True, slots=True)
-class SpatialIndex:
-    """Geometries at a path, or at and below it."""
-
-    path: tuple[str, ...]
-    with_subtree: bool
-
-    def covers(self, path: Sequence[Segment]) -> bool:
-        place = tuple(path)
-        return place == self.path or (self.with_subtree and place[: len(self.path)] == self.path)
-
-    def terms(self, item: Mapping[str, Any]) -> Iterator[Term]:
-        return self._terms_at(self.path, _value_at(item, self.path))
-
-    def _terms_at(self, path: tuple[str, ...], value: object) -> Iterator[Term]:
-        if not isinstance(value, dict):
-            return
-        if "coordinates" in value:
-            start = INDEX + spatial_token(path)
-            yield from (start + cell for cell in index_values(value))
-        if self.with_subtree:
-            for name, member in value.items():
-                if type(member) is dict:
-                    yield from self._terms_at((*path, name), member)
-
-
-def spatial_token(path: Sequence[str]) -> bytes:
-    """The token of the geometries at a path, which no path of scalars has."""
-    return blake2b(path_token(path) + b"\x02", digest_size=PATH_TOKEN_BYTES).digest()
-
-
-def spatial_index(path: str) -> SpatialIndex | None:
-    """The index on a policy's path; None for a path through arrays, which no query can use."""
-    segments, coverage = parse_policy_path(path)
-    names = tuple(segment for segment in segments if isinstance(segment, str))
-    return SpatialIndex(names, coverage is Coverage.SUBTREE) if len(names) == len(segments) else None
 
 
 class IndexingRules:

@@ -33,6 +33,8 @@ class Slice:
     partition: PartitionRange
     items: list[tuple[bytes, bytes]]
     behind: bytes
+    # Places of items that were left out of the index; empty unless asked for.
+    unindexed: frozenset[bytes] = frozenset()
 
 
 async def scan_items(
@@ -43,6 +45,7 @@ async def scan_items(
     position: bytes | None,
     slice_items: int = SLICE_ENTRIES,
     indexed_only: bool = False,
+    tells_unindexed: bool = False,
 ) -> AsyncIterator[Slice]:
     """Every item of the scope from `position` on, in slices; between slices other requests have their turn."""
     keyspace = container.keyspace
@@ -68,19 +71,29 @@ async def scan_items(
         if container.planner.time_to_live is not None:
             items = [item for item in items if container.planner.is_visible(item[1])]
         at = page.entries[-1][0][1:] + b"\x00" if page.more else end
-        yield Slice(partition, items, at)
+        unindexed = (key[1:] for key, stored in entries if tells_unindexed and not is_indexed(stored))
+        yield Slice(partition, items, at, frozenset(unindexed))
         await asyncio.sleep(0)
 
 
 async def read_items_page(
-    owner: Owner, container: Container, scope: Scope, *, position: bytes | None, items_max: int
+    owner: Owner,
+    container: Container,
+    scope: Scope,
+    *,
+    position: bytes | None,
+    items_max: int,
+    tells_unindexed: bool = False,
 ) -> ItemsPage:
     """The next page of a feed. Each partition pays for what was read from it."""
     start = scope.start if position is None else max(position, scope.start)
     page = _Page(items_max, container.keyspace.record.map.find(start))
     slice_items = min(items_max + 1, SLICE_ENTRIES)
     ended: tuple[bytes | None, Stopped] = (None, Stopped.END_OF_DATA)
-    async for piece in scan_items(owner, container, scope, position=position, slice_items=slice_items):
+    pieces = scan_items(
+        owner, container, scope, position=position, slice_items=slice_items, tells_unindexed=tells_unindexed
+    )
+    async for piece in pieces:
         page.enter(piece.partition)
         is_first = page.charge == 0.0
         stopped_at = page.take(piece)
@@ -99,7 +112,7 @@ async def read_items_page(
     if page.charge == 0.0:
         page.pay(container, scope.start)
     told, lsn, _ = await owner.read(container.keyspace, page.newest.range.start, ())
-    return ItemsPage(page.bodies, *ended, round(page.charge, 2), told.id, lsn)
+    return ItemsPage(page.bodies, *ended, round(page.charge, 2), told.id, lsn, page.unindexed)
 
 
 @dataclass(slots=True)
@@ -110,6 +123,7 @@ class _Page:
     partition: PartitionRange
     entered: list[PartitionRange] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
+    unindexed: list[int] = field(default_factory=list)
     bytes_taken: int = 0
     charge: float = 0.0
 
@@ -129,6 +143,8 @@ class _Page:
                 return place, Stopped.ITEM_COUNT
             if self.bodies and self.bytes_taken + len(body) > PAGE_BYTES_MAX:
                 return place, Stopped.PAGE_BYTES
+            if place in piece.unindexed:
+                self.unindexed.append(len(self.bodies))
             self.bodies.append(body)
             self.bytes_taken += len(body)
         return None

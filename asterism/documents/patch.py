@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
@@ -116,9 +117,15 @@ class _Changer:
                 self._increment()
             case "replace":
                 parent, name = self._existing(operation.path)
-                parent[name] = operation.value
+                parent[name] = self._value()
             case _:
-                self._put(operation.path, operation.value, inserts=operation.kind == "add")
+                self._put(operation.path, self._value(), inserts=operation.kind == "add")
+
+    def _value(self) -> Any:
+        """The operation's own value stays as it is: a later operation may change what is put here, and a unit of work
+        that was overtaken applies the patch again."""
+        value = self.operation.value
+        return deepcopy(value) if isinstance(value, dict | list) else value
 
     def _refuse(self, sentence: str) -> NoReturn:
         _refuse(self.place, sentence)

@@ -13,7 +13,8 @@ from itertools import repeat, zip_longest
 from typing import Any, NamedTuple, cast
 
 from asterism.clock import Clock
-from asterism.documents.indexes import IndexingRules, Term
+from asterism.documents.index_place import Term
+from asterism.documents.indexes import IndexingRules
 from asterism.documents.item_record import StoredItem, etag_text, pack_item
 from asterism.documents.item_versions import plan_version, retention_seconds
 from asterism.documents.time_to_live import TimeToLive, check_item_ttl

@@ -17,7 +17,8 @@ from enum import Enum
 from typing import Any, cast
 
 from asterism.clock import Clock
-from asterism.documents.indexes import IndexingRules, Term
+from asterism.documents.index_place import Term
+from asterism.documents.indexes import IndexingRules
 from asterism.documents.item_record import StoredItem, unpack_item
 from asterism.documents.planning import rules_of
 from asterism.errors import AsterismError, OwnerNotFound, ResourceNotFound

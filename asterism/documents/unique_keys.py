@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from asterism.documents.indexes import Segment, parse_property_path
+from asterism.documents.index_paths import Segment, parse_property_path
 from asterism.keyspaces.layout import unique_key
 from asterism.values.key_bytes import encode
 

@@ -9,7 +9,7 @@ from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.records import OfferRecord
 from asterism.limits import Limits
 from asterism.partitioning.split_merge import partition_count_at_creation
-from asterism.throughput.budgets import Autoscale, Throughput, effective_ru
+from asterism.throughput.budgets import Autoscale, Throughput, effective_ru, share_per_partition
 from asterism.throughput.token_bucket import TokenBucket
 
 
@@ -44,10 +44,6 @@ class Admission:
             self._refresh_own(keyspace, offer)
         else:
             self._refresh_shared(keyspace, offer)
-
-    def refresh_database(self, database_rid: bytes) -> None:
-        for keyspace in self._catalog.keyspaces_of(database_rid):
-            self.refresh(keyspace)
 
     def forget_database(self, database_rid: bytes) -> None:
         self._shared.pop(database_rid, None)
@@ -86,7 +82,7 @@ class Admission:
 
     def _share(self, offer: OfferRecord, parts: int) -> float:
         # Until a split has caught up with a raised offer, a partition still serves no more than its maximum.
-        return min(effective_ru(offer.throughput) / parts, self._limits.physical_partition_ru_per_second_max)
+        return min(share_per_partition(offer.throughput, parts), self._limits.physical_partition_ru_per_second_max)
 
     def _refresh_own(self, keyspace: Keyspace, offer: OfferRecord) -> None:
         ranges = keyspace.record.map.ranges

@@ -23,7 +23,6 @@ from asterism.keyspaces.catalog_store import (
     FIRST_DATA_PARTITION,
     GARBAGE,
     HISTORY,
-    JOB,
     KEYSPACE,
     KEYSPACE_NAME,
     LSN_FLOOR,
@@ -45,6 +44,7 @@ from asterism.partitioning.placement import Rules
 from asterism.storage.contract import Batch, Expectation, Fence, PartitionUnknown, Span
 from asterism.throughput.budgets import Throughput, effective_ru
 from asterism.values.identifiers import Epoch, Lsn, NodeNumber, PartitionNumber, partition_on
+from asterism.values.resource_ids import OWNED_NUMBER_LIMIT, collection_rid
 
 __all__ = ["CATALOG_PARTITION", "Catalog", "CatalogChanges"]
 
@@ -399,14 +399,8 @@ class Catalog(FollowingCatalog):
             own.add(await self.store.coordination_partition())
         return set(await self._engine.partitions()) - known - in_jobs - self.garbage - own
 
-    async def jobs(self) -> list[bytes]:
-        return [value for _, value in await self.store.scan(JOB)]
-
     async def tasks(self) -> list[bytes]:
         return [value for _, value in await self.store.scan(TASK)]
-
-    async def history_of(self, keyspace_rid: bytes) -> list[bytes]:
-        return await self.work.history_of(keyspace_rid)
 
     # --- names for what is new --------------------------------------------------------------------------------------
 
@@ -418,8 +412,7 @@ class Catalog(FollowingCatalog):
 
     def _new_keyspace_rid(self, database_rid: bytes) -> bytes:
         while True:
-            drawn = self._random_bytes(4)
-            # The real layout marks collections, as against users, in the first bit of their part.
-            rid = database_rid + bytes([drawn[0] | 0x80]) + drawn[1:]
+            number = int.from_bytes(self._random_bytes(4), "big") % OWNED_NUMBER_LIMIT
+            rid = collection_rid(database_rid, number)
             if rid not in self.keyspaces:
                 return rid

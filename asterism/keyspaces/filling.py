@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from asterism.errors import AsterismError
+from asterism.errors import AsterismError, OwnerNotFound
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.owner import Owner
 from asterism.keyspaces.statistics import partition_size
@@ -79,6 +79,9 @@ class Filling:
         async def guarded() -> None:
             try:
                 await work(keyspace, partition)
+            except OwnerNotFound:
+                # Deleted meanwhile, so there is nothing left to do.
+                pass
             except AsterismError as refusal:
                 _log.warning("background work was refused: %s", refusal)
 

@@ -127,7 +127,6 @@ class Progress:
     job: ReshapeJob
     step: Step = Step.PLANNED
     entries_copied: int = 0
-    items_expected: int = 0
     sealed_seconds: float = 0.0
     trouble: str = ""
 

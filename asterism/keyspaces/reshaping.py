@@ -1,10 +1,7 @@
-"""Split, merge and move, on line: decides when a keyspace needs other partitions, and carries that out under load.
+"""Split, merge and move, on line: decides when a keyspace needs other partitions, and sees to it that it gets them.
 
-The life of a job: targets are created, sealed; the sources begin to journal; a copy; a catch-up from the journals;
-the sources are sealed and the last changes replayed, for milliseconds; the targets are opened; the new map is
-published; the sources are dropped. What a crash interrupts is taken up again at the next start (`recover`).
-
-Any process may begin a job, by recording it; the one that leads carries it out.
+Any process may begin a job, by recording it; the one that leads carries it out (`conducting`). What a crash interrupts
+is taken up again at the next start (`recover`).
 """
 
 from __future__ import annotations
@@ -12,13 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 
 from asterism.clock import Clock
 from asterism.errors import AsterismError, ReshapeRefused, StorageUnavailable
 from asterism.keyspaces.admission import Admission
 from asterism.keyspaces.catalog import Catalog, CatalogChanges
-from asterism.keyspaces.copying import Copier
+from asterism.keyspaces.conducting import Conductor, existing_range
 from asterism.keyspaces.filling import Filling
 from asterism.keyspaces.garbage import GarbageCollector
 from asterism.keyspaces.keyspace import Keyspace
@@ -28,10 +24,8 @@ from asterism.keyspaces.reshape_job import Progress, ReshapeJob, Step, Target
 from asterism.keyspaces.statistics import bytes_by_range, logical_partitions, partition_size
 from asterism.keyspaces.takeover import (
     abandon,
-    check_unfinished,
     let_requests_in_again,
     orphans,
-    set_source_fence,
     sweep_orphans,
     take_over,
 )
@@ -39,7 +33,7 @@ from asterism.limits import Limits
 from asterism.partitioning.effective_key import border_at
 from asterism.partitioning.hash_space import midpoint
 from asterism.partitioning.key_range import KeyRange
-from asterism.partitioning.partition_map import PartitionMap, PartitionRange, RangeStatus
+from asterism.partitioning.partition_map import PartitionMap, PartitionRange
 from asterism.partitioning.split_merge import (
     SIZE_SPLIT_FRACTION,
     MergePlan,
@@ -52,18 +46,16 @@ from asterism.partitioning.split_merge import (
     plan_merges,
     plan_throughput_splits,
 )
-from asterism.storage.contract import Batch, Engine, Fence, FenceChanged, PartitionUnknown, StorageRefusal
+from asterism.storage.contract import Batch, Engine, FenceChanged, StorageRefusal
 from asterism.throughput.budgets import effective_ru
 from asterism.values.identifiers import Epoch, NodeNumber
 
 _log = logging.getLogger(__name__)
 
-# With this few batches left in the journals the seal is short.
-_CATCH_UP_BATCHES = 64
-_CATCH_UP_ROUNDS_MAX = 100
-_CURSOR_SECONDS = 1.0
+# A store that refuses is given time to recover; another process that raises fences is done in milliseconds.
 _RETRY_SECONDS = 2.0
 _FENCE_SECONDS = 0.05
+# Copies compete with requests for the store; the other jobs wait for their turn.
 _JOBS_AT_ONCE = 2
 # How often a process that does not lead looks whether a job is over.
 _LOOK_SECONDS = 0.02
@@ -90,12 +82,12 @@ class Reshaping:
         self._engine = engine
         self._catalog = catalog
         self._owner = owner
-        self._admission = admission
         self._limits = limits
         self._clock = clock
         self.placing = placing or Placing(catalog, owner, admission, limits, clock)
-        self._announce_seconds = announce_seconds
-        self._on_step = on_step
+        self._conductor = Conductor(
+            engine, catalog, admission, clock, announce_seconds=announce_seconds, on_step=on_step
+        )
         self._garbage = GarbageCollector(engine, catalog)
         self._places = asyncio.Semaphore(_JOBS_AT_ONCE)
         self._tasks: dict[int, asyncio.Task[None]] = {}
@@ -214,11 +206,11 @@ class Reshaping:
 
     async def _begin_halving(self, keyspace: Keyspace, range_id: int) -> ReshapeJob:
         """Throughput belongs to hash space, not to data: the range is halved where its middle is."""
-        partition = self._range(keyspace, range_id)
+        partition = existing_range(keyspace, range_id)
         at = midpoint(keyspace.record.definition, partition.range)
         if at is None:
             raise ReshapeRefused(reason="The range is too narrow to be divided.")
-        return await self._begin_split(keyspace, SplitPlan(range_id, at, SplitReason.THROUGHPUT))
+        return await self.split_at(keyspace, SplitPlan(range_id, at, SplitReason.THROUGHPUT))
 
     # --- size -------------------------------------------------------------------------------------------------------
 
@@ -248,7 +240,7 @@ class Reshaping:
 
     async def split(self, keyspace: Keyspace, range_id: int, reason: SplitReason = SplitReason.DEMAND) -> ReshapeJob:
         """Begins a split where the partition's data is best halved; ReshapeRefused says why it cannot be."""
-        partition = self._range(keyspace, range_id)
+        partition = existing_range(keyspace, range_id)
         if keyspace.record.definition.system_key:
             raise ReshapeRefused(reason="A container without a partition key is one partition for ever.")
         size = await partition_size(self._owner, keyspace, partition)
@@ -261,14 +253,20 @@ class Reshaping:
         )
         if isinstance(plan, Refusal):
             raise ReshapeRefused(reason=plan.reason)
-        return await self._begin_split(keyspace, plan)
+        return await self.split_at(keyspace, plan)
 
     async def split_at(self, keyspace: Keyspace, plan: SplitPlan) -> ReshapeJob:
-        """Begins a split that somebody else has planned."""
-        return await self._begin_split(keyspace, plan)
+        """Begins a split that is planned already."""
+        source = existing_range(keyspace, plan.range_id)
+        low, high = await self._catalog.allocate_partitions(await self.placing.for_split(keyspace, source))
+        targets = (
+            Target(low, KeyRange(source.range.start, plan.at)),
+            Target(high, KeyRange(plan.at, source.range.end)),
+        )
+        return await self._begin(keyspace, plan.reason.value, (source,), targets)
 
     async def merge(self, keyspace: Keyspace, left_id: int, right_id: int) -> ReshapeJob:
-        left, right = self._range(keyspace, left_id), self._range(keyspace, right_id)
+        left, right = existing_range(keyspace, left_id), existing_range(keyspace, right_id)
         if left.range.end != right.range.start:
             left, right = right, left
         if left.range.end != right.range.start:
@@ -289,7 +287,7 @@ class Reshaping:
 
     async def move(self, keyspace: Keyspace, range_id: int, node: NodeNumber, *, reason: str = "demand") -> ReshapeJob:
         """Begins to bring a partition to another node, whatever the rules say of that node."""
-        source = self._range(keyspace, range_id)
+        source = existing_range(keyspace, range_id)
         if source.node == node:
             raise ReshapeRefused(reason=f"Partition {range_id} is on that node already.")
         (number,) = await self._catalog.allocate_partitions([node])
@@ -316,27 +314,12 @@ class Reshaping:
 
     # --- beginning a job --------------------------------------------------------------------------------------------
 
-    def _range(self, keyspace: Keyspace, range_id: int) -> PartitionRange:
-        partition = keyspace.record.map.get(range_id)
-        if partition is None:
-            raise ReshapeRefused(reason=f"There is no partition {range_id} (any more).")
-        return partition
-
     def _jobs_of(self, keyspace: Keyspace) -> list[ReshapeJob]:
         jobs = map(ReshapeJob.from_bytes, self._catalog.work.jobs.values())
         return [job for job in jobs if job.keyspace_rid == keyspace.record.rid]
 
     def job_on(self, keyspace: Keyspace, range_id: int) -> ReshapeJob | None:
         return next((job for job in self._jobs_of(keyspace) if range_id in job.source_ids), None)
-
-    async def _begin_split(self, keyspace: Keyspace, plan: SplitPlan) -> ReshapeJob:
-        source = self._range(keyspace, plan.range_id)
-        low, high = await self._catalog.allocate_partitions(await self.placing.for_split(keyspace, source))
-        targets = (
-            Target(low, KeyRange(source.range.start, plan.at)),
-            Target(high, KeyRange(plan.at, source.range.end)),
-        )
-        return await self._begin(keyspace, plan.reason.value, (source,), targets)
 
     async def _begin(
         self, keyspace: Keyspace, reason: str, sources: tuple[PartitionRange, ...], targets: tuple[Target, ...]
@@ -356,7 +339,7 @@ class Reshaping:
 
         def announce(current: PartitionMap) -> PartitionMap:
             for one in job.source_ids:
-                self._range(keyspace, one)
+                existing_range(keyspace, one)
                 if self.job_on(keyspace, one) is not None:
                     raise ReshapeRefused(reason=f"Partition {one} is being split, merged or moved already.")
             return job.announce(current)
@@ -385,7 +368,8 @@ class Reshaping:
         async with self._places:
             while True:
                 try:
-                    await self._carry_out(keyspace, progress)
+                    for source in await self._conductor.carry_out(keyspace, progress):
+                        self._filling.forget(source.partition)
                     break
                 except FenceChanged:
                     # The settings have got another epoch: once more, with that.
@@ -407,94 +391,3 @@ class Reshaping:
                     break
             self._under_way.pop(job.id, None)
         self._garbage.wake()
-
-    # --- carrying it out --------------------------------------------------------------------------------------------
-
-    async def _carry_out(self, keyspace: Keyspace, progress: Progress) -> None:
-        job = progress.job
-        sources = [self._range(keyspace, source_id) for source_id in job.source_ids]
-        self._reach(progress, Step.PLANNED)
-        announced_at = self._clock.monotonic_seconds()
-        await self._announce(keyspace, job)
-        self._reach(progress, Step.ANNOUNCED)
-        await self._prepare(job, sources, progress)
-        copier = Copier(self._engine, sources, job.targets, self._clock.monotonic_seconds)
-        await self._copy(copier, progress)
-        if job.reason == SplitReason.THROUGHPUT.value:
-            await asyncio.sleep(announced_at + self._announce_seconds - self._clock.monotonic_seconds())
-        await copier.count_totals()
-        for _ in range(_CATCH_UP_ROUNDS_MAX):
-            if await copier.replay() <= _CATCH_UP_BATCHES:
-                break
-        self._reach(progress, Step.CAUGHT_UP)
-        began = self._clock.monotonic_seconds()
-        lsns = await asyncio.gather(*(set_source_fence(self._engine, one, sealed=True) for one in sources))
-        self._reach(progress, Step.SEALED)
-        await copier.replay()
-        await copier.write_totals()
-        self._reach(progress, Step.REPLAYED)
-        opened = Fence(job.epoch)
-        await asyncio.gather(*(self._engine.set_fence(one.number, opened, lsn=max(lsns)) for one in job.targets))
-        self._reach(progress, Step.TARGETS_OPENED)
-        await self._publish(keyspace, progress, sources, began)
-
-    async def _announce(self, keyspace: Keyspace, job: ReshapeJob) -> None:
-        is_told = all(self._range(keyspace, one).status is not RangeStatus.ONLINE for one in job.source_ids)
-        if job.kind != "move" and not is_told:
-            await self._catalog.publish_map(keyspace, job.announce, with_changes=Batch(), as_leader=True)
-
-    async def _prepare(self, job: ReshapeJob, sources: list[PartitionRange], progress: Progress) -> None:
-        """Targets exist and are sealed, sources journal. On a resumed job some of this is so already."""
-        sealed = Fence(job.epoch, sealed=True)
-        for target in job.targets:
-            try:
-                await self._engine.set_fence(target.number, sealed)
-            except PartitionUnknown:
-                await self._engine.create_partition(target.number, sealed)
-        self._reach(progress, Step.TARGETS_CREATED)
-        for source in sources:
-            fence, _ = await self._engine.read_fence(source.partition)
-            if not fence.journaling:
-                await set_source_fence(self._engine, source, sealed=False)
-        self._reach(progress, Step.JOURNALING)
-
-    async def _copy(self, copier: Copier, progress: Progress) -> None:
-        saved_at = self._clock.monotonic_seconds()
-        async for cursor, count in copier.copy(progress.job.cursor):
-            progress.entries_copied += count
-            progress.job = replace(progress.job, cursor=cursor)
-            self._reach(progress, Step.COPYING)
-            if self._clock.monotonic_seconds() - saved_at >= _CURSOR_SECONDS:
-                await self._catalog.work.put_job(progress.job.id, progress.to_bytes())
-                saved_at = self._clock.monotonic_seconds()
-        self._reach(progress, Step.COPIED)
-
-    async def _publish(
-        self, keyspace: Keyspace, progress: Progress, sources: list[PartitionRange], sealed_at: float
-    ) -> None:
-        job = progress.job
-        batch = Batch()
-        for source in sources:
-            self._catalog.work.plan_garbage(source.partition, batch)
-        progress.sealed_seconds = self._clock.monotonic_seconds() - sealed_at
-        check_unfinished(job, keyspace.record.map)
-        history = progress.history(keyspace.record.map, finished_at=int(self._clock.wall_seconds()))
-        forget = self._catalog.work.plan_job_end(job.id, job.keyspace_rid, history, batch)
-
-        def change(current: PartitionMap) -> PartitionMap:
-            check_unfinished(job, current)
-            return job.change_map(current)
-
-        await self._catalog.publish_map(keyspace, change, with_changes=batch, as_leader=True)
-        forget()
-        self._admission.refresh(keyspace)
-        self._reach(progress, Step.PUBLISHED)
-        for source in sources:
-            self._filling.forget(source.partition)
-            self._catalog.garbage.add(source.partition)
-        self._garbage.wake()
-
-    def _reach(self, progress: Progress, step: Step) -> None:
-        progress.step = step
-        if self._on_step is not None:
-            self._on_step(step)

@@ -103,7 +103,7 @@ class UsageGathering:
 
 
 def _numbers(usage: PartitionUsage) -> list[Any]:
-    hottest = {key.hex(): request_units for key, request_units in usage.hottest.top(_HOTTEST_COUNT)}
+    hottest = {key.hex(): request_units for key, request_units in usage.hottest.standing_out(_HOTTEST_COUNT)}
     recent = [(key.hex(), request_units) for key, request_units in usage.recent]
     return [usage.requests, usage.throttled, usage.request_units, hottest, recent]
 

@@ -29,9 +29,6 @@ class KeyRange:
     def contains(self, point: bytes) -> bool:
         return self.start <= point < self.end
 
-    def overlaps(self, other: KeyRange) -> bool:
-        return max(self.start, other.start) < min(self.end, other.end)
-
     def intersection(self, other: KeyRange) -> KeyRange | None:
         start, end = max(self.start, other.start), min(self.end, other.end)
         return KeyRange(start, end) if start < end else None

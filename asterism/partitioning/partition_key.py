@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NoReturn
 
 from asterism.errors import MalformedRequest, PartitionKeyMismatch
-from asterism.limits import PARTITION_KEY_BYTES_MAX_V2, PARTITION_KEY_LEVELS_MAX
+from asterism.limits import PARTITION_KEY_BYTES_MAX, PARTITION_KEY_LEVELS_MAX
 from asterism.partitioning.key_path import parse_key_path
 from asterism.values.undefined import UNDEFINED, Undefined
 
@@ -24,7 +24,7 @@ SYSTEM_KEY: PartitionKey = ()
 # Integers up to here are doubles without loss; larger ones are rounded to the double that JSON's readers see.
 _EXACT_INTEGER_MAX = 2**53
 # UTF-8 needs at most four bytes a character, so strings up to here need not be measured.
-_CHARACTERS_SURELY_SHORT = PARTITION_KEY_BYTES_MAX_V2 // 4
+_CHARACTERS_SURELY_SHORT = PARTITION_KEY_BYTES_MAX // 4
 # Longer headers are parsed each time, so that a few large keys cannot fill memory.
 _CACHED_HEADER_CHARACTERS_MAX = 256
 _CACHED_HEADERS_MAX = 8192
@@ -177,10 +177,8 @@ def _check_string(value: str) -> None:
         bytes_count = len(value) if value.isascii() else len(value.encode())
     except UnicodeEncodeError:
         raise MalformedRequest(reason="A partition key value holds half a character (a lone surrogate).") from None
-    if bytes_count > PARTITION_KEY_BYTES_MAX_V2:
-        raise MalformedRequest(
-            reason=f"A partition key value is longer than {PARTITION_KEY_BYTES_MAX_V2} bytes of UTF-8."
-        )
+    if bytes_count > PARTITION_KEY_BYTES_MAX:
+        raise MalformedRequest(reason=f"A partition key value is longer than {PARTITION_KEY_BYTES_MAX} bytes of UTF-8.")
 
 
 def parse_header(text: str, definition: PartitionKeyDefinition) -> PartitionKey:

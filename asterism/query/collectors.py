@@ -45,6 +45,11 @@ class Collector(ABC):
         """Whether more items can change nothing."""
         return False
 
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory it takes."""
+        return self._memory.held_bytes
+
     @abstractmethod
     def partial_state(self) -> object:
         """All it has collected, of plain values: can be pickled, and merged into another collector of the query."""

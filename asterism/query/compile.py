@@ -24,8 +24,6 @@ from asterism.values.undefined import UNDEFINED
 
 Item = dict[str, object]
 
-_KINDS_WITHOUT_WAITING = (Kind.STREAMING, Kind.DISTINCT)
-
 
 @dataclass(frozen=True, slots=True)
 class CompiledQuery:
@@ -80,11 +78,6 @@ class CompiledQuery:
         """Calls of a user's functions that are made for every item, if there are any."""
         foreseen = self._pipeline.foreseen
         return foreseen if foreseen is not None and foreseen.has_calls else None
-
-    @property
-    def needs_all_items(self) -> bool:
-        """Whether the first result is known only after the last item."""
-        return self.kind not in _KINDS_WITHOUT_WAITING
 
     def rows(self, item: Item) -> Iterable[object]:
         """The results of one item, before DISTINCT, TOP and OFFSET LIMIT; of a query without order and aggregates."""

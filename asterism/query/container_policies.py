@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asterism.documents.container import Container
-from asterism.documents.indexes import parse_property_path
+from asterism.documents.index_paths import parse_property_path
 from asterism.query.distance import DistanceFunctionOf, no_distance_function
 
 

@@ -7,32 +7,22 @@ scope, in slices, when none does; the filter is always checked on the item itsel
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import islice
-from typing import TypeAlias, cast
 
 from asterism.documents.answers import Scope
 from asterism.documents.container import Container
-from asterism.documents.index_reader import LOAD_ITEMS, MapChanged, PartitionReader
-from asterism.documents.item_record import body_of
-from asterism.documents.pages import scan_items
 from asterism.errors import MalformedRequest
-from asterism.keyspaces.layout import ITEMS
 from asterism.keyspaces.owner import Reads
-from asterism.keyspaces.statistics import items_between
-from asterism.partitioning.key_range import KeyRange
-from asterism.partitioning.partition_key import PartitionKey
-from asterism.partitioning.partition_map import PartitionRange
-from asterism.query.candidates import CANDIDATES_MAX, find_candidates
 from asterism.query.collectors import Collector
 from asterism.query.compile import CompiledQuery, Item
 from asterism.query.computed import NOTHING_COMPUTED, Computed
 from asterism.query.continuation import BEGINNING, Continuation
-from asterism.query.index_aggregates import column_states
-from asterism.query.index_order import FoundEntry, ordered_entries
 from asterism.query.index_plan import Access, IndexOrder, access_for, order_for, path_text
+from asterism.query.item_reads import ItemReads, Slice
+from asterism.query.pinned_scopes import pinned_keys
 from asterism.query.pipeline import Kind
 from asterism.query.result_sets import ResultSets
 from asterism.query.work import ClientWatch, Work
@@ -40,13 +30,13 @@ from asterism.values.undefined import UNDEFINED
 
 # A page that finds little in much data answers with what it has after this long, and the client asks on.
 PAGE_SECONDS_MAX = 1.0
+# The same for a page that must read all items before its first result. The service, too, gives a page five seconds; and
+# clients give up on a request after about a minute.
+COLLECT_SECONDS_MAX = 5.0
 # With at most this many candidates, sorting them is cheaper than following an index through items that do not match.
 SORTED_CANDIDATES_MAX = 1_000
 # A long collection pays as it goes, so that the partition's other clients notice it while it runs.
 ITEMS_BETWEEN_PAYMENTS = 1_000
-
-# (reference, body) of items that are read in one go.
-Slice: TypeAlias = list[tuple[bytes, bytes]]
 
 
 class Ended(Enum):
@@ -74,31 +64,6 @@ class QueryPage:
     ranges_read: tuple[int, ...]
     # Whether items were read that no index had named.
     has_scanned: bool
-
-
-def scopes_of(container: Container, query: CompiledQuery, scope: Scope) -> list[Scope]:
-    """Where in `scope` the query must look: the logical partitions its filter names, or all of it."""
-    keys = pinned_keys(container, query)
-    if keys is None:
-        return [scope]
-    pinned = [container.logical_scope(key) for key in keys]
-    narrowed = [Scope(max(one.start, scope.start), min(one.end, scope.end)) for one in pinned]
-    return sorted((one for one in narrowed if one.start < one.end), key=lambda one: one.start)
-
-
-def pinned_keys(container: Container, query: CompiledQuery) -> list[PartitionKey] | None:
-    """The partition keys (or prefixes of hierarchical ones) that matching items can have; None if any."""
-    definition = container.record.definition
-    if definition.system_key or not query.reads_items:
-        return None
-    keys = query.pinned_partition_keys(definition.segments)
-    if keys is None or not all(_is_key(key) for key in keys):
-        return None
-    return [cast(PartitionKey, key) for key in keys]
-
-
-def _is_key(key: Sequence[object]) -> bool:
-    return all(part is None or part is UNDEFINED or isinstance(part, str | int | float) for part in key)
 
 
 async def run_page(
@@ -129,7 +94,8 @@ async def run_page(
         settings = container.keyspace.record.settings
         partition = container.keyspace.record.map.find(start)
         work = Work(container, items_max, finish_at, monotonic_seconds, partition, client, is_paid_later)
-        run = _Run(owner, container, query, list(scopes), work, computed or NOTHING_COMPUTED, result_sets, identity)
+        reads = ItemReads(owner, container, scopes, work)
+        run = _Run(container, query, scopes, reads, work, computed or NOTHING_COMPUTED, result_sets, identity)
         with container.keyspace.at_work, client:  # while this goes on, no index entry is taken away
             rest = await run.page(continuation)
     if not work.charge:
@@ -156,16 +122,14 @@ async def run_page(
 class _Run:
     """One page being made."""
 
-    owner: Reads
     container: Container
     query: CompiledQuery
-    scopes: list[Scope]
+    scopes: Sequence[Scope]
+    reads: ItemReads
     work: Work
     computed: Computed
     result_sets: ResultSets | None
     identity: bytes
-    # Items that were left out of the index are found by no query that goes by it, whichever way it then takes.
-    hides_unindexed: bool = False
 
     async def page(self, continuation: Continuation) -> Continuation | None:
         query, rules = self.query, self.container.rules
@@ -183,15 +147,16 @@ class _Run:
             is_pinned = pinned_keys(self.container, query) is not None
             pinned = frozenset(self.container.record.definition.segments if is_pinned else ())
             access = access_for(query.index_conditions(), rules, hidden, pinned)
-            self.hides_unindexed = access is not None
+            self.reads.hides_unindexed = access is not None
         if query.kind is Kind.STREAMING:
             return await self._stream(continuation, access)
         if query.kind is Kind.ORDERED and not query.is_distinct:
             order = order_for(query.order_paths, rules, hidden)
             self._check_composite(order)
-            self.hides_unindexed = self.hides_unindexed or order is not None
+            self.reads.hides_unindexed = self.reads.hides_unindexed or order is not None
             # Results that were counted, and not found by an index, go on being counted: the index may be a new one.
-            is_begun_without = continuation.entry is None and continuation.returned > 0
+            is_counted = continuation.returned > 0 or continuation.place is not None
+            is_begun_without = continuation.entry is None and is_counted
             if order is not None and not is_begun_without and not await self._has_few_candidates(access):
                 return await self._in_order(continuation, order)
         return await self._collect(continuation, access)
@@ -216,7 +181,7 @@ class _Run:
         for scope in self.scopes:
             if state.place is not None and scope.end <= state.place:
                 continue
-            async for items in self._items(scope, state.place, access):
+            async for items in self.reads.items(scope, state.place, access):
                 if work.is_out_of_time:
                     work.pay(effective_key)
                     return replace(state, place=items[0][0], rows=0)
@@ -288,7 +253,7 @@ class _Run:
                 needed = min(needed, wanted - state.skipped - state.returned)
             if needed <= 0:
                 return None if wanted is not None and state.skipped + state.returned >= wanted else state
-            entries, is_last = await self._next_entries(state, order, needed)
+            entries, is_last = await self.reads.next_entries(order, after=state.entry, count=needed)
             for entry, stored in entries:
                 if work.is_full:
                     return state
@@ -307,35 +272,13 @@ class _Run:
             if work.is_out_of_time:
                 return state
 
-    async def _next_entries(self, state: Continuation, order: IndexOrder, count: int) -> tuple[list[FoundEntry], bool]:
-        """Some index entries in order over all partitions of the scopes, with their items (None where one is gone)."""
-        while True:
-            record = self.container.keyspace.record
-            readers = [PartitionReader(self.owner, self.container, record, one) for one in self._partitions()]
-            for reader in readers:
-                self.work.enter(reader.partition)
-            try:
-                found = await ordered_entries(readers, order, self.scopes, after=state.entry, count=min(count, 100))
-                self.work.index_lookups += sum(reader.index_lookups for reader in readers)
-                return found
-            except MapChanged:
-                continue
-
-    def _partitions(self) -> list[PartitionRange]:
-        ranges = self.container.keyspace.record.map
-        found: dict[int, PartitionRange] = {}
-        for scope in self.scopes:
-            for one in ranges.overlapping(KeyRange(scope.start, scope.end)):
-                found[one.id] = one
-        return list(found.values())
-
     async def _has_few_candidates(self, access: Access | None) -> bool:
         """Whether the filter leaves so few items that sorting them is the shorter way."""
         if access is None:
             return False
         total = 0
         for scope in self.scopes:
-            async for _, _, candidates in self._pieces(scope, None, access, most=SORTED_CANDIDATES_MAX):
+            async for _, _, candidates in self.reads.pieces(scope, None, access, most=SORTED_CANDIDATES_MAX):
                 if candidates is None:
                     return False
                 total += len(candidates)
@@ -346,20 +289,22 @@ class _Run:
     # --- when all items must be known -------------------------------------------------------------------------------
 
     async def _collect(self, continuation: Continuation, access: Access | None) -> Continuation | None:
+        begun = self._take_begun(continuation)
+        if begun is not None:
+            self.query, collector = begun
+        else:
+            collector = self.query.new_collector()
         query = self.query
-        collector = query.new_collector()
         # Where items expire, statistics and indexes still know some that are there for nobody.
         expires = self.container.planner.time_to_live is not None
-        self.hides_unindexed = self.hides_unindexed or self._has_indexed_columns()
-        if query.counts_items and query.kind is Kind.AGGREGATE and not expires:
-            count = 0
-            for scope in self.scopes:
-                count += await items_between(self.owner, self.container.keyspace, scope.start, scope.end)
-            for partition in self._partitions():
-                self.work.enter(partition)
+        self.reads.hides_unindexed = self.reads.hides_unindexed or self._has_indexed_columns()
+        if begun is None and query.counts_items and query.kind is Kind.AGGREGATE and not expires:
+            count = await self.reads.count_items()
             collector.merge_state([((), [count] * query.aggregate_columns)])
-        elif expires or not await self._ask_index(collector):
-            await self._feed(collector, access)
+        elif begun is not None or expires or not await self._ask_index(collector):
+            rest = await self._feed(collector, access, continuation, is_begun=begun is not None)
+            if rest is not None:
+                return rest
         if self.scopes:
             self.work.pay(self.scopes[0].start)
         results = list(collector.results())
@@ -368,6 +313,14 @@ class _Run:
             return rest
         unanswered = islice(results, rest.returned, None)
         return replace(rest, result_set=await self.result_sets.keep(self.identity, unanswered, first=rest.returned))
+
+    def _take_begun(self, continuation: Continuation) -> tuple[CompiledQuery, Collector] | None:
+        """What the pages before have collected, if they did not come to the end."""
+        if self.result_sets is None or continuation.place is None or not self.scopes:
+            return None
+        # The only payment that may be refused, and then what was collected stays there for the next attempt.
+        self.work.pay(self.scopes[0].start)
+        return self.result_sets.take_begun(continuation.result_set, self.identity)
 
     def _answer_kept(self, texts: Sequence[bytes], continuation: Continuation) -> Continuation | None:
         for number, text in enumerate(texts):
@@ -385,43 +338,47 @@ class _Run:
         columns = self.query.path_aggregates
         if not columns or not self._has_indexed_columns():
             return False
-        states: list[tuple[tuple[object, ...], list[object]]] = []
-        record = self.container.keyspace.record
-        for partition in self._partitions():
-            interval = partition.range
-            if not any(scope.start <= interval.start and interval.end <= scope.end for scope in self.scopes):
-                return False
-            reader = PartitionReader(self.owner, self.container, record, partition)
-            self.work.enter(partition)
-            try:
-                found = await column_states(reader, columns, self.work)
-            except MapChanged:
-                return False
-            finally:
-                self.work.index_lookups += reader.index_lookups
-            if found is None:
-                return False
-            states.append(((), found))
-        collector.merge_state(states)
+        states = await self.reads.column_states(columns)
+        if states is None:
+            return False
+        collector.merge_state([((), state) for state in states])
         self.work.indexes_used.update(path_text(path) for _, path in columns)
         return True
 
-    async def _feed(self, collector: Collector, access: Access | None) -> None:
+    async def _feed(
+        self, collector: Collector, access: Access | None, continuation: Continuation, *, is_begun: bool
+    ) -> Continuation | None:
+        """Feeds all items, or those from the continuation's place on if the collection `is_begun`. Where the page's
+        time is over before, what was collected is kept, and the continuation says where to go on."""
         work, feed = self.work, collector.feed
+        place = continuation.place if is_begun else None
+        # A collection that was lost on the way is carried to its end, so that it gets there.
+        is_bounded = self.result_sets is not None and (is_begun or continuation.place is None)
+        finish_at = work.monotonic_seconds() + COLLECT_SECONDS_MAX
         unpaid = 0
         for scope in self.scopes:
-            async for items in self._items(scope, None, access):
+            if place is not None and scope.end <= place:
+                continue
+            async for items in self.reads.items(scope, place, access):
+                if is_bounded and work.items_loaded and work.monotonic_seconds() >= finish_at:
+                    assert self.result_sets is not None
+                    name = self.result_sets.keep_begun(self.identity, self.query, collector)
+                    if name is not None:
+                        work.pay(items[0][0])
+                        return replace(continuation, place=items[0][0], result_set=name)
+                    is_bounded = False
                 item_of = self._reader(items, len(items))
                 for number, (_, body) in enumerate(items):
                     if collector.is_full:
                         work.load_all(items[:number])
-                        return
+                        return None
                     feed(item_of(body))
                 work.load_all(items)
                 unpaid += len(items)
                 if unpaid >= ITEMS_BETWEEN_PAYMENTS:
                     work.pay(items[-1][0])
                     unpaid = 0
+        return None
 
     def _answer_list(self, results: list[object], continuation: Continuation) -> Continuation | None:
         answered = continuation.returned
@@ -432,68 +389,10 @@ class _Run:
             answered += 1
         return None
 
-    # --- items ------------------------------------------------------------------------------------------------------
-
     def _reader(self, items: Slice, wanted: int) -> Callable[[bytes], Item]:
         """What reads the items of a slice, in their order; results of calls that each needs may be there before it."""
         item_of, foreseen = self.computed.item_of, self.query.foreseen
         return item_of if foreseen is None else foreseen.reader(items, item_of, wanted)
-
-    async def _items(self, scope: Scope, place: bytes | None, access: Access | None) -> AsyncIterator[Slice]:
-        """Every item of the scope that may match and is there for clients, in the order of the hash line; no slice is
-        empty."""
-        async for reader, part, candidates in self._pieces(scope, place, access):
-            if candidates is None:
-                self.work.has_scanned = True
-                async for items in self._scan(part):
-                    yield items
-                continue
-            references = sorted(candidates)
-            for start in range(0, len(references), LOAD_ITEMS):
-                if items := await self._load(reader, references[start : start + LOAD_ITEMS]):
-                    yield items
-
-    async def _pieces(
-        self, scope: Scope, place: bytes | None, access: Access | None, *, most: int = CANDIDATES_MAX
-    ) -> AsyncIterator[tuple[PartitionReader, Scope, set[bytes] | None]]:
-        """The partitions of a scope from `place` on, each with its candidates; None for all of its items."""
-        keyspace = self.container.keyspace
-        at = scope.start if place is None else max(scope.start, place)
-        while at < scope.end:
-            record = keyspace.record
-            partition = record.map.find(at)
-            part = Scope(at, min(scope.end, partition.range.end))
-            reader = PartitionReader(self.owner, self.container, record, partition)
-            self.work.enter(partition)
-            candidates = None
-            if access is not None:
-                try:
-                    candidates = await find_candidates(reader, access, part, used=self.work.indexes_used, most=most)
-                except MapChanged:
-                    continue
-                self.work.index_lookups += reader.index_lookups
-            yield reader, part, candidates
-            at = part.end
-
-    async def _load(self, reader: PartitionReader, references: list[bytes]) -> Slice:
-        is_visible = self.container.planner.is_visible
-        try:
-            found = [(reference, stored.body) for reference, stored in await reader.load(references)]
-        except MapChanged:
-            # Split meanwhile: each item is still where its reference says, in whichever partition that is now.
-            found = []
-            for reference in references:
-                _, _, (stored,) = await self.owner.read(self.container.keyspace, reference, [ITEMS + reference])
-                if stored is not None:
-                    found.append((reference, body_of(stored)))
-        return [(reference, body) for reference, body in found if is_visible(body)]
-
-    async def _scan(self, part: Scope) -> AsyncIterator[Slice]:
-        hides = self.hides_unindexed
-        async for piece in scan_items(self.owner, self.container, part, position=None, indexed_only=hides):
-            self.work.client.check()
-            if piece.items:
-                yield piece.items
 
 
 def _has_window(query: CompiledQuery) -> bool:

@@ -63,7 +63,7 @@ class ForeseenCalls:
 
     def __init__(self, certain: Sequence[tree.Call]) -> None:
         self._certain = frozenset(map(id, certain))
-        # The identities above are theirs.
+        # Kept alive: the identities above are theirs.
         self._nodes = certain
         self._sites: list[_Site] = []
         self._items: list[Item] = []

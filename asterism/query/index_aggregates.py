@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from asterism.documents.index_paths import path_token
+from asterism.documents.index_place import ARRAY_VALUE, VALUE_BYTES_MAX
 from asterism.documents.index_reader import IndexEntry, IndexSpan, PartitionReader
-from asterism.documents.indexes import ARRAY_VALUE, VALUE_BYTES_MAX, path_token
 from asterism.query.scope import PropertyPath
 from asterism.query.work import Work
 from asterism.values.json_text import loads

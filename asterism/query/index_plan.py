@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
 
 from asterism.documents.cells import Box, spans_touching
+from asterism.documents.composite_index import CompositeIndex
+from asterism.documents.index_paths import ARRAY_ELEMENT, Segment, path_token
+from asterism.documents.index_place import VALUE_BYTES_MAX
 from asterism.documents.index_reader import IndexSpan
-from asterism.documents.indexes import (
-    ARRAY_ELEMENT,
-    VALUE_BYTES_MAX,
-    CompositeIndex,
-    IndexingRules,
-    Segment,
-    path_token,
-    spatial_token,
-)
+from asterism.documents.indexes import IndexingRules
+from asterism.documents.spatial_index import spatial_token
 from asterism.query.index_conditions import (
     AllOf,
     AnyOf,

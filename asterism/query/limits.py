@@ -51,6 +51,10 @@ class MemoryMeter:
     def __init__(self) -> None:
         self.bytes_left = COLLECTED_BYTES_MAX
 
+    @property
+    def held_bytes(self) -> int:
+        return COLLECTED_BYTES_MAX - self.bytes_left
+
     def hold(self, value: object) -> None:
         """One more value is kept. Raises TooLarge."""
         self.bytes_left -= rough_bytes(value)

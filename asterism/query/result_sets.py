@@ -3,6 +3,9 @@
 A query that needs all items before its first result (GROUP BY, DISTINCT, an order that no index has) would otherwise be
 computed anew for each page. What is kept is bounded in bytes and in time; whoever finds nothing here computes it again,
 so a restart, another process or a slow reader costs time and nothing else.
+
+Collecting itself may take longer than a client waits for a page. What was collected so far is then kept here too, and
+the next page goes on with it.
 """
 
 from __future__ import annotations
@@ -13,12 +16,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from asterism.query.collectors import Collector
+from asterism.query.compile import CompiledQuery
 from asterism.values.json_text import dumps
 
 # Of one query, and of all together.
 SET_BYTES_MAX: Final = 4 * 1024 * 1024
 ALL_BYTES_MAX: Final = 32 * 1024 * 1024
 KEPT_SECONDS: Final = 60.0
+# Of all collections that wait for their next page; one that finds no room is carried on to its end at once.
+BEGUN_BYTES_MAX: Final = 64 * 1024 * 1024
+BEGUN_MAX: Final = 1000
 # So much is written as text before others have their turn.
 _SLICE_BYTES: Final = 128 * 1024
 
@@ -34,6 +42,16 @@ class _Kept:
     until: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    identity: bytes
+    # The collector belongs to it: another one of the same text is compiled apart.
+    query: CompiledQuery
+    collector: Collector
+    size_bytes: int
+    until: float
+
+
 class ResultSets:
     """One per process. Names are random, and told only in the continuation of the query itself."""
 
@@ -42,6 +60,8 @@ class ResultSets:
         self._random_bytes = random_bytes
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._size_bytes = 0
+        self._begun: OrderedDict[str, _Begun] = OrderedDict()
+        self._begun_bytes = 0
 
     async def keep(self, identity: bytes, rest: Iterable[object], *, first: int) -> str | None:
         """The name under which the results are found from now on; None when they are too many."""
@@ -73,6 +93,30 @@ class ResultSets:
             return None
         self._kept.move_to_end(name)
         return kept.texts[first - kept.first :]
+
+    def keep_begun(self, identity: bytes, query: CompiledQuery, collector: Collector) -> str | None:
+        """The name under which a collection that is not at its end waits to be gone on with; None without room."""
+        now, size_bytes = self._monotonic_seconds(), collector.held_bytes
+        for name in [name for name, begun in self._begun.items() if begun.until < now]:
+            self._take_begun(name)
+        if self._begun_bytes + size_bytes > BEGUN_BYTES_MAX or len(self._begun) >= BEGUN_MAX:
+            return None
+        name = self._random_bytes(16).hex()
+        self._begun[name] = _Begun(identity, query, collector, size_bytes, now + KEPT_SECONDS)
+        self._begun_bytes += size_bytes
+        return name
+
+    def take_begun(self, name: str | None, identity: bytes) -> tuple[CompiledQuery, Collector] | None:
+        """What was collected so far, to be gone on with by one page alone; None when it is not here (any more)."""
+        if name is None or name not in self._begun or self._begun[name].identity != identity:
+            return None
+        begun = self._take_begun(name)
+        return (begun.query, begun.collector) if begun.until >= self._monotonic_seconds() else None
+
+    def _take_begun(self, name: str) -> _Begun:
+        begun = self._begun.pop(name)
+        self._begun_bytes -= begun.size_bytes
+        return begun
 
     def _make_room(self) -> None:
         now = self._monotonic_seconds()

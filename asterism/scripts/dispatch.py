@@ -125,7 +125,7 @@ def _write_options(value: Mapping[str, Any]) -> WriteOptions:
 def _feed_options(value: Mapping[str, Any]) -> FeedOptions:
     asked = value["pageSize"]
     size = int(asked) if isinstance(asked, int | float) and asked >= 1 else PAGE_SIZE_DEFAULT
-    return FeedOptions(min(size, PAGE_SIZE_MAX), value["continuation"], bool(value["enableScan"]))
+    return FeedOptions(min(size, PAGE_SIZE_MAX), value["continuation"])
 
 
 _PLAIN_WRITE = WriteOptions()

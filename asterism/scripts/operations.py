@@ -29,7 +29,6 @@ class WriteOptions:
 class FeedOptions:
     page_size: int = 100
     continuation: str | None = None
-    enable_scan: bool = False
 
 
 # Made for every operation, so not frozen: that would double the time it takes.

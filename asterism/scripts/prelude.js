@@ -143,7 +143,6 @@ function feedOptions(options) {
     return {
         pageSize: typeof options.pageSize === "number" ? options.pageSize : 100,
         continuation: options.continuation ? String(options.continuation) : null,
-        enableScan: options.enableScan === true,
     };
 }
 

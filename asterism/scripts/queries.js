@@ -64,37 +64,96 @@ function sorted(feed, keyOf, direction) {
     return keyed.map((entry) => entry.value);
 }
 
-// A pass of a query over pages of documents. Sorting needs them all; everything else works page by page.
-function runStages(stages, needsAll, options, callback) {
-    const asked = feedOptions(options);
+function resultsOf(stages, values) {
+    let results = values;
+    for (let place = 0; place < stages.length; place += 1) {
+        results = stages[place](results);
+    }
+    return results;
+}
+
+// Sorting needs all documents first.
+function runOverAll(stages, asked, callback) {
     const gathered = [];
     function onPage(error, page, told) {
         if (error) {
             return callback(error);
         }
-        if (needsAll) {
-            for (let place = 0; place < page.length; place += 1) {
-                gathered[gathered.length] = page[place];
-            }
-            if (told.continuation) {
-                asked.continuation = told.continuation;
-                if (!queue("feed", null, "null", asked, receiver(onPage))) {
-                    callback(new ScriptError(408, "The documents could not be sorted in the time of one run."));
-                }
-                return undefined;
-            }
+        for (let place = 0; place < page.length; place += 1) {
+            gathered[gathered.length] = page[place];
         }
-        let results = needsAll ? gathered : page;
-        try {
-            for (let place = 0; place < stages.length; place += 1) {
-                results = stages[place](results);
+        if (told.continuation) {
+            asked.continuation = told.continuation;
+            if (!queue("feed", null, "null", asked, receiver(onPage))) {
+                callback(new ScriptError(408, "The documents could not be sorted in the time of one run."));
             }
+            return undefined;
+        }
+        let results;
+        try {
+            results = resultsOf(stages, gathered);
         } catch (thrown) {
             return callback(thrown);
         }
         return callback(undefined, results, told);
     }
-    return { isAccepted: queue("feed", null, "null", asked, receiver(onPage)) };
+    return queue("feed", null, "null", asked, receiver(onPage));
+}
+
+// Documents read in one go while too few of them match.
+const FURTHER_DOCUMENTS = 100;
+
+// Everything else takes document by document, until the page has as many results as were asked for: of a filter that
+// few documents pass, as of a WHERE clause, a page is never empty while there is one further on.
+function runInPages(stages, asked, callback) {
+    const wanted = asked.pageSize >= 1 ? asked.pageSize : FURTHER_DOCUMENTS;
+    const results = [];
+    function takeFrom(page) {
+        for (let place = 0; place < page.length; place += 1) {
+            if (results.length >= wanted) {
+                return place;
+            }
+            const some = resultsOf(stages, [page[place]]);
+            for (let at = 0; at < some.length; at += 1) {
+                results[results.length] = some[at];
+            }
+        }
+        return page.length;
+    }
+    function onPage(error, page, told) {
+        if (error) {
+            return callback(error);
+        }
+        let taken;
+        try {
+            taken = takeFrom(page);
+        } catch (thrown) {
+            return callback(thrown);
+        }
+        if (taken < page.length) {
+            // Read again up to there: that page's continuation is where the next one has to begin.
+            asked.pageSize = taken;
+            const onBeginning = (problem, _, where) => (problem ? callback(problem) : callback(undefined, results, where));
+            if (!queue("feed", null, "null", asked, receiver(onBeginning))) {
+                callback(new ScriptError(408, "The page could not be completed in the time of one run."));
+            }
+            return undefined;
+        }
+        if (told.continuation && results.length < wanted) {
+            asked.continuation = told.continuation;
+            asked.pageSize = Math.max(wanted, FURTHER_DOCUMENTS);
+            if (queue("feed", null, "null", asked, receiver(onPage))) {
+                return undefined;
+            }
+        }
+        return callback(undefined, results, told);
+    }
+    return queue("feed", null, "null", asked, receiver(onPage));
+}
+
+function runStages(stages, needsAll, options, callback) {
+    const run = needsAll ? runOverAll : runInPages;
+    return { isAccepted: run(stages, feedOptions(options), callback) };
 }
 
 function needFunction(value, what) {

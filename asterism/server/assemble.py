@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 from asterism import __version__
+from asterism.access.keys import AccountKeys
 from asterism.apis.admin.console import Console
 from asterism.apis.admin.door import AdminDoor
 from asterism.apis.nosql.door import NoSqlDoor
@@ -18,7 +19,7 @@ from asterism.apis.table.door import TableDoor
 from asterism.apis.table.entity_record import partition_key_of
 from asterism.apis.table.entity_store import TableStore, TickSource
 from asterism.apis.table.table import TableTools
-from asterism.clock import SYSTEM_CLOCK, Clock
+from asterism.clock import SYSTEM_CLOCK
 from asterism.documents.container import Tools
 from asterism.documents.expiry_hints import ExpiryHints
 from asterism.documents.store import DocumentStore
@@ -37,6 +38,7 @@ from asterism.keyspaces.reshape_job import Step
 from asterism.keyspaces.reshaping import Reshaping
 from asterism.keyspaces.small_documents import SmallDocuments
 from asterism.keyspaces.usage_gathering import UsageGathering
+from asterism.query.result_sets import ResultSets
 from asterism.scripts.runtime import ScriptRuntime
 from asterism.server.background import BackgroundWork
 from asterism.server.config import (
@@ -85,117 +87,43 @@ async def assembled(
     uses the data directory's store yet; of a fleet nobody can say.
     """
     keys = account_keys(config)
-    own = config.fleet or embedded(directory.store)
     with _opening(config, directory):
         fleet = await open_fleet(
-            own,
+            config.fleet or embedded(directory.store),
             on_its_own=config.fleet is None,
             new_id=new_fleet_id,
             shared=config.fleet is not None or config.workers > 1,
             file=config.fleet_file,
         )
-    engine = fleet.engines
-    is_shared = config.fleet is not None or config.workers > 1 or fleet.migration is not None
     try:
-        clock = SYSTEM_CLOCK
-        catalog = Catalog(engine, random_bytes=os.urandom, monotonic=clock.monotonic_seconds, is_shared=is_shared)
         with _opening(config, directory):
-            await catalog.open()
-            await fleet.join(catalog)
-        admission = Admission(catalog, config.limits, enforce=config.throttle, monotonic=clock.monotonic_seconds)
-        for keyspace in catalog.keyspaces.values():
-            admission.refresh(keyspace)
-        # The nodes of a fleet may have standbys.
-        has_copies = config.fleet is not None or fleet.migration is not None
-        owner = Owner(engine, catalog.follow if is_shared else None, may_read_copies=has_copies)
-        placing = Placing(catalog, owner, admission, config.limits, clock, default_rules=fleet.rules_for)
-        reshaping = Reshaping(
-            engine,
-            catalog,
-            owner,
-            admission,
-            config.limits,
-            clock,
-            placing=placing,
-            announce_seconds=config.announce_seconds,
-            on_step=on_step,
-        )
-        tools = Tools(
-            owner=owner,
-            reshaping=reshaping,
-            limits=config.limits,
-            clock=clock,
-            random_bytes=os.urandom,
-            next_item_number=item_numbers(catalog.boot_number),
-        )
-        store = DocumentStore(catalog, admission, tools)
-        moving = Moving(catalog, reshaping, engine)
-        moving.may_move_catalog = fleet.migration is None
-        retention = VersionRetention(catalog, owner, clock)
-        store.on_versions_kept = retention.wake
+            catalog = await _open_catalog(config, fleet)
+        spaces = _keyspaces(config, fleet, catalog, on_step)
+        store = _documents(config, spaces)
+        tables = _tables(config, fleet, spaces)
+        work = _background(config, fleet, spaces, store, is_first=is_first)
+        migration = Migration(fleet, catalog, spaces.moving, work, new_id=new_fleet_id)
+        console = _console(config, fleet, spaces, store, tables, MigrationDesk(migration, fleet, directory.path))
         scripts = ScriptRuntime()
-        nosql = NoSqlDoor(
-            store,
-            account=config.account,
-            keys=keys,
-            clock=clock,
-            consistency=config.consistency,
-            limits=config.limits,
-            scripts=scripts,
-            new_activity_id=activity_ids(),
-        )
-        usage = UsageGathering(catalog)
-        load = LoadWatch(catalog, owner, reshaping, config.limits, clock, usage_of=usage.of_keyspace)
-        table_tools = TableTools(owner, reshaping, load, config.limits, clock, TickSource(clock.wall_seconds))
-        tables = TableStore(catalog, admission, SmallDocuments(engine), table_tools)
-        catalog.listeners.append(store.take_over)
-        background = Services(
-            [
-                (reshaping.recover, reshaping.stop),
-                (moving.start, moving.stop),
-                (store.reindexing.start, store.reindexing.stop),
-                (store.housekeeping.recover, store.housekeeping.stop),
-                (store.rekeying.recover, store.rekeying.stop),
-                (retention.start, retention.stop),
-                (load.start, load.stop),
-            ]
-        )
-        coordination = Coordination(
-            engine,
-            catalog,
-            monotonic=clock.monotonic_seconds,
-            background=background,
-            presence=[
-                BudgetSharing(admission, monotonic=clock.monotonic_seconds),
-                ExpiryHints(tools.expiry, leads=lambda: catalog.leads, wall_seconds=clock.wall_seconds),
-                usage,
-            ],
-            name=f"{socket.gethostname()}/{os.getpid()}",
-            is_first=is_first and config.fleet is None,
-        )
-        usage.on_news = coordination.hurry
-        work = BackgroundWork(catalog, owner, background, coordination)
-        migration = Migration(fleet, catalog, moving, work, new_id=new_fleet_id)
-        console = Console(
-            store,
-            admission,
-            account=config.account,
-            version=__version__,
-            usage=usage,
-            engines=engine,
-            moving=moving,
-            migration=MigrationDesk(migration, fleet, directory.path),
-            load=load,
-            find_table=table_keyspaces(tables),
-            partition_key_of_entity=partition_key_of,
-        )
-        admin = AdminDoor(console, keys=keys, clock=clock)
-        table, cosmos_table = _table_doors(config, tables, clock)
+        nosql = _nosql_door(config, keys, store, scripts)
+        admin = AdminDoor(console, keys=keys, clock=SYSTEM_CLOCK)
+        table, cosmos_table = _table_doors(config, tables)
         try:
             with _opening(config, directory):
                 await work.start()
                 await migration.recover()
-            yield Assembly(fleet, migration, store, admission, tables, console, nosql, table, cosmos_table, admin)
+            yield Assembly(
+                fleet=fleet,
+                migration=migration,
+                store=store,
+                admission=spaces.admission,
+                tables=tables,
+                console=console,
+                nosql=nosql,
+                table=table,
+                cosmos_table=cosmos_table,
+                admin=admin,
+            )
         finally:
             scripts.close()
             await migration.stop()
@@ -204,7 +132,149 @@ async def assembled(
         await fleet.close()
 
 
-def _table_doors(config: ServerConfig, tables: TableStore, clock: Clock) -> tuple[TableDoor, TableDoor]:
+async def _open_catalog(config: ServerConfig, fleet: Fleet) -> Catalog:
+    is_shared = config.fleet is not None or config.workers > 1 or fleet.migration is not None
+    catalog = Catalog(
+        fleet.engines, random_bytes=os.urandom, monotonic=SYSTEM_CLOCK.monotonic_seconds, is_shared=is_shared
+    )
+    await catalog.open()
+    await fleet.join(catalog)
+    return catalog
+
+
+@dataclass(frozen=True, slots=True)
+class _Keyspaces:
+    """What floor 3 has for those above it."""
+
+    catalog: Catalog
+    admission: Admission
+    owner: Owner
+    reshaping: Reshaping
+    moving: Moving
+    usage: UsageGathering
+    load: LoadWatch
+
+
+def _keyspaces(
+    config: ServerConfig, fleet: Fleet, catalog: Catalog, on_step: Callable[[Step], None] | None
+) -> _Keyspaces:
+    admission = Admission(catalog, config.limits, enforce=config.throttle, monotonic=SYSTEM_CLOCK.monotonic_seconds)
+    for keyspace in catalog.keyspaces.values():
+        admission.refresh(keyspace)
+    # The nodes of a fleet may have standbys.
+    has_copies = config.fleet is not None or fleet.migration is not None
+    owner = Owner(fleet.engines, catalog.follow if catalog.is_shared else None, may_read_copies=has_copies)
+    reshaping = Reshaping(
+        fleet.engines,
+        catalog,
+        owner,
+        admission,
+        config.limits,
+        SYSTEM_CLOCK,
+        placing=Placing(catalog, owner, admission, config.limits, SYSTEM_CLOCK, default_rules=fleet.rules_for),
+        announce_seconds=config.announce_seconds,
+        on_step=on_step,
+    )
+    usage = UsageGathering(catalog)
+    load = LoadWatch(catalog, owner, reshaping, config.limits, SYSTEM_CLOCK, usage_of=usage.of_keyspace)
+    moving = Moving(catalog, reshaping, fleet.engines)
+    moving.may_move_catalog = fleet.migration is None
+    return _Keyspaces(catalog, admission, owner, reshaping, moving, usage, load)
+
+
+def _documents(config: ServerConfig, spaces: _Keyspaces) -> DocumentStore:
+    tools = Tools(
+        owner=spaces.owner,
+        reshaping=spaces.reshaping,
+        limits=config.limits,
+        clock=SYSTEM_CLOCK,
+        random_bytes=os.urandom,
+        next_item_number=item_numbers(spaces.catalog.boot_number),
+    )
+    store = DocumentStore(spaces.catalog, spaces.admission, tools)
+    spaces.catalog.listeners.append(store.take_over)
+    return store
+
+
+def _tables(config: ServerConfig, fleet: Fleet, spaces: _Keyspaces) -> TableStore:
+    ticks = TickSource(SYSTEM_CLOCK.wall_seconds)
+    tools = TableTools(spaces.owner, spaces.reshaping, spaces.load, config.limits, SYSTEM_CLOCK, ticks)
+    return TableStore(spaces.catalog, spaces.admission, SmallDocuments(fleet.engines), tools)
+
+
+def _background(
+    config: ServerConfig, fleet: Fleet, spaces: _Keyspaces, store: DocumentStore, *, is_first: bool
+) -> BackgroundWork:
+    """Whatever goes on behind the requests; of processes that share a store, one does it at a time."""
+    catalog = spaces.catalog
+    retention = VersionRetention(catalog, spaces.owner, SYSTEM_CLOCK)
+    store.on_versions_kept = retention.wake
+    services = Services(
+        [
+            (spaces.reshaping.recover, spaces.reshaping.stop),
+            (spaces.moving.start, spaces.moving.stop),
+            (store.reindexing.start, store.reindexing.stop),
+            (store.housekeeping.recover, store.housekeeping.stop),
+            (store.rekeying.recover, store.rekeying.stop),
+            (retention.start, retention.stop),
+            (spaces.load.start, spaces.load.stop),
+        ]
+    )
+    coordination = Coordination(
+        fleet.engines,
+        catalog,
+        monotonic=SYSTEM_CLOCK.monotonic_seconds,
+        background=services,
+        presence=[
+            BudgetSharing(spaces.admission, monotonic=SYSTEM_CLOCK.monotonic_seconds),
+            ExpiryHints(store.tools.expiry, leads=lambda: catalog.leads, wall_seconds=SYSTEM_CLOCK.wall_seconds),
+            spaces.usage,
+        ],
+        name=f"{socket.gethostname()}/{os.getpid()}",
+        is_first=is_first and config.fleet is None,
+    )
+    spaces.usage.on_news = coordination.hurry
+    return BackgroundWork(catalog, spaces.owner, services, coordination)
+
+
+def _console(
+    config: ServerConfig,
+    fleet: Fleet,
+    spaces: _Keyspaces,
+    store: DocumentStore,
+    tables: TableStore,
+    migration: MigrationDesk,
+) -> Console:
+    return Console(
+        store,
+        spaces.admission,
+        account=config.account,
+        version=__version__,
+        usage=spaces.usage,
+        engines=fleet.engines,
+        moving=spaces.moving,
+        migration=migration,
+        load=spaces.load,
+        find_table=table_keyspaces(tables),
+        partition_key_of_entity=partition_key_of,
+        result_sets=ResultSets(monotonic_seconds=SYSTEM_CLOCK.monotonic_seconds, random_bytes=os.urandom),
+    )
+
+
+def _nosql_door(config: ServerConfig, keys: AccountKeys, store: DocumentStore, scripts: ScriptRuntime) -> NoSqlDoor:
+    return NoSqlDoor(
+        store,
+        account=config.account,
+        keys=keys,
+        clock=SYSTEM_CLOCK,
+        consistency=config.consistency,
+        limits=config.limits,
+        scripts=scripts,
+        new_activity_id=activity_ids(),
+    )
+
+
+def _table_doors(config: ServerConfig, tables: TableStore) -> tuple[TableDoor, TableDoor]:
     """The same tables, as Azure Table storage presents them and as Cosmos DB for Table does."""
     request_ids = activity_ids()
 
@@ -212,7 +282,7 @@ def _table_doors(config: ServerConfig, tables: TableStore, clock: Clock) -> tupl
         return TableDoor(
             tables,
             accounts=accounts,
-            clock=clock,
+            clock=SYSTEM_CLOCK,
             is_cosmos=is_cosmos,
             unsigned_tokens=config.unsigned_tokens,
             new_request_id=request_ids,

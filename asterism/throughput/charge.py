@@ -12,6 +12,9 @@ _KILOBYTE = 1024
 
 # Reading an account, a database, a container or its ranges.
 METADATA: Final = 1.0
+# Changing one of them costs the service about as much as writing a small item; changing an offer, twice that.
+METADATA_CHANGE: Final = 4.95
+OFFER_CHANGE: Final = 9.9
 # A point read that finds nothing (404), or finds the client's copy still good (304).
 MISS: Final = 1.0
 # A query plan is computed without touching data.

@@ -12,11 +12,9 @@ import struct
 from enum import IntEnum
 
 DATABASE_RID_BYTES = 4
-DATABASE_TEXT_CHARACTERS = 8
 COLLECTION_RID_BYTES = 8
 USER_RID_BYTES = 8
 CHILD_RID_BYTES = 16
-OFFER_RID_BYTES = 3
 
 _COLLECTION_FLAG = 0x80
 # One bit of the 32 tells containers from users, four bits of the 64 tell the kinds of children apart.
@@ -53,10 +51,6 @@ def from_text(text: str) -> bytes | None:
     return rid if rid and to_text(rid) == text else None
 
 
-def database_rid(number: int) -> bytes:
-    return number.to_bytes(DATABASE_RID_BYTES, "little")
-
-
 def collection_rid(database: bytes, number: int) -> bytes:
     return database + _owned_number(number, flag=_COLLECTION_FLAG)
 
@@ -78,10 +72,6 @@ def child_rid(collection: bytes, number: int, *, kind: ChildKind) -> bytes:
     return collection + _pack_child_number(kind << 60 | number)
 
 
-def document_rid(collection: bytes, number: int) -> bytes:
-    return child_rid(collection, number, kind=ChildKind.DOCUMENT)
-
-
 def pkrange_rid(collection: bytes, number: int) -> bytes:
     return child_rid(collection, number, kind=ChildKind.PARTITION_KEY_RANGE)
 
@@ -90,26 +80,6 @@ def permission_rid(user: bytes, number: int) -> bytes:
     if not 0 <= number < CHILD_NUMBER_LIMIT:
         raise ValueError("a permission's number has 60 bits")
     return user + _pack_child_number(number)
-
-
-def offer_rid(number: int) -> bytes:
-    return number.to_bytes(OFFER_RID_BYTES, "little")
-
-
-def is_database_rid(rid: bytes) -> bool:
-    return len(rid) == DATABASE_RID_BYTES
-
-
-def is_collection_rid(rid: bytes) -> bool:
-    return len(rid) == COLLECTION_RID_BYTES and rid[4] & _COLLECTION_FLAG != 0
-
-
-def is_user_rid(rid: bytes) -> bool:
-    return len(rid) == USER_RID_BYTES and rid[4] & _COLLECTION_FLAG == 0
-
-
-def is_permission_rid(rid: bytes) -> bool:
-    return len(rid) == CHILD_RID_BYTES and rid[4] & _COLLECTION_FLAG == 0
 
 
 def child_kind(rid: bytes) -> ChildKind | None:
@@ -122,19 +92,6 @@ def child_kind(rid: bytes) -> ChildKind | None:
 def child_number(rid: bytes) -> int:
     """The number within its container (or user) that a child's id was made of."""
     return int.from_bytes(rid[COLLECTION_RID_BYTES:], "little") & (CHILD_NUMBER_LIMIT - 1)
-
-
-def is_database_text(text: str) -> bool:
-    """Whether clients take `text`, the second segment of a path, for a resource id and not for a name.
-
-    Looser than `from_text`, as clients are: eight characters that decode to four bytes, odd characters passed over.
-    """
-    if len(text) != DATABASE_TEXT_CHARACTERS:
-        return False
-    try:
-        return is_database_rid(binascii.a2b_base64(text.replace("-", "/")))
-    except ValueError:
-        return False
 
 
 class DocumentLinks:
@@ -170,10 +127,6 @@ def self_link_of_user(user: bytes) -> str:
 def self_link_of_child(child: bytes, *, segment: str) -> str:
     """The link of what lives in a container; `segment` is its place in the path: docs, sprocs, pkranges."""
     return f"{self_link_of_collection(child[:COLLECTION_RID_BYTES])}{segment}/{to_text(child)}/"
-
-
-def self_link_of_document(document: bytes) -> str:
-    return self_link_of_child(document, segment="docs")
 
 
 def self_link_of_permission(permission: bytes) -> str:

@@ -45,8 +45,8 @@ FLOOR_OF_UNIT = {
     "portal": 6,
     "server": 7,
     "cli": 8,
-    # `python -m asterism`, and the package's own version.
-    "__main__": 8,
+    # `python -m asterism`, which calls the program; and the package's own version.
+    "__main__": 9,
     "": 0,
 }
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
+import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
 from azure.cosmos import ContainerProxy, DatabaseProxy, PartitionKey, ThroughputProperties
+from azure.cosmos.documents import IndexingDirective
 
 from tests.support.server import PROGRAM, WAIT_SECONDS_MAX, RunningServer, environment
 
@@ -126,6 +128,48 @@ def test_a_database_is_exported_whole_and_imported_under_another_name(
         client.delete_database(copy)
 
 
+@pytest.mark.parametrize(("automatic", "marked"), [(True, "Exclude"), (False, "Include")])
+def test_items_that_were_indexed_against_the_policy_come_back_so(
+    server: RunningServer, database: DatabaseProxy, tmp_path: Path, automatic: bool, marked: str
+) -> None:
+    made = database.create_container("marked", PartitionKey("/pk"), indexing_policy={"automatic": automatic})
+    made.create_item({"id": "in", "pk": "a"}, indexing_directive=IndexingDirective.Include)
+    made.create_item({"id": "out", "pk": "a"}, indexing_directive=IndexingDirective.Exclude)
+    for number in range(3):
+        made.create_item({"id": f"out{number}", "pk": number}, indexing_directive=IndexingDirective.Exclude)
+    file = tmp_path / "marked.jsonl"
+    run_well(server, "export", database.id, "marked", "--to", str(file))
+    lines = [json.loads(line) for line in file.read_text().splitlines()[1:]]
+    assert {line["indexing"] for line in lines if "asterism_item" in line} == {marked}
+    run_well(server, "import", str(file), "--container", "copy")
+    copy = database.get_container_client("copy")
+    by_index = "SELECT VALUE c.id FROM c WHERE IS_DEFINED(c.id)"
+    assert list(copy.query_items(by_index, enable_cross_partition_query=True)) == ["in"]
+    assert contents(copy) == contents(made)
+
+
+@pytest.mark.parametrize("throughput", [1000, ThroughputProperties(auto_scale_max_throughput=5000)])
+def test_throughput_that_containers_share_comes_back_as_shared(
+    server: RunningServer, tmp_path: Path, throughput: int | ThroughputProperties
+) -> None:
+    file, name = tmp_path / "shared.jsonl", f"shared-{uuid.uuid4()}"
+    with server.client() as client:
+        made = client.create_database(name, offer_throughput=throughput)
+        made.create_container("own", PartitionKey("/pk"), offer_throughput=500)
+        made.create_container("shared", PartitionKey("/pk"))
+        run_well(server, "export", name, "--to", str(file))
+        run_well(server, "import", str(file), "--database", f"{name}-copy")
+        before = [json.loads(line) for line in file.read_text().splitlines()]
+        run_well(server, "export", f"{name}-copy", "--to", str(file))
+        after = [json.loads(line) for line in file.read_text().splitlines()]
+        copy = client.get_database_client(f"{name}-copy")
+        assert copy.get_throughput().properties["content"] == made.get_throughput().properties["content"]
+        client.delete_database(made)
+        client.delete_database(copy)
+    assert [line["throughput"] for line in before] == [{"manual": 500}, None]
+    assert [{**line, "database": name} for line in after] == before
+
+
 def test_system_properties_stay_when_they_are_asked_for(
     server: RunningServer, database: DatabaseProxy, container: ContainerProxy, tmp_path: Path
 ) -> None:
@@ -144,6 +188,8 @@ def test_system_properties_stay_when_they_are_asked_for(
         ("[1]", "line 2: the line is not a JSON object"),
         ('{"name": 1}', "line 2: the line is neither an item"),
         ('{"id": "a/b"}', "line 2: "),
+        ('{"asterism_item": {"pk": 1}, "indexing": "Exclude"}', "line 2: it needs an item with an 'id'"),
+        ('{"asterism_item": {"id": "a"}, "indexing": "never"}', "line 2: it needs an item with an 'id'"),
         ('{"id": "good"}\n{"id": 7}', "line 3: "),
     ],
 )

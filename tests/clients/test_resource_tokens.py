@@ -51,6 +51,38 @@ def test_a_token_for_reading_writes_nothing(
     assert refused.value.status_code == 403
 
 
+@pytest.mark.parametrize("key", ["x", 1, True])
+def test_a_token_for_one_partition_key_reads_the_change_feed_of_that_key(
+    server: RunningServer, database: DatabaseProxy, container: ContainerProxy, key: object
+) -> None:
+    container.create_item({"id": "own", "pk": key})
+    container.create_item({"id": "other", "pk": "y"})
+    with CosmosClient(server.endpoint, token_for(database, container, "Read", resourcePartitionKey=[key])) as limited:
+        things = limited.get_database_client(database.id).get_container_client(container.id)
+        read = things.query_items_change_feed
+        assert [item["id"] for item in read(start_time="Beginning", partition_key=key)] == ["own"]
+        for scope in ({"partition_key": "y"}, {}):
+            with pytest.raises(CosmosHttpResponseError) as refused:
+                list(read(start_time="Beginning", **scope))
+            assert refused.value.status_code == 403
+
+
+def test_a_token_for_the_prefix_of_a_key_reads_the_change_feed_below_it(
+    server: RunningServer, database: DatabaseProxy
+) -> None:
+    made = database.create_container("levels", PartitionKey(["/a", "/b"], kind="MultiHash"))
+    for item_id, first, second in (("1", "x", "p"), ("2", "x", "q"), ("3", "y", "p")):
+        made.create_item({"id": item_id, "a": first, "b": second})
+    with CosmosClient(server.endpoint, token_for(database, made, "Read", resourcePartitionKey=["x"])) as limited:
+        things = limited.get_database_client(database.id).get_container_client("levels")
+        read = things.query_items_change_feed
+        assert sorted(item["id"] for item in read(start_time="Beginning", partition_key=["x"])) == ["1", "2"]
+        assert [item["id"] for item in read(start_time="Beginning", partition_key=["x", "q"])] == ["2"]
+        with pytest.raises(CosmosHttpResponseError) as refused:
+            list(read(start_time="Beginning", partition_key=["y"]))
+        assert refused.value.status_code == 403
+
+
 async def test_on_asyncio_a_token_keeps_to_its_partition_key(
     server: RunningServer, database: DatabaseProxy, container: ContainerProxy
 ) -> None:

@@ -25,7 +25,7 @@ from asterism.access.master_key import signature
 from tests.support.stores import store_options
 
 PROJECT = Path(__file__).resolve().parents[2]
-PROGRAM = [sys.executable, "-m", "asterism.cli.main"]
+PROGRAM = [sys.executable, "-m", "asterism"]
 WAIT_SECONDS_MAX = 60.0
 # Options for every server that the tests start, for example ASTERISM_TEST_ARGS="--workers 2".
 MORE_OPTIONS = shlex.split(os.environ.get("ASTERISM_TEST_ARGS", ""))

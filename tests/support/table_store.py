@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
 from asterism.apis.table.entity_codec import MergeRefused, merge
+from asterism.apis.table.filter_spans import order
 from asterism.apis.table.store_contract import Key, TableLike
 from asterism.apis.table.stored import (
     TICKS_PER_SECOND,
@@ -90,9 +91,9 @@ class MemoryTable:
         spent: Spent | None = None,
     ) -> EntityPage:
         self._spend(spent, 2.0)
-        keys = sorted(self._entities)
-        first = 0 if lower is None else bisect_left(keys, lower)
-        end = len(keys) if upper is None else bisect_left(keys, upper)
+        keys = sorted(self._entities, key=order)
+        first = 0 if lower is None else bisect_left(keys, order(lower), key=order)
+        end = len(keys) if upper is None else bisect_left(keys, order(upper), key=order)
         found: list[StoredEntity] = []
         page_bytes = 0
         for at in range(first, end):

@@ -18,6 +18,7 @@ from asterism.keyspaces.owner import Owner
 from asterism.keyspaces.records import DatabaseRecord
 from asterism.keyspaces.reshaping import Reshaping
 from asterism.keyspaces.usage_gathering import UsageGathering
+from asterism.query.result_sets import ResultSets
 from asterism.storage.nodes import NodeEngines
 from asterism.values.identifiers import NodeNumber
 
@@ -47,6 +48,8 @@ class Console:
     # The keyspace of a table, by the names of its account and its own.
     find_table: Callable[[str, str], Keyspace | None]
     partition_key_of_entity: Callable[[bytes], str]
+    # What the pages of long queries leave to each other.
+    result_sets: ResultSets
 
     @property
     def reshaping(self) -> Reshaping:

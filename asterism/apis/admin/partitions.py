@@ -98,7 +98,7 @@ async def _describe_logical(
         ],
         "hottest": [
             {**await _name(console, keyspace, effective_key), "request_units": round(request_units, 2)}
-            for effective_key, request_units in usage.hottest.top(TOP_COUNT)
+            for effective_key, request_units in usage.hottest.standing_out(TOP_COUNT)
         ],
     }
 

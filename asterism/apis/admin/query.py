@@ -16,9 +16,10 @@ from asterism.query.asked import asked_query
 from asterism.query.computed import computed_properties
 from asterism.query.container_policies import distance_functions
 from asterism.query.continuation import BEGINNING, Continuation
-from asterism.query.execute import run_page, scopes_of
+from asterism.query.execute import run_page
 from asterism.query.explain import explanation
 from asterism.query.functions.context import EvaluationContext
+from asterism.query.pinned_scopes import scopes_of
 from asterism.values.json_text import dumps
 
 _WHOLE_LINE: Final = Scope(b"", b"\xff")
@@ -40,6 +41,8 @@ async def run_query(console: Console, request: Request) -> Response:
         items_max=_items_max(told.get("max_items")),
         monotonic_seconds=clock.monotonic_seconds,
         computed=computed_properties(container),
+        result_sets=console.result_sets,
+        identity=dumps([container.record.rid.hex(), container.record.etag, told["query"], told.get("parameters")]),
     )
     about: dict[str, object] = {
         "continuation": None if page.continuation is None else page.continuation.to_bytes().decode(),

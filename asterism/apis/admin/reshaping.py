@@ -50,7 +50,7 @@ async def show_jobs(console: Console, _: Request) -> Response:
 
 async def show_history(console: Console, request: Request) -> Response:
     keyspace = _asked_for(console, request)
-    stored = await console.store.catalog.history_of(keyspace.record.rid)
+    stored = await console.store.catalog.work.history_of(keyspace.record.rid)
     return Response(200, JSON_HEADERS, dumps({"history": [loads(one) for one in stored]}))
 
 

@@ -12,6 +12,7 @@ from asterism.apis.nosql import headers
 from asterism.apis.nosql.context import Context
 from asterism.apis.nosql.errors import TABLE
 from asterism.apis.nosql.headers import is_true
+from asterism.apis.nosql.named_key import required_key
 from asterism.apis.nosql.patches import patch_of
 from asterism.apis.nosql.session import session_token
 from asterism.documents.answers import ItemAnswer
@@ -65,11 +66,8 @@ def _operations_in(request: Request) -> list[object]:
 
 
 async def _run_together(context: Context, container: Container, request: Request, told: Sequence[object]) -> Response:
-    definition = container.record.definition
-    key_text = request.headers.get(headers.PARTITION_KEY)
-    if key_text is None and not definition.system_key:
-        raise MalformedRequest(reason=f"A batch needs its partition key, in the header {headers.PARTITION_KEY}.")
-    key: PartitionKey = () if key_text is None else parse_header(key_text, definition)
+    refusal = f"A batch needs its partition key, in the header {headers.PARTITION_KEY}."
+    key = required_key(container, request, refusal=refusal)
     operations = [_parse_operation(container, one, place) for place, one in enumerate(told)]
     answer = await container.run_batch(key, operations)
     body = _results(request, operations, answer.results)

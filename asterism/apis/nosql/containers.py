@@ -15,11 +15,9 @@ from asterism.errors import ContainerRecreated
 from asterism.keyspaces.records import DatabaseRecord, KeyspaceRecord
 from asterism.keyspaces.statistics import Size
 from asterism.limits import KIB
-from asterism.throughput.charge import METADATA
+from asterism.throughput.charge import METADATA, METADATA_CHANGE
 from asterism.values.json_text import dumps
 from asterism.values.resource_ids import self_link_of_collection, to_text
-
-_CHANGE = 4.95
 
 
 def container_json(record: KeyspaceRecord) -> dict[str, object]:
@@ -52,7 +50,7 @@ async def post_containers(context: Context, request: Request, parts: list[str]) 
     body = json_object(request, context)
     container = await context.store.create_container(database, body, throughput_of(request.headers))
     record = container.keyspace.record
-    return Response(201, _headers(database, charge=_CHANGE, etag=record.etag), dumps(container_json(record)))
+    return Response(201, _headers(database, charge=METADATA_CHANGE, etag=record.etag), dumps(container_json(record)))
 
 
 async def list_containers(context: Context, request: Request, parts: list[str]) -> Response:
@@ -110,7 +108,7 @@ async def replace_container(context: Context, request: Request, parts: list[str]
     check_if_match(request.headers, container.keyspace.record.etag)
     replaced = await context.store.replace_container(container, json_object(request, context))
     record = replaced.keyspace.record
-    answer_headers = _headers(database, charge=_CHANGE, etag=record.etag)
+    answer_headers = _headers(database, charge=METADATA_CHANGE, etag=record.etag)
     answer_headers.append(await _index_progress(context, replaced))
     return Response(200, answer_headers, dumps(container_json(record)))
 
@@ -121,7 +119,7 @@ async def delete_container(context: Context, request: Request, parts: list[str])
     _check_intended(request, container)
     check_if_match(request.headers, container.keyspace.record.etag)
     await context.store.delete_container(container)
-    return Response(204, _headers(database, charge=_CHANGE))
+    return Response(204, _headers(database, charge=METADATA_CHANGE))
 
 
 def _check_intended(request: Request, container: Container) -> None:

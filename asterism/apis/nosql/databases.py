@@ -10,12 +10,9 @@ from asterism.apis.nosql.paging import list_page
 from asterism.apis.nosql.queries import matching
 from asterism.apis.nosql.throughput import throughput_of
 from asterism.keyspaces.records import DatabaseRecord
-from asterism.throughput.charge import METADATA
+from asterism.throughput.charge import METADATA, METADATA_CHANGE
 from asterism.values.json_text import dumps
 from asterism.values.resource_ids import self_link_of_database, to_text
-
-# Changing the catalog costs the service about as much as writing a small item.
-_CHANGE = 4.95
 
 
 def database_json(record: DatabaseRecord) -> dict[str, object]:
@@ -35,7 +32,7 @@ async def post_databases(context: Context, request: Request, parts: list[str]) -
         return await list_databases(context, request, parts)
     name = json_object(request, context).get("id")
     record = await context.store.create_database(context.account, name, throughput_of(request.headers))
-    return Response(201, metadata_headers(charge=_CHANGE, etag=record.etag), dumps(database_json(record)))
+    return Response(201, metadata_headers(charge=METADATA_CHANGE, etag=record.etag), dumps(database_json(record)))
 
 
 async def list_databases(context: Context, request: Request, parts: list[str]) -> Response:  # noqa: ARG001
@@ -60,4 +57,4 @@ async def read_database(context: Context, request: Request, parts: list[str]) ->
 async def delete_database(context: Context, request: Request, parts: list[str]) -> Response:
     check_if_match(request.headers, context.database(parts).etag)
     await context.store.delete_database(context.account, parts[1])
-    return Response(204, metadata_headers(charge=_CHANGE))
+    return Response(204, metadata_headers(charge=METADATA_CHANGE))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from asterism.apis.http import HeaderList, Headers, Request, Response
 from asterism.apis.nosql import headers
 from asterism.apis.nosql.context import Context
+from asterism.apis.nosql.headers import is_true
 from asterism.apis.nosql.paging import encode_position, feed_body, page_items_max, position_of
 from asterism.apis.nosql.session import session_token
 from asterism.documents.answers import Scope
@@ -130,6 +131,7 @@ async def read_item_feed(context: Context, request: Request, parts: list[str]) -
         scope,
         position=position_of(told),
         items_max=page_items_max(told),
+        tells_unindexed=is_true(told.get(headers.INDEX_MARKS)),
     )
     answer_headers = page_headers(
         context,
@@ -141,4 +143,6 @@ async def read_item_feed(context: Context, request: Request, parts: list[str]) -
         count=len(page.bodies),
         position=page.position,
     )
+    if page.unindexed:
+        answer_headers.append((headers.UNINDEXED_ITEMS, ",".join(map(str, page.unindexed))))
     return Response(200, answer_headers, feed_body(context.facts(container).rid, "Documents", page.bodies))

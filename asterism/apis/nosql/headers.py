@@ -24,6 +24,8 @@ EXPLAIN: Final = "x-asterism-explain"
 IF_MATCH: Final = "if-match"
 IF_MODIFIED_SINCE: Final = "if-modified-since"
 IF_NONE_MATCH: Final = "if-none-match"
+# Asterism's own: a feed of items then tells in UNINDEXED_ITEMS which of them were left out of the index.
+INDEX_MARKS: Final = "x-asterism-index-marks"
 INTENDED_CONTAINER_RID: Final = "x-ms-cosmos-intended-collection-rid"
 IS_BATCH: Final = "x-ms-cosmos-is-batch-request"
 IS_QUERY: Final = "x-ms-documentdb-isquery"
@@ -70,6 +72,8 @@ RETRY_AFTER: Final = "x-ms-retry-after-ms"
 SCRIPT_LOG: Final = "x-ms-documentdb-script-log-results"
 SESSION_TOKEN: Final = "x-ms-session-token"
 SUBSTATUS: Final = "x-ms-substatus"
+# The places of such items on the page, as `0,7,8`.
+UNINDEXED_ITEMS: Final = "x-asterism-unindexed-items"
 
 # Clients take these for the versions of the service's parts; none of them decides anything by them.
 COMMON: Final[tuple[tuple[str, str], ...]] = (

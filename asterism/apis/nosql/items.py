@@ -10,6 +10,7 @@ from asterism.apis.nosql.batches import post_batch
 from asterism.apis.nosql.context import Context
 from asterism.apis.nosql.headers import is_true
 from asterism.apis.nosql.indexing_directive import indexing_of
+from asterism.apis.nosql.named_key import named_key, required_key
 from asterism.apis.nosql.patches import PATCH_NESTING_LEVELS, patch_of
 from asterism.apis.nosql.queries import plan_query, query_items
 from asterism.apis.nosql.triggers import names_triggers, write_with_triggers
@@ -21,11 +22,13 @@ from asterism.documents.patch import Patch
 from asterism.documents.transaction import Conditions
 from asterism.errors import ItemNotFound, MalformedRequest, TooLarge
 from asterism.limits import ITEM_NESTING_LEVELS_MAX
-from asterism.partitioning.partition_key import PartitionKey, parse_header
+from asterism.partitioning.partition_key import PartitionKey
 from asterism.throughput.charge import MISS
 from asterism.values import resource_ids
 from asterism.values.item import Item, check_nesting, parse_item
 from asterism.values.json_text import loads
+
+_KEY_NEEDED = f"PartitionKey value must be supplied for this operation, in the header {headers.PARTITION_KEY}."
 
 
 def _headers(context: Context, container: Container, answer: ItemAnswer) -> HeaderList:
@@ -50,7 +53,7 @@ async def post_items(context: Context, request: Request, parts: list[str]) -> Re
         return await post_batch(context, request, parts)
     container = context.items_container(told, parts)
     item = parse_item(request.body, bytes_max=context.limits.item_bytes_max)
-    key = _told_key(container, request)
+    key = named_key(container, request)
     is_upsert = is_true(told.get(headers.IS_UPSERT))
     log: HeaderList = []
     if names_triggers(request):
@@ -68,7 +71,7 @@ async def post_items(context: Context, request: Request, parts: list[str]) -> Re
 async def read_item(context: Context, request: Request, parts: list[str]) -> Response:
     told = request.headers
     container = context.items_container(told, parts)
-    key = _required_key(container, request)
+    key = required_key(container, request, refusal=_KEY_NEEDED)
     item_id = parts[5] if parts[3] == container.record.name else await _id_in_path(context, container, parts, key)
     session = context.consistency_rules.session_of(told)
     answer = await container.read_item(item_id, key, session=session, owner=context.reading_owner(told, session))
@@ -87,7 +90,7 @@ async def replace_item(context: Context, request: Request, parts: list[str]) -> 
     told = request.headers
     container = context.items_container(told, parts)
     item = parse_item(request.body, bytes_max=context.limits.item_bytes_max)
-    key = _told_key(container, request)
+    key = named_key(container, request)
     item_id = parts[5]
     if parts[3] != container.record.name:
         item_id = await _id_in_path(context, container, parts, key, expected=item)
@@ -109,7 +112,7 @@ async def patch_item(context: Context, request: Request, parts: list[str]) -> Re
     body = loads(request.body)
     check_nesting(body, levels_max=ITEM_NESTING_LEVELS_MAX + PATCH_NESTING_LEVELS)
     patch = patch_of(container, body)
-    key = _required_key(container, request)
+    key = required_key(container, request, refusal=_KEY_NEEDED)
     item_id = parts[5] if parts[3] == container.record.name else await _id_in_path(context, container, parts, key)
     log: HeaderList = []
     if names_triggers(request):
@@ -124,7 +127,7 @@ async def patch_item(context: Context, request: Request, parts: list[str]) -> Re
 async def delete_item(context: Context, request: Request, parts: list[str]) -> Response:
     told = request.headers
     container = context.items_container(told, parts)
-    key = _required_key(container, request)
+    key = required_key(container, request, refusal=_KEY_NEEDED)
     item_id = parts[5] if parts[3] == container.record.name else await _id_in_path(context, container, parts, key)
     log: HeaderList = []
     if names_triggers(request):
@@ -144,23 +147,6 @@ def _written(
     if request.headers.get(headers.PREFER) == "return=minimal":
         return Response(status, answer_headers)
     return Response(status, answer_headers, answer.body)
-
-
-def _told_key(container: Container, request: Request) -> PartitionKey | None:
-    """The key that a write names; without one, the item's own is taken."""
-    text = request.headers.get(headers.PARTITION_KEY)
-    return None if text is None else parse_header(text, container.record.definition)
-
-
-def _required_key(container: Container, request: Request) -> PartitionKey:
-    text = request.headers.get(headers.PARTITION_KEY)
-    if text is not None:
-        return parse_header(text, container.record.definition)
-    if container.record.definition.system_key:
-        return ()
-    raise MalformedRequest(
-        reason=f"PartitionKey value must be supplied for this operation, in the header {headers.PARTITION_KEY}."
-    )
 
 
 def _operation(

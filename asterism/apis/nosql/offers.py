@@ -12,7 +12,7 @@ from asterism.apis.nosql.throughput import autoscale_to_json, throughput_in_cont
 from asterism.errors import MalformedRequest
 from asterism.keyspaces.records import OfferRecord
 from asterism.throughput.budgets import Autoscale, scaled_ru
-from asterism.throughput.charge import METADATA
+from asterism.throughput.charge import METADATA, OFFER_CHANGE
 from asterism.values.json_text import dumps
 from asterism.values.resource_ids import (
     DATABASE_RID_BYTES,
@@ -21,8 +21,6 @@ from asterism.values.resource_ids import (
     self_link_of_offer,
     to_text,
 )
-
-_CHANGE = 9.9
 
 
 def offer_json(context: Context, offer: OfferRecord) -> dict[str, object]:
@@ -98,7 +96,7 @@ async def replace_offer(context: Context, request: Request, parts: list[str]) ->
     check_if_match(request.headers, offer.etag)
     throughput = throughput_in_content(json_object(request, context).get("content"))
     changed = await context.store.replace_offer(offer, throughput)
-    return Response(200, _headers(context, changed, charge=_CHANGE), dumps(offer_json(context, changed)))
+    return Response(200, _headers(context, changed, charge=OFFER_CHANGE), dumps(offer_json(context, changed)))
 
 
 def _rid_text(offer: OfferRecord) -> str:

@@ -6,9 +6,8 @@ from asterism.apis.http import Request, Response
 from asterism.apis.nosql import headers
 from asterism.apis.nosql.context import Context
 from asterism.apis.nosql.errors import Refusal
+from asterism.apis.nosql.named_key import required_key
 from asterism.apis.nosql.session import session_token
-from asterism.errors import MalformedRequest
-from asterism.partitioning.partition_key import PartitionKey, parse_header
 from asterism.throughput.charge import METADATA
 
 
@@ -21,11 +20,8 @@ async def post_operation(context: Context, request: Request, parts: list[str]) -
 async def _delete_partition_key(context: Context, request: Request, parts: list[str]) -> Response:
     """Answered when the items are gone, or, where they are many, when it is certain that they will be."""
     container = context.items_container(request.headers, parts)
-    definition = container.record.definition
-    text = request.headers.get(headers.PARTITION_KEY)
-    if text is None and not definition.system_key:
-        raise MalformedRequest(reason=f"The operation needs a partition key, in the header {headers.PARTITION_KEY}.")
-    key: PartitionKey = () if text is None else parse_header(text, definition)
+    refusal = f"The operation needs a partition key, in the header {headers.PARTITION_KEY}."
+    key = required_key(container, request, refusal=refusal)
     point = container.planner.point(key)
     await context.store.housekeeping.delete_partition_key(container, key)
     partition, lsn, _ = await context.store.tools.owner.read(container.keyspace, point, ())

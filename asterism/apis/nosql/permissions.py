@@ -20,12 +20,11 @@ from asterism.apis.nosql.queries import matching
 from asterism.apis.nosql.users import user_at
 from asterism.errors import MalformedRequest, ResourceNotFound
 from asterism.keyspaces.principals import PrincipalRecord
-from asterism.throughput.charge import METADATA
+from asterism.throughput.charge import METADATA, METADATA_CHANGE
 from asterism.values.item import validate_resource_name
 from asterism.values.json_text import dumps
 from asterism.values.resource_ids import from_text, self_link_of_permission, to_text
 
-_CHANGE = 4.95
 # The Python client writes the modes in lower case, the others with a capital; they are echoed as they came.
 _MODES = frozenset({"all", "read"})
 _READ = "read"
@@ -76,7 +75,7 @@ async def delete_permission(context: Context, request: Request, parts: list[str]
     record = _permission_at(context, parts)
     check_if_match(request.headers, record.etag)
     await context.store.catalog.permissions.delete(record)
-    return Response(204, metadata_headers(charge=_CHANGE))
+    return Response(204, metadata_headers(charge=METADATA_CHANGE))
 
 
 def permission_json(context: Context, record: PrincipalRecord, lifetime_seconds: int) -> dict[str, object]:
@@ -152,7 +151,7 @@ def _lifetime_seconds(told: Headers) -> int:
 
 
 def _answer(
-    context: Context, status: int, record: PrincipalRecord, lifetime_seconds: int, *, charge: float = _CHANGE
+    context: Context, status: int, record: PrincipalRecord, lifetime_seconds: int, *, charge: float = METADATA_CHANGE
 ) -> Response:
     body = dumps(permission_json(context, record, lifetime_seconds))
     return Response(status, metadata_headers(charge=charge, etag=record.etag), body)

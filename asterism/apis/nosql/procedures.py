@@ -6,15 +6,14 @@ from asterism.apis.http import Request, Response
 from asterism.apis.nosql import headers
 from asterism.apis.nosql.context import Context
 from asterism.apis.nosql.headers import is_true
+from asterism.apis.nosql.named_key import required_key
 from asterism.apis.nosql.script_operations import UnitOperations
 from asterism.apis.nosql.script_units import failure_of, log_headers, run_unit
 from asterism.apis.nosql.scripts import PROCEDURES, scope_of_scripts
 from asterism.apis.nosql.session import session_token
-from asterism.documents.container import Container
 from asterism.documents.transaction import Transaction
-from asterism.errors import MalformedRequest, TooLarge
+from asterism.errors import TooLarge
 from asterism.limits import ITEM_NESTING_LEVELS_MAX
-from asterism.partitioning.partition_key import PartitionKey, parse_header
 from asterism.scripts.results import ScriptFailed, ScriptSucceeded
 from asterism.values.item import check_nesting
 from asterism.values.json_text import loads
@@ -23,7 +22,8 @@ from asterism.values.json_text import loads
 async def execute_procedure(context: Context, request: Request, parts: list[str]) -> Response:
     """Runs it in one logical partition: all that it wrote is there afterwards, or nothing."""
     container, _, record = PROCEDURES.script_at(context, request, parts)
-    key = _key_of(container, request)
+    refusal = f"A stored procedure runs in one logical partition; name its key in the header {headers.PARTITION_KEY}."
+    key = required_key(container, request, refusal=refusal)
     parameters = _parameters(context, request)
     is_logging = is_true(request.headers.get(headers.SCRIPT_LOGGING))
     body, scope = str(record.properties["body"]), await scope_of_scripts(context, container)
@@ -45,17 +45,6 @@ async def execute_procedure(context: Context, request: Request, parts: list[str]
         *log_headers(result.log, is_logging=is_logging),
     ]
     return Response(200, answer_headers, result.body)
-
-
-def _key_of(container: Container, request: Request) -> PartitionKey:
-    text = request.headers.get(headers.PARTITION_KEY)
-    if text is not None:
-        return parse_header(text, container.record.definition)
-    if container.record.definition.system_key:
-        return ()
-    raise MalformedRequest(
-        reason=f"A stored procedure runs in one logical partition; name its key in the header {headers.PARTITION_KEY}."
-    )
 
 
 def _parameters(context: Context, request: Request) -> list[object]:

@@ -27,9 +27,10 @@ from asterism.query.container_policies import distance_functions
 from asterism.query.continuation import BEGINNING, Continuation
 from asterism.query.distance import DistanceFunctionOf, no_distance_function
 from asterism.query.environment import Udfs
-from asterism.query.execute import pinned_keys, run_page, scopes_of
+from asterism.query.execute import run_page
 from asterism.query.explain import explanation
 from asterism.query.functions import EvaluationContext
+from asterism.query.pinned_scopes import pinned_keys, scopes_of
 from asterism.query.plan import make_plan, needs_plan
 from asterism.query.plan_features import check_features
 from asterism.query.plan_ranges import range_of_key

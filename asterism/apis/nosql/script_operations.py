@@ -33,8 +33,9 @@ from asterism.query.asked import parameters_of
 from asterism.query.computed import computed_properties
 from asterism.query.container_policies import distance_functions
 from asterism.query.continuation import BEGINNING, Continuation
-from asterism.query.execute import run_page, scopes_of
+from asterism.query.execute import run_page
 from asterism.query.functions.context import EvaluationContext
+from asterism.query.pinned_scopes import scopes_of
 from asterism.scripts.operations import (
     FeedOptions,
     FeedOutcome,

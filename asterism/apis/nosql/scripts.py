@@ -19,12 +19,11 @@ from asterism.errors import MalformedRequest, ResourceNotFound
 from asterism.keyspaces.principals import Principals
 from asterism.keyspaces.scripts_catalog import ScriptRecord, ScriptsCatalog
 from asterism.scripts.runtime import ScriptScope
-from asterism.throughput.charge import METADATA
+from asterism.throughput.charge import METADATA, METADATA_CHANGE
 from asterism.values.item import validate_resource_name
 from asterism.values.json_text import dumps
 from asterism.values.resource_ids import from_text, self_link_of_child, self_link_of_collection, to_text
 
-_CHANGE = 4.95
 _SYSTEM_PROPERTIES: Final = frozenset({"id", "_rid", "_self", "_etag", "_ts"})
 _TRIGGER_KINDS: Final = frozenset({"pre", "post"})
 _TRIGGER_OPERATIONS: Final = frozenset({"all", "create", "update", "delete", "replace", "upsert"})
@@ -110,7 +109,7 @@ class ScriptFeed:
         _, scripts, record = self.script_at(context, request, parts)
         check_if_match(request.headers, record.etag)
         await scripts.delete(record)
-        return Response(204, metadata_headers(charge=_CHANGE))
+        return Response(204, metadata_headers(charge=METADATA_CHANGE))
 
     def script_at(
         self, context: Context, request: Request, parts: list[str]
@@ -143,7 +142,7 @@ class ScriptFeed:
             "_ts": record.changed_at,
         }
 
-    def _answer(self, status: int, record: ScriptRecord, *, charge: float = _CHANGE) -> Response:
+    def _answer(self, status: int, record: ScriptRecord, *, charge: float = METADATA_CHANGE) -> Response:
         return Response(status, metadata_headers(charge=charge, etag=record.etag), dumps(self._json(record)))
 
 

@@ -10,6 +10,8 @@ from asterism.apis.nosql import headers
 from asterism.apis.nosql.auth import is_query
 from asterism.apis.nosql.context import Context
 from asterism.errors import Forbidden, ResourceNotFound
+from asterism.partitioning.effective_key import from_text
+from asterism.partitioning.partition_key import parse_header
 
 _READING_METHODS = frozenset({"GET", "HEAD"})
 # A path to a container has four segments, one to something in it six.
@@ -38,7 +40,7 @@ def check_token_scope(context: Context, request: Request, parts: list[str], gran
     if len(granted) > _CONTAINER_SEGMENTS and parts[_CONTAINER_SEGMENTS:] != granted[_CONTAINER_SEGMENTS:]:
         raise Forbidden(reason="The resource token is for one resource of the container, and not for this one.")
     if grant.partition_key is not None:
-        _check_key(request, grant, kind, parts, is_reading=is_reading)
+        _check_key(context, request, grant, kind, parts, is_reading=is_reading)
 
 
 def _container_of(context: Context, parts: list[str]) -> tuple[object, object] | None:
@@ -53,7 +55,9 @@ def _container_of(context: Context, parts: list[str]) -> tuple[object, object] |
         return parts[1], parts[3]
 
 
-def _check_key(request: Request, grant: ResourceGrant, kind: str, parts: list[str], *, is_reading: bool) -> None:
+def _check_key(
+    context: Context, request: Request, grant: ResourceGrant, kind: str, parts: list[str], *, is_reading: bool
+) -> None:
     """A token that is bound to a partition key reaches no other, and changes nothing that has none."""
     runs_script = kind == "sprocs" and request.method == "POST" and len(parts) > _CONTAINER_SEGMENTS + 1
     if kind not in _KEYED_KINDS and not runs_script:
@@ -63,8 +67,23 @@ def _check_key(request: Request, grant: ResourceGrant, kind: str, parts: list[st
     told = request.headers
     if headers.is_true(told.get(headers.IS_BATCH)) and not headers.is_true(told.get(headers.BATCH_ATOMIC)):
         raise Forbidden(reason="The resource token is for one partition key, and a bulk request may name several.")
-    if not keys_agree(grant.partition_key, _asked_key(request)):
+    if keys_agree(grant.partition_key, _asked_key(request)):
+        return
+    if not is_reading or not _is_within_key(context, request, grant, parts):
         raise Forbidden(reason="The resource token is for another partition key than the one that the request names.")
+
+
+def _is_within_key(context: Context, request: Request, grant: ResourceGrant, parts: list[str]) -> bool:
+    """Whether a request that names no key reads an interval of the hash line where only the granted one is: so the
+    Python client asks for the change feed of a key."""
+    told = request.headers
+    start, end = told.get(headers.START_EPK), told.get(headers.END_EPK)
+    if headers.PARTITION_KEY in told or not start or not end:
+        return False
+    container = context.items_container(told, parts)
+    granted = parse_header(json.dumps(grant.partition_key), container.record.definition)
+    scope = container.logical_scope(granted)
+    return scope.start <= from_text(start) and from_text(end) <= scope.end
 
 
 def _asked_key(request: Request) -> list[object] | None:

@@ -11,12 +11,10 @@ from asterism.apis.nosql.queries import matching
 from asterism.errors import ResourceNotFound
 from asterism.keyspaces.principals import PrincipalRecord
 from asterism.keyspaces.records import DatabaseRecord
-from asterism.throughput.charge import METADATA
+from asterism.throughput.charge import METADATA, METADATA_CHANGE
 from asterism.values.item import validate_resource_name
 from asterism.values.json_text import dumps
 from asterism.values.resource_ids import from_text, self_link_of_user, to_text
-
-_CHANGE = 4.95
 
 
 def user_json(record: PrincipalRecord) -> dict[str, object]:
@@ -90,8 +88,8 @@ async def delete_user(context: Context, request: Request, parts: list[str]) -> R
     record = user_at(context, parts)
     check_if_match(request.headers, record.etag)
     await context.store.catalog.delete_user(record)
-    return Response(204, metadata_headers(charge=_CHANGE))
+    return Response(204, metadata_headers(charge=METADATA_CHANGE))
 
 
-def _answer(status: int, record: PrincipalRecord, *, charge: float = _CHANGE) -> Response:
+def _answer(status: int, record: PrincipalRecord, *, charge: float = METADATA_CHANGE) -> Response:
     return Response(status, metadata_headers(charge=charge, etag=record.etag), dumps(user_json(record)))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC
-from email.utils import parsedate_to_datetime
-from functools import lru_cache
 from typing import Final
 
 from asterism.access.bearer_token import check_bearer_token
+from asterism.access.http_dates import DATE_SKEW_SECONDS_MAX, wall_seconds_of
 from asterism.access.shared_access import SasGrant, check_shared_access, is_shared_access
 from asterism.access.shared_key import check_shared_key, is_shared_key, signed_account
 from asterism.apis.http import Request
@@ -17,8 +15,6 @@ from asterism.apis.table.accounts import Account, Address
 from asterism.apis.table.context import Context
 from asterism.apis.table.errors import Refusal, not_authenticated
 
-# The service accepts dates that are at most this far from its own clock.
-DATE_SKEW_SECONDS_MAX: Final = 15 * 60
 _CHALLENGE: Final = (
     "www-authenticate",
     "Bearer authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize "
@@ -78,19 +74,9 @@ def _check_shared_key(
 
 
 def _check_date(date: str, now_wall_seconds: float) -> None:
-    signed_wall_seconds = _wall_seconds_of(date)
+    signed_wall_seconds = wall_seconds_of(date)
     if signed_wall_seconds is None or abs(now_wall_seconds - signed_wall_seconds) > DATE_SKEW_SECONDS_MAX:
         raise not_authenticated("Request date header too old or missing.")
-
-
-# Clients date by the second, so the requests of a second share a few texts.
-@lru_cache(maxsize=1024)
-def _wall_seconds_of(date: str) -> float | None:
-    try:
-        moment = parsedate_to_datetime(date)
-    except (ValueError, TypeError, OverflowError):
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 async def _check_shared_access(context: Context, request: Request, account: Account, query: dict[str, str]) -> SasGrant:

@@ -17,9 +17,9 @@ from asterism.apis.table.errors import invalid_input
 
 _BOUNDARY: Final = re.compile(r"""boundary\s*=\s*(?:"([^"]+)"|([^\s;,"]+))""", re.IGNORECASE)
 _REQUEST_LINE: Final = re.compile(r"([A-Za-z]+) +(\S+)(?: +HTTP/[\d.]+)?\s*\Z")
+_DELIMITER_END: Final = re.compile(rb"(?:--)?[ \t]*(?:\r?\n|\Z)")
 _BLANK_LINE: Final = re.compile(rb"\r?\n\r?\n")
 _PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
-_LINE_END: Final = b"\r\n"
 
 
 @dataclass(slots=True)
@@ -55,8 +55,13 @@ def boundary_of(content_type: str | None) -> bytes:
 def read_batch(content_type: str | None, body: bytes) -> list[PartRequest]:
     """The operations of a batch, in their order."""
     operations: list[PartRequest] = []
+    has_change_set = False
     for head, content in _parts(boundary_of(content_type), body):
         if "multipart/mixed" in head.get("content-type", ""):
+            if has_change_set:
+                # Two would have to be two transactions; the service takes one as well.
+                raise malformed("it has more than one change set")
+            has_change_set = True
             inner = boundary_of(head["content-type"])
             operations += [_operation(part) for _, part in _parts(inner, content)]
         else:
@@ -65,8 +70,7 @@ def read_batch(content_type: str | None, body: bytes) -> list[PartRequest]:
 
 
 def _parts(boundary: bytes, body: bytes) -> Iterator[tuple[dict[str, str], bytes]]:
-    delimiter = b"--" + boundary
-    pieces = (b"\n" + body).split(b"\n" + delimiter)
+    pieces = _pieces(b"\n--" + boundary, b"\n" + body)
     if len(pieces) < 2:
         raise malformed("its boundary does not occur")
     for piece in pieces[1:]:
@@ -76,6 +80,19 @@ def _parts(boundary: bytes, body: bytes) -> Iterator[tuple[dict[str, str], bytes
         content = piece[:-1] if piece.endswith(b"\r") else piece
         yield _head_and_body(content.lstrip(b" \t"))
     raise malformed("it ends in the middle")
+
+
+def _pieces(delimiter: bytes, body: bytes) -> list[bytes]:
+    """What stands between the delimiters. One with more behind it on its line is another, whose boundary begins with
+    this one: a change set's within its batch, say."""
+    first, *rest = body.split(delimiter)
+    pieces = [first]
+    for piece in rest:
+        if _DELIMITER_END.match(piece):
+            pieces.append(piece)
+        else:
+            pieces[-1] += delimiter + piece
+    return pieces
 
 
 def _head_and_body(part: bytes) -> tuple[dict[str, str], bytes]:

@@ -57,8 +57,9 @@ async def post_batch(call: Call) -> Response:
     try:
         responses = await _transact(call, operations)
     except Refusal as refusal:
-        if refusal.is_xml or refusal.status == 429:
-            # Who may not ask, or must wait, is told so by the answer itself: only there do clients look for it.
+        if refusal.is_xml or refusal.status == 429 or refusal.status >= 500:
+            # Who may not ask, or must wait, or met a server that cannot, is told so by the answer itself: only there do
+            # clients look for it, and only there do they see that they should try again.
             raise
         responses = [_refused(call, refusal)]
     return _batch_answer(call, responses)
@@ -97,7 +98,9 @@ def _plan(call: Call, operations: list[PartRequest]) -> tuple[TableLike, str, li
             if table is None:
                 table, table_name = _table_of(call, operation, resource), resource.table
             write = _plan_one(call, operation, resource)
-            if writes and (resource.table != table_name or write.partition_key != writes[0].partition_key):
+            if writes and not (
+                _is_of(table, table_name, resource.table) and write.partition_key == writes[0].partition_key
+            ):
                 raise Refusal(
                     400,
                     "CommandsInBatchActOnDifferentPartitions",
@@ -120,6 +123,11 @@ def _plan(call: Call, operations: list[PartRequest]) -> tuple[TableLike, str, li
     return table, table_name, writes
 
 
+def _is_of(table: TableLike, table_name: str, other_name: str) -> bool:
+    """Whether an operation names the same table as the first; storage tables have their names in any case."""
+    return other_name == table_name or (table.kind == "storage" and other_name.lower() == table_name.lower())
+
+
 def _table_of(call: Call, operation: PartRequest, resource: Resource) -> TableLike:
     """The table of the first operation, which then is that of all."""
     if resource.kind is Kind.BEHIND_A_TABLE:
@@ -132,6 +140,8 @@ def _plan_one(call: Call, operation: PartRequest, resource: Resource) -> EntityW
     name = resource.table
     method = "MERGE" if operation.method == "PATCH" else operation.method
     if resource.kind is Kind.ENTITIES and method == "POST":
+        # A form that nobody can answer in is refused before anything is written.
+        headers.metadata_level(operation.headers, {})
         return plan_insert(call, name, operation.body)
     if resource.kind is Kind.ENTITY and method in ("PUT", "MERGE", "DELETE"):
         keys = read_keys(resource.keys)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from http import HTTPStatus
 
-from asterism.apis.http import Request, Response
+from asterism.apis.http import HeaderList, Request, Response
 from asterism.apis.table import headers
 from asterism.apis.table.accounts import Account, Accounts, read_address
 from asterism.apis.table.auth import authenticate
@@ -66,10 +66,16 @@ class TableDoor:
             # The path is the client's text: %r keeps line breaks in it from forging lines of the log.
             _log.exception("request %s failed: %s %r", request_id, request.method, request.path[:512])
             response = self._refused(internal_error(), request, request_id)
+        origin = request.headers.get("origin")
+        if origin is not None and request.method != "OPTIONS":
+            response.headers += await self._cross_origin(request, origin)
         headers.tell_common(response.headers, request.headers, request_id)
         return response
 
     def _refused(self, refusal: Refusal, request: Request, request_id: str) -> Response:
+        if refusal.is_xml and "json" in (request.headers.get("accept") or ""):
+            # Clients in JavaScript make no text of an error in XML when they have asked for JSON, as they do for data.
+            refusal = refusal.as_json()
         now = self._context.clock.wall_seconds()
         body = b"" if request.method == "HEAD" else error_body(refusal, request_id=request_id, now_wall_seconds=now)
         return Response(refusal.status, error_headers(refusal), body)
@@ -98,16 +104,27 @@ class TableDoor:
         call = Call(context, request, method, account, resource, query, address.is_secondary, base, grant, request_id)
         try:
             response = await (self._handle_shared(route, call) if context.store.is_shared else route.handler(call))
-        except Refusal as refusal:
-            if comp is not None and not refusal.is_xml:
-                raise refusal.as_xml() from None
-            raise
+        except (AsterismError, Refusal) as problem:
+            refusal = problem if isinstance(problem, Refusal) else refusal_of(problem)
+            if context.is_cosmos:
+                # What was looked for in vain was paid for as well.
+                refusal.more_headers = [*refusal.more_headers, _charge(call)]
+            raise refusal.as_xml() if comp is not None else refusal from None
         if context.is_cosmos:
-            response.headers.append((headers.CHARGE, f"{call.spent.charge:.2f}"))
-        origin = request.headers.get("origin")
-        if origin is not None and not context.is_cosmos:
-            response.headers += await cors_headers(context.store, account.name, request.method, origin)
+            response.headers.append(_charge(call))
         return response
+
+    async def _cross_origin(self, request: Request, origin: str) -> HeaderList:
+        """What lets a page of another origin see the answer. A refusal too: without it, all that a script learns of a
+        table that is already there is that something went wrong."""
+        account = self._accounts.get(read_address(request.authority, request.path).account)
+        if account is None or self._context.is_cosmos:
+            return []
+        try:
+            return await cors_headers(self._context.store, account.name, request.method, origin)
+        except (AsterismError, *REPORTED):
+            # The answer stands as it is: what was done is done.
+            return []
 
     async def _handle_shared(self, route: Route, call: Call) -> Response:
         """Where other processes make and delete tables too: a request about tables sees what they have done, and one
@@ -125,6 +142,10 @@ class TableDoor:
         if self._context.is_cosmos:
             raise Refusal(400, "NotImplemented", "Cosmos DB for Table has no rules of cross-origin requests.")
         return await answer_preflight(self._context.store, account.name, request.headers)
+
+
+def _charge(call: Call) -> tuple[str, str]:
+    return headers.CHARGE, f"{call.spent.charge:.2f}"
 
 
 def _method_of(request: Request) -> str:

@@ -26,7 +26,13 @@ BINARY_BYTES_MAX: Final = 64 * KIB
 
 _GUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 _SERVICE_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,7})?Z", re.ASCII)
-_NOT_FINITE: Final = {"NaN": "NaN", "Infinity": "Infinity", "-Infinity": "-Infinity", "INF": "Infinity"}
+_NOT_FINITE: Final = {
+    "NaN": "NaN",
+    "Infinity": "Infinity",
+    "-Infinity": "-Infinity",
+    "INF": "Infinity",
+    "-INF": "-Infinity",
+}
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _WHOLE = re.compile(r"\s*[+-]?\d{1,20}\s*", re.ASCII)
 
@@ -155,7 +161,8 @@ def untyped(name: str, value: object) -> Kept:
     if kind is bool or kind is float:
         return value  # type: ignore[return-value]  # mypy does not follow `kind is`
     if kind is int:
-        return _whole(name, value, INT32)
+        # Beyond an Int32 a number of JSON is a Double, as for the service: JavaScript has no other (Date.now(), say).
+        return value if value in INT32 else float(value)  # type: ignore[arg-type,return-value]  # as above
     raise invalid_input(f"The property '{name[:64]}' is neither a text nor a number nor a Boolean.")
 
 

@@ -49,13 +49,14 @@ _PERMISSIONS: Final = {
 
 async def insert_entity(call: Call) -> Response:
     table = call.table(call.resource.table)
+    # Before anything is written: a form that nobody can answer in is refused here.
+    level = call.level()
     write = plan_insert(call, call.resource.table, call.request.body)
     stored = await _apply(call, table, write)
     assert stored is not None
     more = insert_headers(call, call.resource.table, stored, call.request.headers)
     if headers.read_preference(call.request.headers) == "return-no-content":
         return Response(204, more)
-    level = call.level()
     body = write_entity(stored, call.place(table.name), level, None, kind="/@Element")
     return json_answer(201, level, body, more)
 
@@ -64,6 +65,7 @@ async def read_one_entity(call: Call) -> Response:
     name = call.resource.table
     table = call.table(name)
     call.allow("r", ResourceType.OBJECT, name)
+    level = call.level()
     keys = read_keys(call.resource.keys)
     call.allow_key(keys.partition_key, keys.row_key)
     stored = await table.get(keys.partition_key, keys.row_key, call.spent)
@@ -71,7 +73,6 @@ async def read_one_entity(call: Call) -> Response:
         raise resource_not_found()
     query = call.query
     selected = read_select(query) if query else None
-    level = call.level()
     body = write_entity(stored, call.place(table.name), level, selected, kind="/@Element")
     return json_answer(200, level, body, [("etag", etag_text(stored.etag_time))])
 

@@ -7,10 +7,10 @@ has a member `<name>@odata.type` before it; names hold no `@`, so the two cannot
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final, cast
 
-from asterism.apis.table.edm import EdmType, Kept, size_bytes, type_of, utf16_units
+from asterism.apis.table.edm import Kept, size_bytes, utf16_units
 from asterism.apis.table.stored import FailureReason
 from asterism.limits import MIB
 from asterism.values.json_text import dumps, loads
@@ -45,14 +45,6 @@ def decode(properties: bytes) -> dict[str, Kept]:
 def has_annotations(properties: bytes) -> bool:
     """False when there are certainly none."""
     return _ANNOTATION_BYTES in properties
-
-
-def typed(members: Mapping[str, Kept]) -> Iterator[tuple[str, EdmType, Kept]]:
-    """The properties among the members, with their types."""
-    for name, value in members.items():
-        if not name.endswith(ANNOTATION):
-            annotation = members.get(name + ANNOTATION)
-            yield name, type_of(value, None if annotation is None else str(annotation)), value
 
 
 def merge(stored: bytes, given: bytes) -> bytes:

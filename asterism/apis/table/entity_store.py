@@ -79,6 +79,8 @@ class TableStore:
         self, account: str, name: str, *, kind: TableKind, throughput: Throughput | None = None
     ) -> Table:
         database = await self._database_to_fill(account)
+        if self._is_taken(account, name, kind):
+            raise ResourceExists(kind="table", name=name)
         identity = _identity(name, kind)
         settings = {"table": name, "kind": kind}
         count = 1
@@ -117,13 +119,16 @@ class TableStore:
         await self._documents.forget_all(rid)
 
     async def list_tables(self, account: str, after: str | None, limit: int) -> list[str]:
-        """Names as they were created, in the order of what identifies them, behind `after`."""
+        """Names as they were created, in an order that needs nothing but the name: `after` may have been deleted."""
         database = self._database(account)
         if database is None:
             return []
-        named = {keyspace.record.name: _name_of(keyspace) for keyspace in self._catalog.keyspaces_of(database.rid)}
-        behind = "" if after is None else self._identity_of(account, after)
-        return [named[identity] for identity in sorted(named) if identity > behind][:limit]
+        names = [_name_of(keyspace) for keyspace in self._catalog.keyspaces_of(database.rid)]
+        if after is not None:
+            known = self.find_table(account, after)
+            behind = listing_order(after if known is None else known.name)
+            names = [name for name in names if listing_order(name) > behind]
+        return sorted(names, key=listing_order)[:limit]
 
     def find_table(self, account: str, name: str) -> Table | None:
         database = self._database(account)
@@ -184,9 +189,16 @@ class TableStore:
                 found = self._database(account)
         return found
 
-    def _identity_of(self, account: str, name: str) -> str:
-        table = self.find_table(account, name)
-        return table.keyspace.record.name if table is not None else name.lower()
+    def _is_taken(self, account: str, name: str, kind: TableKind) -> bool:
+        """Whether some table answers to the name on either port, in any case for a storage table: a second one would
+        stand before the first, and hide its entities."""
+        if self.find_table(account, name) is not None:
+            return True
+        database = self._database(account)
+        if kind == "cosmos" or database is None:
+            return False
+        lowered = name.lower()
+        return any(_name_of(one).lower() == lowered for one in self._catalog.keyspaces_of(database.rid))
 
     def _table(self, account: str, keyspace: Keyspace) -> Table:
         rid = keyspace.record.rid
@@ -201,6 +213,11 @@ class TableStore:
 def _identity(name: str, kind: TableKind) -> str:
     """What no two tables of an account share: names of storage tables are the same in either case."""
     return name.lower() if kind == "storage" else name
+
+
+def listing_order(name: str) -> tuple[str, str]:
+    """What tables are listed by: their names in either case, then as they are."""
+    return name.lower(), name
 
 
 def _name_of(keyspace: Keyspace) -> str:

@@ -37,6 +37,9 @@ class Refusal(Exception):
     def as_xml(self) -> Refusal:
         return Refusal(self.status, self.code, self.words, is_xml=True, more_headers=self.more_headers)
 
+    def as_json(self) -> Refusal:
+        return Refusal(self.status, self.code, self.words, more_headers=self.more_headers)
+
 
 def invalid_input(words: str = "One of the request inputs is not valid.") -> Refusal:
     return Refusal(400, "InvalidInput", words)

@@ -39,6 +39,14 @@ _WIDENED: Final[dict[EdmType, frozenset[EdmType]]] = {
     EdmType.DOUBLE: frozenset({EdmType.INT32, EdmType.INT64}),
 }
 
+# Types whose values are kept as Python compares them.
+_PLAIN_TYPES: Final[dict[EdmType, type]] = {
+    EdmType.STRING: str,
+    EdmType.INT32: int,
+    EdmType.DOUBLE: float,
+    EdmType.BOOLEAN: bool,
+}
+
 _KEY_NAMES: Final = {"PartitionKey": 0, "RowKey": 1}
 _NO_MEMBERS: Final[Members] = {}
 
@@ -75,11 +83,21 @@ def _test(condition: Condition) -> Test:
             test = _test(inner)
             return lambda entity, members: not test(entity, members)
         case And(parts):
-            tests = [_test(part) for part in parts]
-            return lambda entity, members: all(test(entity, members) for test in tests)
+            return _sooner([_test(part) for part in parts], when=False)
         case Or(parts):
-            tests = [_test(part) for part in parts]
-            return lambda entity, members: any(test(entity, members) for test in tests)
+            return _sooner([_test(part) for part in parts], when=True)
+
+
+def _sooner(tests: list[Test], *, when: bool) -> Test:
+    """What the first of the tests to be `when` decides, or else all of them together."""
+
+    def test(entity: StoredEntity, members: Members) -> bool:
+        for one in tests:
+            if one(entity, members) is when:
+                return when
+        return not when
+
+    return test
 
 
 def _compare(name: str, comparison: Comparison, literal: Literal) -> Test:
@@ -98,11 +116,15 @@ def _compare(name: str, comparison: Comparison, literal: Literal) -> Test:
             return _always(comparison in _TRUE_OF_LESS)
         return lambda entity, _: compare(entity.etag_time, value)
     annotation_name = name + ANNOTATION
+    plain = None if _has_order_of_its_own(str(value)) else _PLAIN_TYPES.get(literal.type)
 
     def test(_: StoredEntity, members: Members) -> bool:
         kept = members.get(name)
         if kept is None:
             return False
+        if type(kept) is plain and annotation_name not in members:
+            # Nearly every comparison: both are what JSON says they are.
+            return compare(kept, value)
         annotation = members.get(annotation_name)
         return compare_kept(kept, None if annotation is None else str(annotation), comparison, literal)
 
@@ -140,6 +162,17 @@ def _comparable(kind: EdmType, kept: Kept) -> object:
             return base64.b64decode(str(kept))
         case _:
             return kept
+
+
+def comparison_count(condition: Condition) -> int:
+    """How much there is to do for one entity, at most."""
+    match condition:
+        case Not(inner):
+            return comparison_count(inner)
+        case And(parts) | Or(parts):
+            return sum(comparison_count(part) for part in parts)
+        case _:
+            return 1
 
 
 def _reads_properties(condition: Condition) -> bool:

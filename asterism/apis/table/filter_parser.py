@@ -24,6 +24,8 @@ from asterism.apis.table.timestamps import ticks_of
 
 # Deeper nesting is no filter that a person or a client writes, and the parser follows it by calling itself.
 NESTING_LEVELS_MAX: Final = 100
+# The tree of a filter as long as a URL can be is a megabyte; hundreds of those are not kept.
+_REMEMBERED_CHARACTERS_MAX: Final = 4096
 
 _TOKEN: Final = re.compile(
     r"""\s*(?:
@@ -31,7 +33,7 @@ _TOKEN: Final = re.compile(
     | (?P<typed>datetime|guid|binary|X|x)'(?P<content>[^']*)'
     | '(?P<string>(?:[^']|'')*)'
     | (?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[LlDdFfMm]?)(?![\w'])
-    | (?P<word>[^\W\d]\w*)
+    | (?P<word>[^\W\d](?:\w|[^\x00-\x7f\s])*)
     )""",
     re.VERBOSE,
 )
@@ -54,10 +56,18 @@ def refused() -> Refusal:
     return invalid_input("The query condition specified in the request is invalid.")
 
 
-# Clients send one text again and again, for each page and with each run.
-@lru_cache(maxsize=512)
 def parse_filter(text: str) -> Condition:
     """The tree of a filter; InvalidInput for a text that is none."""
+    return _parse_known(text) if len(text) <= _REMEMBERED_CHARACTERS_MAX else _parse(text)
+
+
+# Clients send one text again and again, for each page and with each run.
+@lru_cache(maxsize=512)
+def _parse_known(text: str) -> Condition:
+    return _parse(text)
+
+
+def _parse(text: str) -> Condition:
     parser = _Parser(_tokens(text))
     condition = parser.disjunction(0)
     parser.expect_end()
@@ -91,6 +101,9 @@ def _token(found: re.Match[str]) -> _Token:
             word = found["word"]
             if word in _CONSTANTS:
                 return _literal(EdmType.BOOLEAN, _CONSTANTS[word])
+            # Names hold signs that are no letters too (the vowels of Hindi, accents that stand alone).
+            if not word.isidentifier():
+                raise refused()
             return _Token(word if word in _RESERVED else "name", word)
 
 

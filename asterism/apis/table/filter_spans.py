@@ -10,8 +10,9 @@ from asterism.values.ordered_text import ordered_text
 
 Key = tuple[str, str]
 
-# A filter with more alternatives than this is answered from the whole stretch between its first and last key.
-BOXES_MAX: Final = 256
+# A filter with more alternatives than this is answered from the whole stretch between its first and last key. A URL has
+# room for not many more.
+BOXES_MAX: Final = 1024
 
 
 def order(key: Key) -> tuple[bytes, bytes]:
@@ -84,6 +85,19 @@ def spans_of(condition: Condition | None) -> list[KeySpan]:
         else:
             apart.append(span)
     return apart
+
+
+def within(spans: list[KeySpan], lower: Key, upper: Key | None) -> list[KeySpan]:
+    """What the spans have between two keys, the second not included."""
+    return [
+        span
+        for span in (KeySpan(max(one.lower, lower, key=order), _earlier(one.upper, upper)) for one in spans)
+        if span.upper is None or order(span.lower) < order(span.upper)
+    ]
+
+
+def _earlier(one: Key | None, other: Key | None) -> Key | None:
+    return (other if one is None else one) if one is None or other is None else min(one, other, key=order)
 
 
 def _span(box: Box) -> KeySpan:

@@ -81,9 +81,12 @@ def _unusual_level(wanted: str) -> Metadata:
 
 
 def read_query(query_string: str) -> dict[str, str]:
-    """The parameters of a URL. A plus is a plus: clients encode spaces as %20."""
+    """The parameters of a URL. A plus is a space, as in a form: older clients write filters so, and all of them encode
+    a plus that is meant."""
     if not query_string:
         return {}
+    if "+" in query_string:
+        query_string = query_string.replace("+", " ")
     parameters: dict[str, str] = {}
     for pair in query_string.split("&"):
         name, _, value = pair.partition("=")

@@ -106,7 +106,9 @@ class Table:
         not looked at any more."""
         bounds = self._bounds(lower, upper)
         reading = OrderedScan(self._tools.owner, self.keyspace, self._keys, *bounds, order_of)
-        entries_max = _SCAN_ENTRIES if accept is not None else min(limit + 1, _SCAN_ENTRIES)
+        # One more than is looked at: it tells where to go on.
+        wanted = (limit if accept is None else entries_examined_max) + 1
+        entries_max = min(wanted, _SCAN_ENTRIES)
         pages = reading.pages(entries_max=entries_max, bytes_max=_SCAN_BYTES)
         entities: list[StoredEntity] = []
         page_bytes = examined = 0

@@ -30,6 +30,8 @@ async def create_table(call: Call) -> Response:
     refusal = new_cosmos_name_refusal(name) if call.context.is_cosmos else storage_name_refusal(name)
     if refusal is not None:
         raise refusal
+    # Before anything is made: a form that nobody can answer in is refused here.
+    level = call.level()
     throughput = throughput_of(call.request.headers) if call.context.is_cosmos else None
     await call.context.store.create_table(call.account.name, name, kind=call.context.kind, throughput=throughput)
     preference = headers.read_preference(call.request.headers)
@@ -39,7 +41,6 @@ async def create_table(call: Call) -> Response:
         more.append((headers.PREFERENCE_APPLIED, preference))
     if preference == "return-no-content":
         return Response(204, [*more, ("dataserviceid", location)])
-    level = call.level()
     return json_answer(201, level, _table_body(call, name, level), more)
 
 

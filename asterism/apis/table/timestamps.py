@@ -10,9 +10,14 @@ from asterism.apis.table.stored import TICKS_PER_SECOND
 
 # The service's own form has a Z; other clients' texts may have an offset, or nothing for UTC.
 _MOMENT = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,7})\d*)?)?(Z|[+-]\d\d:?\d\d)?", re.ASCII | re.IGNORECASE
+    r"(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,7})\d*)?)?)?(Z|[+-]\d\d:?\d\d)?",
+    re.ASCII | re.IGNORECASE,
 )
+# Far beyond any form of a moment. Whatever is longer is not looked at, and above all not remembered.
+_MOMENT_CHARACTERS_MAX = 64
 _EPOCH = datetime(1970, 1, 1)
+# No place on Earth is further from UTC.
+_OFFSET_MAX = timedelta(hours=14)
 _ETAG = re.compile(r"""W/"datetime'([^'"]+)'"\Z""")
 
 # The service keeps no DateTime before this year (a file time's zero).
@@ -45,22 +50,27 @@ def ticks_of_etag(etag: str) -> int | None:
     return ticks_of(found[1].replace("%3A", ":").replace("%3a", ":")) if found else None
 
 
-@lru_cache(maxsize=4096)
 def ticks_of(text: str) -> int | None:
-    """Ticks since 1970 of a moment; None when the text is none."""
+    """Ticks since 1970 of a moment or a date, in UTC within the years 1 to 9999; None when the text is none."""
+    return _read_ticks(text) if len(text) <= _MOMENT_CHARACTERS_MAX else None
+
+
+@lru_cache(maxsize=4096)
+def _read_ticks(text: str) -> int | None:
     found = _MOMENT.fullmatch(text)
     if found is None:
         return None
     year, month, day, hour, minute, second, fraction, zone = found.groups()
     try:
-        moment = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second or 0))
-    except ValueError:
+        moment = datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0))
+        if zone and zone not in "Zz":
+            offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
+            if offset > _OFFSET_MAX:
+                return None
+            moment = moment - offset if zone[0] == "+" else moment + offset
+    except (ValueError, OverflowError):
         return None
-    ticks = (moment - _EPOCH) // timedelta(seconds=1) * TICKS_PER_SECOND + int((fraction or "0").ljust(7, "0"))
-    if zone and zone not in "Zz":
-        offset_minutes = int(zone[1:3]) * 60 + int(zone[-2:])
-        ticks -= (offset_minutes if zone[0] == "+" else -offset_minutes) * 60 * TICKS_PER_SECOND
-    return ticks
+    return (moment - _EPOCH) // timedelta(seconds=1) * TICKS_PER_SECOND + int((fraction or "0").ljust(7, "0"))
 
 
 def http_date(wall_seconds: float) -> str:

@@ -23,18 +23,12 @@ from asterism.storage.postgres.addresses import split_hosts
 from asterism.storage.postgres.connections import Patience, Pool
 from asterism.storage.postgres.journal_record import decode_journal
 from asterism.storage.postgres.layout import (
-    CREATE_PARTITION,
     DONE,
-    DROP_PARTITION,
     EXISTS,
     FENCED,
-    FORGET_JOURNAL,
-    LIST_PARTITIONS,
     NOT_THERE,
     OTHER_FENCE,
     PARTITION_NUMBER_MAX,
-    READ_FENCE,
-    READ_JOURNAL,
     UNKNOWN_PARTITION,
     partition_ddl,
 )
@@ -43,6 +37,14 @@ from asterism.storage.postgres.opening import NodeIdentity, claim_identity, prep
 from asterism.storage.postgres.reading import PartitionReader, check_fence, page_of, scan_arguments
 from asterism.storage.postgres.snapshots import PostgresSnapshot, open_snapshot
 from asterism.storage.postgres.standbys import StandbyReads
+from asterism.storage.postgres.statements import (
+    CREATE_PARTITION,
+    DROP_PARTITION,
+    FORGET_JOURNAL,
+    LIST_PARTITIONS,
+    READ_FENCE,
+    READ_JOURNAL,
+)
 from asterism.storage.postgres.watching import Listener
 from asterism.storage.postgres.writing import PartitionWriter
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber

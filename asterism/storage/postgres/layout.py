@@ -1,4 +1,4 @@
-"""What the engine keeps in a database: tables, functions, and the statements of one partition.
+"""What the engine keeps in a database: its tables, and the functions that change them.
 
 docs/storage-format.md tells the same story in prose. The functions exist so that a batch is one round trip: each
 statement inside one sees what was committed before it began, which a single statement with many parts would not.
@@ -6,17 +6,12 @@ statement inside one sees what was committed before it began, which a single sta
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
-
 from asterism.storage.contract import KEY_BYTES_MAX
-from asterism.values.identifiers import PartitionNumber
 
 FORMAT_VERSION = 1
 # Raised whenever a function below changes. It is part of the functions' names where their arguments or their meaning
 # change, so that programs of two versions can work on one database.
 FUNCTIONS_VERSION = 1
-SCHEMA_NAME = "asterism"
 CHANNEL = "asterism"
 PARTITION_NUMBER_MAX = (1 << 63) - 1
 # How many gateways' last orders a partition remembers; see `resolve`.
@@ -365,31 +360,6 @@ BEGIN
 END $$;
 """
 
-CREATE_PARTITION = "SELECT asterism.create_partition_v1($1, $2, $3, $4, $5, $6, $7, $8, $9)"
-DROP_PARTITION = "SELECT asterism.drop_partition_v1($1, $2)"
-SET_FENCE = "SELECT asterism.set_fence_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
-RESOLVE = "SELECT asterism.resolve_v1($1, $2, $3)"
-LIST_PARTITIONS = """
-SELECT array_agg(s.number), array_agg(s.epoch), array_agg(s.sealed), array_agg(s.journaling), array_agg(s.lsn)
-FROM (SELECT * FROM asterism.partitions WHERE NOT dropping ORDER BY number) s
-"""
-READ_FENCE = "SELECT epoch, sealed, journaling, lsn FROM asterism.partitions WHERE number = $1 AND NOT dropping"
-READ_JOURNAL = """
-SELECT m.journaling, ARRAY(SELECT j.lsn FROM asterism.journal j
-    WHERE j.partition = $1 AND j.lsn > greatest($2, m.journal_after) ORDER BY j.lsn LIMIT $3),
-    ARRAY(SELECT j.record FROM asterism.journal j
-    WHERE j.partition = $1 AND j.lsn > greatest($2, m.journal_after) ORDER BY j.lsn LIMIT $3)
-FROM asterism.partitions m WHERE m.number = $1 AND NOT m.dropping
-"""
-FORGET_JOURNAL = """
-WITH gone AS (
-    DELETE FROM asterism.journal WHERE partition = $1 AND lsn IN (
-        SELECT j.lsn FROM asterism.journal j, asterism.partitions m
-        WHERE j.partition = $1 AND m.number = $1 AND j.lsn <= m.journal_after ORDER BY j.lsn LIMIT $2)
-    RETURNING 1
-) SELECT count(*) FROM gone
-"""
-
 
 def partition_ddl(number: int) -> str:
     return _PARTITION.format(number=number) + _PARTITION_FUNCTIONS.format(number=number)
@@ -397,60 +367,3 @@ def partition_ddl(number: int) -> str:
 
 def functions_ddl(number: int) -> str:
     return _PARTITION_FUNCTIONS.format(number=number)
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionStatements:
-    """The statements that name one partition's table or functions. Each is prepared once on a connection."""
-
-    read_one: str
-    read_many: str
-    apply: str
-    copy: str
-    # By (reverse, has an end).
-    scans: dict[tuple[bool, bool], str]
-
-
-def _parameters(count: int) -> str:
-    return ", ".join(f"${place}" for place in range(1, count + 1))
-
-
-def _scan(number: int, *, reverse: bool, has_end: bool) -> str:
-    """$1 start, $2 entries at most, one more than the page has; $3 bytes after which a page ends; $4 end."""
-    order = "DESC" if reverse else "ASC"
-    end = "AND k < $4" if has_end else ""
-    return f"""
-SELECT m.epoch, m.sealed, m.lsn, page.keys, page.vals, page.found
-FROM asterism.partitions m CROSS JOIN LATERAL (
-    SELECT array_agg(w.k) FILTER (WHERE w.is_in) AS keys, array_agg(w.v) FILTER (WHERE w.is_in) AS vals,
-        count(*) AS found
-    FROM (
-        SELECT s.k, s.v, s.i < $2 AND (s.i = 1 OR s.bytes_before < $3) AS is_in
-        FROM (
-            SELECT r.k, r.v, row_number() OVER rows_so_far AS i,
-                sum(length(r.k) + length(r.v)) OVER rows_so_far - (length(r.k) + length(r.v)) AS bytes_before
-            FROM (SELECT k, v FROM asterism.p{number} WHERE k >= $1 {end} ORDER BY k {order} LIMIT $2) r
-            WINDOW rows_so_far AS (ORDER BY r.k {order} ROWS UNBOUNDED PRECEDING)
-        ) s
-    ) w
-) page
-WHERE m.number = {number} AND NOT m.dropping
-"""
-
-
-@lru_cache(maxsize=4096)
-def statements(number: PartitionNumber) -> PartitionStatements:
-    meta = "SELECT m.epoch, m.sealed, m.lsn"
-    where = f"WHERE m.number = {number} AND NOT m.dropping"
-    return PartitionStatements(
-        read_one=f"{meta}, t.v FROM asterism.partitions m LEFT JOIN asterism.p{number} t ON t.k = $1 {where}",
-        read_many=f"{meta}, ARRAY(SELECT t.v FROM unnest($1::bytea[]) WITH ORDINALITY q(k, i) "
-        f"LEFT JOIN asterism.p{number} t ON t.k = q.k ORDER BY q.i) FROM asterism.partitions m {where}",
-        apply=f"SELECT asterism.apply_v1_p{number}({_parameters(22)})",
-        copy=f"SELECT asterism.copy_v1_p{number}({_parameters(7)})",
-        scans={
-            (reverse, has_end): _scan(number, reverse=reverse, has_end=has_end)
-            for reverse in (False, True)
-            for has_end in (False, True)
-        },
-    )

@@ -22,7 +22,8 @@ from asterism.storage.postgres.connections import (
     seconds_until,
     translate,
 )
-from asterism.storage.postgres.layout import READ_FENCE, functions_ddl
+from asterism.storage.postgres.layout import functions_ddl
+from asterism.storage.postgres.statements import READ_FENCE
 from asterism.values.identifiers import PartitionNumber
 
 STANDBY_SECONDS = 1.0

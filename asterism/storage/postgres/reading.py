@@ -8,8 +8,8 @@ from typing import Any
 
 from asterism.storage.contract import EngineFailed, EpochFenced, PartitionUnknown, ScanPage, Span, StorageRefusal
 from asterism.storage.postgres.connections import Pool, translate
-from asterism.storage.postgres.layout import statements
 from asterism.storage.postgres.node import Node, copy_of
+from asterism.storage.postgres.statements import statements
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
 
 KEYS_PER_STATEMENT_MAX = 256

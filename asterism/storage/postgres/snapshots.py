@@ -10,9 +10,9 @@ import asyncpg
 
 from asterism.storage.contract import EngineFailed, PartitionUnknown, ScanPage, Span
 from asterism.storage.postgres.connections import ConnectionLost, Link, Patience, Pool, TryAgain
-from asterism.storage.postgres.layout import statements
 from asterism.storage.postgres.node import Node
 from asterism.storage.postgres.reading import check_fence, page_of, scan_arguments
+from asterism.storage.postgres.statements import statements
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
 
 

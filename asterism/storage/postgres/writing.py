@@ -27,12 +27,10 @@ from asterism.storage.postgres.layout import (
     NOT_DONE,
     NOT_THERE,
     REFUSED,
-    RESOLVE,
-    SET_FENCE,
     UNKNOWN_PARTITION,
-    statements,
 )
 from asterism.storage.postgres.node import Node
+from asterism.storage.postgres.statements import RESOLVE, SET_FENCE, statements
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
 
 # How far behind the head of the queue a batch is looked for that can join a group.

@@ -5,12 +5,8 @@ from typing import Any
 import pytest
 
 from asterism.documents.indexes import IndexingRules
-from asterism.documents.settings import (
-    check_replaceable,
-    complete_container_properties,
-    complete_indexing_policy,
-    replace_container_properties,
-)
+from asterism.documents.indexing_policy import complete_indexing_policy
+from asterism.documents.settings import check_replaceable, complete_container_properties, replace_container_properties
 from asterism.errors import MalformedRequest
 
 PARTITION_KEY = {"paths": ["/pk"], "kind": "Hash", "version": 2}

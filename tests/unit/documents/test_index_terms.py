@@ -8,20 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asterism.documents import indexes
-from asterism.documents.indexes import (
+from asterism.documents.index_paths import (
     ARRAY_ELEMENT,
-    ARRAY_VALUE,
-    OBJECT_VALUE,
     PATH_TOKEN_BYTES,
-    VALUE_BYTES_MAX,
     Coverage,
-    IndexingRules,
     Segment,
-    Term,
     parse_policy_path,
     parse_property_path,
     path_token,
 )
+from asterism.documents.index_place import ARRAY_VALUE, OBJECT_VALUE, VALUE_BYTES_MAX, Term
+from asterism.documents.indexes import IndexingRules
 from asterism.errors import MalformedRequest
 from asterism.keyspaces.layout import INDEX
 from asterism.values.key_bytes import encode, is_truncated

@@ -188,3 +188,21 @@ def test_any_patch_is_done_or_refused_and_leaves_the_address_alone(operations: l
     assert refused or (changed["id"], changed["pk"]) == ("i", "p")
     assert json.loads(json.dumps(changed)) == changed
     assert not any(isinstance(value, float) and not math.isfinite(value) for value in changed.values())
+
+
+def test_a_patch_that_is_applied_again_does_the_same_again() -> None:
+    patch = Patch(
+        parse_operations(
+            [
+                {"op": "set", "path": "/box", "value": {"list": []}},
+                {"op": "add", "path": "/box/list/-", "value": [1]},
+                {"op": "replace", "path": "/text", "value": {"n": 1}},
+                {"op": "incr", "path": "/text/n", "value": 1},
+            ],
+            key_paths=KEY_PATHS,
+        )
+    )
+    for _ in range(2):
+        fresh = item()
+        patch.apply(fresh)
+        assert (fresh["box"], fresh["text"]) == ({"list": [[1]]}, {"n": 2})

@@ -346,3 +346,14 @@ async def test_many_creates_see_what_their_unit_has_staged_before(world: World) 
         await container.commit(work)
     assert (refused, len(made or ())) == (None, 2)
     assert set(await stored(world, container)) == {"a", "c"}
+
+
+async def test_however_many_write_one_item_at_once_each_has_its_turn(world: World) -> None:
+    container = await world.container()
+    await container.create_item({"id": "hot", "pk": "p", "n": 0}, KEY)
+    count_up = patch("hot", {"op": "incr", "path": "/n", "value": 1}).patch
+    assert count_up is not None
+    patched = [container.patch_item("hot", count_up, KEY) for _ in range(250)]
+    in_batches = [container.run_batch(KEY, [patch("hot", {"op": "incr", "path": "/n", "value": 1})]) for _ in range(50)]
+    await asyncio.gather(*patched, *in_batches)
+    assert (await stored(world, container))["hot"]["n"] == 300

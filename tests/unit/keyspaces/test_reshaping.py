@@ -260,5 +260,5 @@ async def test_a_job_is_remembered_until_somebody_is_at_work_and_is_then_started
         world.reshaping.wake(CatalogChanges(work=True))
         await world.reshaping.finished(job)
         assert len(container.keyspace.record.map.ranges) == 2
-        assert len(await world.catalog.history_of(container.keyspace.record.rid)) == 1
+        assert len(await world.catalog.work.history_of(container.keyspace.record.rid)) == 1
         assert len(await all_items(world, container)) == 20

@@ -31,3 +31,21 @@ def test_what_was_hot_fades() -> None:
     sketch.halve()
     sketch.add("new", 60.0)
     assert sketch.top(1) == [("new", 60.0)]
+
+
+def test_keys_that_are_all_alike_do_not_stand_out_and_one_with_more_does() -> None:
+    sketch: HeavyHitters[int] = HeavyHitters(4)
+    for number in range(1000):
+        sketch.add(number, 5.0)
+    assert sketch.standing_out(10) == []
+    for _ in range(500):
+        sketch.add(-1, 5.0)
+    ((key, amount),) = sketch.standing_out(10)
+    assert (key, amount >= 2500.0) == (-1, True)
+
+
+def test_few_keys_all_stand_out_with_what_they_have() -> None:
+    sketch: HeavyHitters[str] = HeavyHitters(4)
+    sketch.add("a", 5.0)
+    sketch.add("b", 7.0)
+    assert sketch.standing_out(10) == [("b", 7.0), ("a", 5.0)]

@@ -125,7 +125,7 @@ def test_a_range_of_one_whole_hierarchical_key_has_no_midpoint() -> None:
 def test_overlapping_finds_exactly_the_ranges_that_overlap(count: int, one: bytes, other: bytes) -> None:
     partition_map = map_of(VERSION_2, count)
     wanted = KeyRange(min(one, other, b"\xff"), min(max(one, other), b"\xff"))
-    assert partition_map.overlapping(wanted) == tuple(r for r in partition_map.ranges if r.range.overlaps(wanted))
+    assert partition_map.overlapping(wanted) == tuple(r for r in partition_map.ranges if r.range.intersection(wanted))
 
 
 def test_an_unknown_id_is_nowhere() -> None:

@@ -130,7 +130,7 @@ def test_a_search_that_says_its_order_wrongly_is_refused(text: str, reason: str)
 
 def test_a_search_is_ranked_when_all_items_are_known() -> None:
     compiled = compile_query(parse_query("SELECT * FROM c ORDER BY RANK FullTextScore(c.text, 'x')"), {})
-    assert (compiled.kind, compiled.needs_all_items, compiled.order_paths) == (Kind.RANKED, True, None)
+    assert (compiled.kind, compiled.order_paths) == (Kind.RANKED, None)
 
 
 def test_items_that_the_filter_leaves_out_say_how_rare_a_word_is() -> None:

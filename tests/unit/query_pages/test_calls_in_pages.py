@@ -9,7 +9,8 @@ from pathlib import Path
 from asterism.documents.container import Container
 from asterism.query import compile_query, parse_query
 from asterism.query.continuation import BEGINNING, Continuation
-from asterism.query.execute import run_page, scopes_of
+from asterism.query.execute import run_page
+from asterism.query.pinned_scopes import scopes_of
 from tests.support.world import World, open_world
 from tests.unit.query_pages.test_query_pages import EVERYTHING, ITEM_COUNT, filled
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from asterism.documents.answers import Scope
 from asterism.documents.container import Container
+from asterism.errors import RequestRateTooLarge
 from asterism.query import compile_query, parse_query
 from asterism.query import result_sets as module
 from asterism.query.continuation import BEGINNING, Continuation
-from asterism.query.execute import QueryPage, run_page, scopes_of
+from asterism.query.execute import QueryPage, run_page
+from asterism.query.pinned_scopes import scopes_of
 from asterism.query.result_sets import KEPT_SECONDS, ResultSets
+from asterism.throughput.budgets import Manual
 from asterism.values.json_text import loads
 from tests.support.world import World, open_world
 
@@ -42,8 +47,24 @@ async def filled(world: World) -> Container:
     return container
 
 
+async def spread(world: World) -> Container:
+    """The same items, over five partitions."""
+    throughput = Manual(30_000)
+    container = await world.container(throughput=throughput, indexingPolicy=POLICY)
+    for number in range(60):
+        item = {"id": f"{number:02d}", "pk": f"{number % 30}", "n": number % 20, "free": (number * 7) % 60}
+        await container.create_item(item, None)
+    return container
+
+
 async def all_pages(
-    world: World, container: Container, text: str, sets: ResultSets | None, *, identities: int = 1
+    world: World,
+    container: Container,
+    text: str,
+    sets: ResultSets | None,
+    *,
+    identities: int = 1,
+    monotonic_seconds: Callable[[], float] = lambda: 0.0,
 ) -> list[QueryPage]:
     query = compile_query(parse_query(text), {})
     pages: list[QueryPage] = []
@@ -56,7 +77,7 @@ async def all_pages(
             scopes_of(container, query, Scope(b"", b"\xff")),
             continuation=Continuation.from_bytes(continuation.to_bytes()),
             items_max=6,
-            monotonic_seconds=lambda: 0.0,
+            monotonic_seconds=monotonic_seconds,
             result_sets=sets,
             identity=b"%d" % (len(pages) % identities),
         )
@@ -108,3 +129,82 @@ async def test_what_is_kept_is_bounded(sets: ResultSets, monkeypatch: pytest.Mon
     assert sets.find(second, b"other", first=0) is None
     assert sets.find(second, b"q", first=1) is None
     assert sets.find("made up", b"q", first=0) is None
+
+
+def slow_clock() -> Callable[[], float]:
+    """Every look at it finds it four seconds later: no page has the time to read all partitions."""
+    ticks = count(0.0, 4.0)
+    return lambda: next(ticks)
+
+
+AGGREGATES = (
+    "SELECT VALUE SUM(c.n) FROM c",
+    "SELECT VALUE COUNT(1) FROM c WHERE c.n > 3",
+    "SELECT COUNT(1) AS k, AVG(c.n) AS a FROM c WHERE c.pk IN ('0', '1', '2', '3', '4', '5', '6')",
+)
+
+
+@pytest.mark.parametrize("text", [*QUERIES, *AGGREGATES])
+async def test_a_long_collection_goes_on_from_page_to_page(tmp_path: Path, sets: ResultSets, text: str) -> None:
+    async with open_world(tmp_path) as world:
+        container = await spread(world)
+        told = results(await all_pages(world, container, text, None))
+        pages = await all_pages(world, container, text, sets, monotonic_seconds=slow_clock())
+        assert results(pages) == told
+        assert len([page for page in pages if not page.results]) > 1
+        assert sum(page.items_loaded for page in pages) <= 60
+        assert all(page.charge > 0 for page in pages)
+
+
+async def test_a_collection_that_is_lost_or_finds_no_room_is_carried_to_its_end(
+    tmp_path: Path, sets: ResultSets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = QUERIES[1]
+    async with open_world(tmp_path) as world:
+        container = await spread(world)
+        told = results(await all_pages(world, container, text, None))
+        lost = await all_pages(world, container, text, sets, identities=2, monotonic_seconds=slow_clock())
+        assert results(lost) == told
+        assert [len(page.results) for page in lost[:2]] == [0, 6]
+        monkeypatch.setattr(module, "BEGUN_MAX", 0)
+        alone = await all_pages(world, container, text, sets, monotonic_seconds=slow_clock())
+        assert results(alone) == told
+        assert [page.items_loaded for page in alone] == [60, *[0] * (len(alone) - 1)]
+
+
+async def test_a_refused_page_leaves_what_was_collected(
+    tmp_path: Path, sets: ResultSets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_world(tmp_path) as world:
+        container = await spread(world)
+        query = compile_query(parse_query("SELECT VALUE SUM(c.n) FROM c"), {})
+        scopes = scopes_of(container, query, Scope(b"", b"\xff"))
+        ticking = slow_clock()
+
+        async def next_page(continuation: Continuation) -> QueryPage:
+            return await run_page(
+                world.owner,
+                container,
+                query,
+                scopes,
+                continuation=continuation,
+                items_max=6,
+                monotonic_seconds=ticking,
+                result_sets=sets,
+            )
+
+        first = await next_page(BEGINNING)
+        assert first.continuation is not None
+        with monkeypatch.context() as patched:
+            patched.setattr(type(container.keyspace), "spend", refuse)
+            with pytest.raises(RequestRateTooLarge):
+                await next_page(first.continuation)
+        pages = [first]
+        while pages[-1].continuation is not None:
+            pages.append(await next_page(pages[-1].continuation))
+        assert sum(page.items_loaded for page in pages) == 60
+        assert results(pages) == [sum(number % 20 for number in range(60))]
+
+
+def refuse(*_: object) -> None:
+    raise RequestRateTooLarge(retry_after_seconds=1.0)

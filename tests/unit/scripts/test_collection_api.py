@@ -119,7 +119,7 @@ async def test_pages_are_read_with_their_continuations(bench: ScriptBench) -> No
 
 async def test_a_page_has_a_hundred_documents_unless_the_script_says_otherwise(bench: ScriptBench) -> None:
     await bench.answer("collection.readDocuments(link);")
-    assert bench.operations.calls == [("feed", FeedOptions(100, None, False))]
+    assert bench.operations.calls == [("feed", FeedOptions(100, None))]
 
 
 async def test_an_error_arrives_at_the_callback_as_number_and_body(bench: ScriptBench) -> None:

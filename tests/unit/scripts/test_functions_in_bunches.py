@@ -23,16 +23,19 @@ from tests.unit.scripts.dict_operations import kill_hosts
 from tests.unit.scripts.test_user_functions import JSON_VALUES
 
 RUNTIME = ScriptRuntime(ScriptLimits(memory_bytes_max=16 * 1024 * 1024))
+# Its bunches end for every other reason, however busy the machine is, and not because their time is over.
+PATIENT_RUNTIME = ScriptRuntime(ScriptLimits(udf_call_seconds=10.0))
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _closing() -> Iterator[None]:
     yield
     RUNTIME.close()
+    PATIENT_RUNTIME.close()
 
 
-def compiled(body: str) -> UserFunction:
-    function = RUNTIME.compile_udf(body)
+def compiled(body: str, runtime: ScriptRuntime = RUNTIME) -> UserFunction:
+    function = runtime.compile_udf(body)
     assert isinstance(function, UserFunction)
     return function
 
@@ -126,7 +129,7 @@ def test_a_failing_call_behind_the_end_of_a_page_is_nobodys_error() -> None:
 
 
 def test_a_bunch_ends_before_a_call_that_throws() -> None:
-    function = compiled("function (n) { if (n === 3) { throw 'three'; } return n; }")
+    function = compiled("function (n) { if (n === 3) { throw 'three'; } return n; }", PATIENT_RUNTIME)
     assert function.results_ahead([(number,) for number in range(6)]) == [0, 1, 2]
 
 
@@ -144,7 +147,7 @@ def test_calls_that_take_long_together_are_not_stopped() -> None:
 
 
 def test_large_arguments_go_in_several_exchanges(verbs: list[bytes]) -> None:
-    function = compiled("function (text, n) { return n; }")
+    function = compiled("function (text, n) { return n; }", PATIENT_RUNTIME)
     calls: list[tuple[object, ...]] = [("x" * (BUNCH_BYTES_MAX // 3), number) for number in range(5)]
     verbs.clear()
     assert function.results_ahead(calls) == list(range(5))
@@ -152,7 +155,7 @@ def test_large_arguments_go_in_several_exchanges(verbs: list[bytes]) -> None:
 
 
 def test_arguments_are_asked_for_and_results_kept_only_within_bounds(verbs: list[bytes]) -> None:
-    function = compiled("function (text) { return text; }")
+    function = compiled("function (text) { return text; }", PATIENT_RUNTIME)
     asked: list[int] = []
 
     def calls() -> Iterator[tuple[object, ...]]:
@@ -167,7 +170,7 @@ def test_arguments_are_asked_for_and_results_kept_only_within_bounds(verbs: list
 
 
 def test_large_results_end_a_bunch() -> None:
-    function = compiled("function (n) { return 'x'.repeat(200000) + n; }")
+    function = compiled("function (n) { return 'x'.repeat(200000) + n; }", PATIENT_RUNTIME)
     items = [{"n": number} for number in range(100)]
     assert len(function.results_ahead([(number,) for number in range(100)])) == 2
     assert outcomes("SELECT * FROM c WHERE LENGTH(udf.f(c.n)) = 200001", function, items) == [

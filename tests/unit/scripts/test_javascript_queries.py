@@ -61,11 +61,30 @@ async def test_a_filter_works_on_one_page_and_gives_its_continuation(people: Scr
     assert await people.answer(inside) == [2, "2"]
 
 
+@pytest.mark.parametrize(
+    ("page_size", "pages"),
+    [(1, [["3"], ["7"]]), (2, [["3", "7"]]), (5, [["3", "7"]]), (0, [["3", "7"]]), (-1, [["3", "7"]])],
+)
+async def test_a_page_of_a_filter_is_filled_from_further_documents(
+    bench: ScriptBench, page_size: int, pages: list[list[str]]
+) -> None:
+    bench.operations = DictOperations(*({"id": str(number), "odd": number in (3, 7)} for number in range(10)))
+    inside = f"""var pages = [];
+        (function next(from) {{
+            __.filter(function (d) {{ return d.odd; }}, {{pageSize: {page_size}, continuation: from}},
+                function (e, f, o) {{
+                    if (f.length) pages.push(f.map(function (d) {{ return d.id; }}));
+                    if (o.continuation) next(o.continuation); else reply(pages);
+                }});
+        }})();"""
+    assert await bench.answer(inside) == pages
+
+
 async def test_sorting_reads_every_page_first(people: ScriptBench) -> None:
     inside = "__.sortBy(function (d) { return d.age; }, {pageSize: 3}, function (e, f, o) { reply(f.length); });"
     assert await people.answer(inside) == 3
     assert [name for name, _ in people.operations.calls] == ["feed", "feed"]
-    assert people.operations.calls[1] == ("feed", FeedOptions(3, "3", False))
+    assert people.operations.calls[1] == ("feed", FeedOptions(3, "3"))
 
 
 async def test_an_exception_in_a_predicate_arrives_at_the_callback(people: ScriptBench) -> None:

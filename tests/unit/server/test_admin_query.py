@@ -16,6 +16,7 @@ import pytest
 from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY, derive_readonly_key
 from asterism.access.master_key import signature
 from asterism.apis.http import Request, Response
+from asterism.query import execute
 from asterism.server.assemble import Assembly, assembled
 from asterism.server.config import ServerConfig
 from asterism.server.data_directory import DataDirectory
@@ -144,3 +145,14 @@ async def test_a_query_that_does_not_compile_is_refused_with_code_and_place(aske
 async def test_a_request_that_makes_no_sense_is_refused_in_words(asker: Asker, told: dict[str, object]) -> None:
     response = await asker.answer("SELECT * FROM c", **told)
     assert (response.status, set(json.loads(response.body))) == (400, {"code", "message"})
+
+
+async def test_a_long_aggregate_comes_in_pages_that_go_on(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execute, "COLLECT_SECONDS_MAX", 0.0)
+    text = "SELECT VALUE SUM(c.n) FROM c WHERE c.n >= @least"
+    told: dict[str, Any] = {"parameters": [{"name": "@least", "value": 0}]}
+    first = await asker.page(text, **told)
+    assert first["results"] == []
+    second = await asker.page(text, **told, continuation=first["continuation"])
+    assert (second["results"], second["continuation"]) == ([sum(range(ITEM_COUNT))], None)
+    assert first["explanation"]["items_loaded"] + second["explanation"]["items_loaded"] == ITEM_COUNT

@@ -56,6 +56,19 @@ def test_an_empty_change_set_has_no_operations() -> None:
     assert read_batch(TYPE, batch()) == []
 
 
+@pytest.mark.parametrize("inner", [b"batch_1_set", b"batch_1--x"])
+def test_a_boundary_may_begin_with_another(inner: bytes) -> None:
+    put, delete = read_batch(TYPE, batch(PUT, DELETE).replace(b"changeset_2", inner))
+    assert (put.method, delete.method) == ("PUT", "DELETE")
+
+
+def test_two_change_sets_are_refused_for_they_would_be_two_transactions() -> None:
+    twice = batch(PUT).removesuffix(b"--batch_1--\r\n") + batch(DELETE)
+    with pytest.raises(Refusal) as refused:
+        read_batch(TYPE, twice)
+    assert refused.value.code == "InvalidInput"
+
+
 def test_a_boundary_may_be_quoted() -> None:
     assert boundary_of('multipart/mixed; boundary="a b"') == b"a b"
 

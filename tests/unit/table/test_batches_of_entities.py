@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from asterism.errors import TooMuchContention
 from tests.unit.table.table_door_at_hand import (
     ACCOUNT,
     HOST,
@@ -123,3 +124,27 @@ async def test_a_batch_may_hold_one_read(door: DoorAtHand) -> None:
     )
     assert b"HTTP/1.1 200 OK" in answer.body
     assert b'"RowKey":"there"' in answer.body
+
+
+async def test_operations_may_name_their_table_in_any_case(door: DoorAtHand) -> None:
+    answer = await send(door, insertion("p", "a"), insertion("p", "b").replace("/orders", "/ORDERS"))
+    assert answer.body.count(b"HTTP/1.1 201") == 2
+    assert rows(await door.query()) == [("p", "a"), ("p", "b"), ("p", "there")]
+
+
+async def test_a_form_that_cannot_be_answered_in_is_refused_before_anything_is_written(door: DoorAtHand) -> None:
+    atom = insertion("p", "b").replace("Content-Type:", "Accept: application/atom+xml\r\nContent-Type:")
+    assert failure(await send(door, insertion("p", "a"), atom)) == (415, "AtomFormatNotSupported", "1")
+    assert rows(await door.query()) == [("p", "there")]
+
+
+async def test_a_server_that_cannot_says_so_in_the_answer_itself(
+    door: DoorAtHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object) -> None:
+        raise TooMuchContention
+
+    table = door.store.find_table(ACCOUNT, "orders")
+    monkeypatch.setattr(table, "apply", refuse)
+    answer = await send(door, insertion("p", "a"))
+    assert (answer.status, answer.code) == (503, "ServerBusy")

@@ -46,6 +46,8 @@ async def test_a_missing_table_is_a_missing_resource(door: DoorAtHand) -> None:
 async def test_every_answer_tells_its_charge(door: DoorAtHand) -> None:
     assert float((await door.insert()).headers["x-ms-request-charge"]) == 5.0
     assert float((await door.send("GET", one())).headers["x-ms-request-charge"]) == 1.0
+    missing = await door.send("GET", one("p", "nothing"))
+    assert (missing.code, float(missing.headers["x-ms-request-charge"])) == ("ResourceNotFound", 1.0)
 
 
 async def test_a_batch_has_at_most_2_mebibytes(door: DoorAtHand) -> None:

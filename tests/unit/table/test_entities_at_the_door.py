@@ -176,3 +176,12 @@ async def test_every_answer_echoes_the_version_and_the_clients_request_id(door: 
         answer = await door.send("GET", path, headers=told)
         assert (answer.headers["x-ms-version"], answer.headers["x-ms-client-request-id"]) == ("2099-01-01", "mine")
         assert answer.headers["x-ms-request-id"]
+
+
+async def test_a_form_that_cannot_be_answered_in_is_refused_before_anything_is_made(door: DoorAtHand) -> None:
+    atom = {"accept": "application/atom+xml"}
+    entity = {"PartitionKey": "p", "RowKey": "r"}
+    assert (await door.send("POST", "orders", entity, headers=atom)).code == "AtomFormatNotSupported"
+    assert rows(await door.query()) == []
+    assert (await door.send("POST", "Tables", {"TableName": "another"}, headers=atom)).code == "AtomFormatNotSupported"
+    assert (await door.send("GET", "Tables('another')")).code == "ResourceNotFound"

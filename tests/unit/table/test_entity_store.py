@@ -94,6 +94,43 @@ def test_tables_are_listed_in_order_and_from_any_name_on() -> None:
     run(test)
 
 
+def test_a_listing_goes_on_behind_a_table_that_was_deleted_meanwhile() -> None:
+    async def test(world: TableWorld) -> None:
+        for name in ("Wow_", "Xen_", "Yak_", "Zed_"):
+            await world.tables.create_table(ACCOUNT, name, kind="cosmos")
+        seen: list[str] = []
+        while page := await world.tables.list_tables(ACCOUNT, seen[-1] if seen else None, 1):
+            seen += page
+            await world.tables.delete_table(ACCOUNT, page[0])
+        assert seen == ["Wow_", "Xen_", "Yak_", "Zed_"]
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("first", "kind", "second", "other_kind"),
+    [
+        ("Orders", "storage", "Orders", "cosmos"),
+        ("Orders", "storage", "ORDERS", "cosmos"),
+        ("Orders", "cosmos", "Orders", "storage"),
+        ("Orders", "cosmos", "orders", "storage"),
+    ],
+)
+def test_a_table_of_one_port_is_not_hidden_by_one_of_the_other(
+    first: str, kind: TableKind, second: str, other_kind: TableKind
+) -> None:
+    async def test(world: TableWorld) -> None:
+        table = await world.tables.create_table(ACCOUNT, first, kind=kind)
+        await table.apply([insert("p", "r")])
+        with pytest.raises(ResourceExists):
+            await world.tables.create_table(ACCOUNT, second, kind=other_kind)
+        found = world.tables.find_table(ACCOUNT, first)
+        assert found is not None
+        assert await found.get("p", "r") is not None
+
+    run(test)
+
+
 def test_a_deleted_table_is_gone_with_its_entities_and_documents() -> None:
     async def test(world: TableWorld) -> None:
         table = await a_table(world)
@@ -168,7 +205,7 @@ def test_of_many_inserts_the_first_that_is_there_is_named_and_none_is_done() -> 
 def test_timestamps_rise_with_every_write_of_an_entity() -> None:
     async def test(world: TableWorld) -> None:
         table = await a_table(world)
-        seen = []
+        seen: list[str] = []
         for _ in range(5):
             (entity,) = await table.apply([write(WriteKind.INSERT_OR_REPLACE, "p", "r")])
             assert entity is not None

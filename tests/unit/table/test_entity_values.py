@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.apis.table.edm import EdmType
-from asterism.apis.table.entity_codec import MergeRefused, decode, encode, merge, typed
+from asterism.apis.table.entity_codec import MergeRefused, decode, encode, merge
 from asterism.apis.table.entity_json import Metadata, Place, read_entity, write_entity, write_page
 from asterism.apis.table.entity_keys import EntityKeys, check_keys, entity_reference, read_keys
 from asterism.apis.table.errors import Refusal
@@ -42,6 +41,10 @@ def code(name: str, value: object, kind: str | None = None) -> str:
         ("text", None, "text"),
         (5, None, 5),
         (5.0, None, 5.0),
+        # What JavaScript sends for Date.now(): beyond an Int32 a number without a type is a Double.
+        (2**31, None, 2147483648.0),
+        (-(2**31) - 1, None, -2147483649.0),
+        (1763272800000, None, 1763272800000.0),
         (True, None, True),
         ("12345", "Int32", 12345),
         ("False", "Boolean", False),
@@ -50,6 +53,7 @@ def code(name: str, value: object, kind: str | None = None) -> str:
         (3, "Double", 3.0),
         ("NaN", "Double", "NaN"),
         ("-Infinity", "Double", "-Infinity"),
+        ("-INF", "Double", "-Infinity"),
         ("1e400", "Double", "Infinity"),
         ("9223372036854775807", "Int64", "9223372036854775807"),
         (5, "Int64", "5"),
@@ -57,6 +61,8 @@ def code(name: str, value: object, kind: str | None = None) -> str:
         ("2013-08-22T01:12:06.2608595Z", "DateTime", "2013-08-22T01:12:06.2608595Z"),
         ("2013-08-22T01:12:06Z", "DateTime", "2013-08-22T01:12:06Z"),
         ("2013-08-22T03:12:06+02:00", "DateTime", "2013-08-22T01:12:06.0000000Z"),
+        ("2013-08-22", "DateTime", "2013-08-22T00:00:00.0000000Z"),
+        ("9999-12-31T23:59:59.9999999Z", "DateTime", "9999-12-31T23:59:59.9999999Z"),
         ("AAEC", "Binary", "AAEC"),
         ("", "String", ""),
     ],
@@ -68,7 +74,6 @@ def test_a_value_is_read_as_its_type_says(value: object, kind: str | None, expec
 @pytest.mark.parametrize(
     ("value", "kind"),
     [
-        (2**31, None),
         ({}, None),
         ([1], None),
         ("x", "Int32"),
@@ -80,6 +85,9 @@ def test_a_value_is_read_as_its_type_says(value: object, kind: str | None, expec
         ("maybe", "Boolean"),
         ("yesterday", "DateTime"),
         ("2013-02-30T00:00:00Z", "DateTime"),
+        ("9999-12-31T23:59:59-01:00", "DateTime"),
+        ("2013-02-03T00:00:00+99:99", "DateTime"),
+        (f"2013-02-03T00:00:00.{'0' * 100}Z", "DateTime"),
         ("123", "Guid"),
         ("not base64!", "Binary"),
         (5, "String"),
@@ -88,6 +96,10 @@ def test_a_value_is_read_as_its_type_says(value: object, kind: str | None, expec
 )
 def test_a_value_that_is_none_of_its_type_is_refused(value: object, kind: str | None) -> None:
     assert code("x", value, kind) == "InvalidInput"
+
+
+def test_a_number_beyond_32_bits_without_a_type_is_answered_as_a_double() -> None:
+    assert read_entity(b'{"x":5000000000}', is_cosmos=False).properties == b'"x":5000000000.0'
 
 
 def test_limits_have_the_services_codes() -> None:
@@ -209,7 +221,6 @@ MEMBERS = st.dictionaries(NAMES, VALUES, max_size=6)
 @given(MEMBERS)
 def test_what_is_encoded_comes_back(members: dict[str, Any]) -> None:
     assert decode(encode(members)) == members
-    assert {name: value for name, _, value in typed(members)} == members
 
 
 @given(MEMBERS, MEMBERS)
@@ -220,7 +231,7 @@ def test_a_merge_is_the_old_properties_under_the_new(stored: dict[str, Any], giv
 def test_a_merge_can_change_a_type() -> None:
     wide = read_entity(dumps({"x": "5", "x@odata.type": "Edm.Int64", "y": 1}), is_cosmos=False).properties
     assert decode(merge(wide, b'"x":5')) == {"x": 5, "y": 1}
-    assert list(typed(decode(merge(b'"x":5', wide)))) == [("x", EdmType.INT64, "5"), ("y", EdmType.INT32, 1)]
+    assert decode(merge(b'"x":5', wide)) == {"x": "5", "x@odata.type": "Edm.Int64", "y": 1}
 
 
 def test_a_merge_that_makes_too_much_of_an_entity_is_refused() -> None:

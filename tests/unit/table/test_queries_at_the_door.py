@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.unit.table.table_door_at_hand import Answer, DoorAtHand, rows
+from tests.unit.table.table_door_at_hand import ACCOUNT, Answer, DoorAtHand, rows
 
 
 @pytest.fixture
@@ -113,3 +115,30 @@ async def test_a_page_ends_at_4_megabytes_and_says_where_to_go_on(door: DoorAtHa
 async def test_a_long_filter_is_answered(door: DoorAtHand) -> None:
     text = " or ".join(f"n eq {number}" for number in range(3, 400))
     assert rows(await door.query(text)) == [("a", "3"), ("b", "3"), ("c", "3")]
+
+
+async def test_a_plus_in_a_query_is_a_space_and_an_encoded_one_a_plus(door: DoorAtHand) -> None:
+    await door.insert("a+b", "1")
+    await door.insert("a b", "1")
+    spaces = await door.send("GET", "orders()", query="$filter=PartitionKey+eq+'a+b'")
+    assert rows(spaces) == [("a b", "1")]
+    plus = await door.send("GET", "orders()", query="$filter=PartitionKey%20eq%20'a%2Bb'")
+    assert rows(plus) == [("a+b", "1")]
+
+
+async def test_a_long_filter_is_worked_at_in_small_pieces(door: DoorAtHand, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = door.store.find_table(ACCOUNT, "orders")
+    assert table is not None
+    pieces: list[int] = []
+    scan = table.scan
+
+    def seen(*bounds: Any, entries_examined_max: int, **options: Any) -> Any:
+        pieces.append(entries_examined_max)
+        return scan(*bounds, entries_examined_max=entries_examined_max, **options)
+
+    monkeypatch.setattr(table, "scan", seen)
+    for count in (1, 15, 300):
+        found = await door.query(" or ".join(f"n eq {number}" for number in range(1, count + 1)))
+        assert len(rows(found)) == min(count, 3) * 3
+    few, some, many = pieces
+    assert 1000 > few > some > many >= 20

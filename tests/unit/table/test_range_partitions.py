@@ -150,7 +150,7 @@ def test_a_hot_range_is_divided_where_its_load_is_and_joined_again_when_it_is_co
         await until(lambda: ranges(table) >= 2)
         first = table.keyspace.record.map.ranges[1].range.start
         assert first > ordered_text("z05")
-        history = await world.world.catalog.history_of(table.keyspace.record.rid)
+        history = await world.world.catalog.work.history_of(table.keyspace.record.rid)
         assert b'"reason":"load"' in history[0]
         reading.cancel()
         await until(lambda: ranges(table) == 1 and not world.world.reshaping.progress)

@@ -14,7 +14,7 @@ from asterism.apis.table.entity_json import read_entity
 from asterism.apis.table.errors import Refusal
 from asterism.apis.table.filter_match import make_matcher
 from asterism.apis.table.filter_parser import parse_filter
-from asterism.apis.table.filter_spans import KeySpan, order, spans_of
+from asterism.apis.table.filter_spans import KeySpan, order, spans_of, within
 from asterism.apis.table.filter_tree import And, Compare, Comparison, Condition, Constant, IsTrue, Literal, Not, Or
 from asterism.apis.table.stored import StoredEntity
 from asterism.apis.table.timestamps import ticks_of
@@ -179,6 +179,18 @@ def test_any_text_is_a_filter_or_refused(text: str) -> None:
         matches(text)
 
 
+@pytest.mark.parametrize("name", ["नाम", "e\u0301tat", "größe", "名前", "_1"])
+def test_any_name_that_a_property_can_have_can_be_filtered_on(name: str) -> None:
+    one = entity(**{name: 5})
+    assert matches(f"{name} eq 5", one)
+    assert matches(f"5 le {name} and not ({name} gt 5)", one)
+
+
+def test_a_date_alone_is_its_first_moment() -> None:
+    assert matches("moment gt datetime'2026-11-16'")
+    assert matches("moment lt datetime'2026-11-17'")
+
+
 def test_whole_numbers_beyond_32_bits_need_no_suffix() -> None:
     assert parse_filter("a eq 3000000000") == Compare("a", Comparison.EQ, Literal(EdmType.INT64, 3_000_000_000))
 
@@ -218,10 +230,24 @@ def test_a_filter_without_keys_looks_everywhere() -> None:
     assert spans_of(parse_filter("x eq 1 or PartitionKey eq 'a'")) == [KeySpan(("", ""), None)]
 
 
-def test_a_thousand_alternatives_are_still_answered() -> None:
-    text = " or ".join(f"PartitionKey eq 'p{number:04}'" for number in range(1000))
-    (span,) = spans_of(parse_filter(text))
-    assert span == KeySpan(("p0000", ""), ("p0999\0", ""))
+def test_a_thousand_keys_are_looked_up_one_by_one_and_more_are_still_answered() -> None:
+    def alternatives(count: int) -> str:
+        return " or ".join(f"PartitionKey eq 'p{number:04}'" for number in range(count))
+
+    assert len(spans_of(parse_filter(alternatives(1000)))) == 1000
+    assert len(spans_of(parse_filter(f"RowKey eq 'r' and ({alternatives(1000)})"))) == 1000
+    (span,) = spans_of(parse_filter(alternatives(2000)))
+    assert span == KeySpan(("p0000", ""), ("p1999\0", ""))
+
+
+def test_spans_are_cut_to_what_is_granted() -> None:
+    spans = spans_of(parse_filter("PartitionKey lt 'c' or PartitionKey eq 'd' or PartitionKey ge 'f'"))
+    assert within(spans, ("b", ""), ("d", "5\0")) == [
+        KeySpan(("b", ""), ("c", "")),
+        KeySpan(("d", ""), ("d", "5\0")),
+    ]
+    assert within(spans, ("g", "1"), None) == [KeySpan(("g", "1"), None)]
+    assert within(spans, ("d\0", ""), ("f", "")) == []
 
 
 KEY_TEXTS = st.text(st.sampled_from("ab\ue000\U0001f600"), max_size=3)

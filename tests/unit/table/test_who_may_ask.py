@@ -109,6 +109,21 @@ async def test_a_signature_with_a_range_sees_and_writes_that_range_only(door: Do
     assert await door.get("b", "e") is None
 
 
+async def test_a_range_is_one_of_the_order_in_which_keys_lie(door: DoorAtHand) -> None:
+    for key in ("\U0001f600", "\ue000"):
+        await door.insert(key, "1")
+    sas = table_sas("r", start_pk="\U0001f600", end_pk="\U0001f600", start_rk="", end_rk="9")
+    assert rows(await door.send("GET", "orders()", query=sas, sign=False)) == [("\U0001f600", "1")]
+    both = table_sas("r", start_pk="\U0001f600", end_pk="\ue000", start_rk="", end_rk="9")
+    assert len(rows(await door.send("GET", "orders()", query=both, sign=False))) == 2
+
+
+async def test_a_range_of_rows_without_a_partition_grants_nothing(door: DoorAtHand) -> None:
+    for half in ({"start_rk": "b"}, {"end_rk": "b"}):
+        refused = await door.send("GET", "orders()", query=table_sas("r", **half), sign=False)
+        assert (refused.status, refused.code) == (403, "AuthenticationFailed")
+
+
 async def test_a_signature_of_the_account_permits_kinds_of_resources(door: DoorAtHand) -> None:
     assert (await door.send("GET", "orders()", query=account_sas("rl", "o"), sign=False)).status == 200
     assert (await door.send("GET", "Tables", query=account_sas("rl", "o"), sign=False)).status == 403
@@ -213,6 +228,24 @@ async def test_a_browser_may_do_what_a_rule_says(door: DoorAtHand) -> None:
     assert (await door.send("OPTIONS", "orders", headers=elsewhere, sign=False)).status == 403
     answer = await door.send("GET", "orders()", headers={"origin": "https://shop.test"})
     assert answer.headers["access-control-allow-origin"] == "https://shop.test"
+
+
+async def test_a_browser_sees_refusals_too(door: DoorAtHand) -> None:
+    assert (await door.send("PUT", "", CORS, query="restype=service&comp=properties")).status == 202
+    origin = {"origin": "https://shop.test"}
+    missing = await door.send("GET", one("p", "nothing"), headers=origin)
+    assert (missing.code, missing.headers["access-control-allow-origin"]) == ("ResourceNotFound", "https://shop.test")
+    unsigned = await door.send("GET", "orders", headers=origin, sign=False)
+    assert (unsigned.status, unsigned.headers["access-control-allow-origin"]) == (401, "https://shop.test")
+
+
+async def test_whoever_asks_for_json_is_refused_in_json(door: DoorAtHand) -> None:
+    wrong = {"authorization": "SharedKey devstoreaccount1:AAAA"}
+    told = await door.send(
+        "GET", "orders", headers={**wrong, "accept": "application/json;odata=minimalmetadata"}, sign=False
+    )
+    assert (told.status, told.json["odata.error"]["code"]) == (403, "AuthenticationFailed")
+    assert (await door.send("GET", "orders", headers=wrong, sign=False)).body.startswith(b"<?xml")
 
 
 async def test_the_secondary_location_is_for_reading(door: DoorAtHand) -> None:

@@ -1,0 +1,28 @@
+"""The date that a client signs with a request."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+
+# The service accepts dates that are at most this far from its own clock.
+DATE_SKEW_SECONDS_MAX = 15 * 60
+# Whatever is longer is no date, and is not remembered for one.
+DATE_CHARACTERS_MAX = 64
+
+
+def wall_seconds_of(date: str) -> float | None:
+    """None for a text that is no RFC 1123 date."""
+    return _known_wall_seconds_of(date) if len(date) <= DATE_CHARACTERS_MAX else None
+
+
+# Clients date by the second, so the requests of a second share a few texts.
+@lru_cache(maxsize=1024)
+def _known_wall_seconds_of(date: str) -> float | None:
+    try:
+        moment = parsedate_to_datetime(date)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    # A date without a zone would be taken for the machine's local time; in HTTP all dates are GMT.
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,51 @@
+"""An order by several paths, as an index.
+
+An item has one term in it: the encodings of the paths, one after the other, those that descend with every bit turned
+round, so that bytes sort as the index does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from asterism.documents.index_paths import parse_property_path, path_token, value_at
+from asterism.documents.index_place import Term
+from asterism.keyspaces.layout import INDEX
+from asterism.values.key_bytes import encode
+
+# All of a composite index's paths together.
+COMPOSITE_BYTES_MAX = 400
+_TURNED = bytes(255 - byte for byte in range(256))
+
+
+@dataclass(frozen=True, slots=True)
+class CompositeIndex:
+    """An order by several paths, each rising or falling, that the container keeps ready."""
+
+    token: bytes
+    paths: tuple[tuple[tuple[str, ...], bool], ...]
+
+    @property
+    def component_bytes_max(self) -> int:
+        return COMPOSITE_BYTES_MAX // len(self.paths)
+
+    def term(self, item: Mapping[str, Any]) -> Term:
+        return INDEX + self.token + self.encode([value_at(item, names) for names, _ in self.paths])
+
+    def encode(self, values: Sequence[object]) -> bytes:
+        parts = []
+        for value, (_, descending) in zip(values, self.paths, strict=True):
+            encoded = encode(value, bytes_max=self.component_bytes_max)
+            parts.append(encoded.translate(_TURNED) if descending else encoded)
+        return b"".join(parts)
+
+
+def composite_index(told: Sequence[Mapping[str, Any]]) -> CompositeIndex:
+    paths = []
+    for entry in told:
+        names = tuple(segment for segment in parse_property_path(entry["path"]) if isinstance(segment, str))
+        paths.append((names, str(entry.get("order", "ascending")).lower() == "descending"))
+    token = path_token([f"{'-' if descending else '+'}/{'/'.join(names)}" for names, descending in paths])
+    return CompositeIndex(token, tuple(paths))

@@ -1,0 +1,117 @@
+"""The indexing policy of a container: checked, and completed with the service's defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from asterism.documents.index_paths import Coverage, parse_policy_path
+from asterism.documents.policy_json import as_list, as_object, as_property_path, as_text, one_of, refuse
+from asterism.documents.vector_policy import complete_vector_index
+
+# Limits of the service for one index.
+COMPOSITE_INDEX_PATHS_MIN = 2
+COMPOSITE_INDEX_PATHS_MAX = 8
+
+_ETAG_PATH = '/"_etag"/?'
+_SPATIAL_TYPES = ("Point", "LineString", "Polygon", "MultiPolygon")
+
+
+def complete_indexing_policy(given: Any) -> dict[str, Any]:
+    """The policy as it is stored and echoed: with defaults, without what newer versions of the service ignore."""
+    policy = as_object(given if given is not None else {}, what="indexingPolicy")
+    # The service has turned "lazy" into "consistent" for all new containers.
+    mode = one_of(
+        policy.get("indexingMode", "consistent"),
+        ("consistent", "none", "lazy"),
+        refusal=f"The indexing mode '{policy.get('indexingMode')}' is invalid.",
+    ).replace("lazy", "consistent")
+    automatic = policy.get("automatic", True)
+    if not isinstance(automatic, bool):
+        refuse("One of the specified inputs is invalid: automatic must be true or false.")
+    included, excluded = ([], []) if mode == "none" else _complete_paths(policy)
+    completed: dict[str, Any] = {
+        "indexingMode": mode,
+        "automatic": automatic and mode != "none",
+        "includedPaths": included,
+        "excludedPaths": excluded,
+    }
+    for name, complete in _INDEX_COMPLETIONS.items():
+        if policy.get(name) is not None:
+            completed[name] = [complete(entry) for entry in as_list(policy[name], what=name)]
+    return completed
+
+
+def _complete_paths(policy: Mapping[str, Any]) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    included = _paths(policy, "includedPaths")
+    excluded = _paths(policy, "excludedPaths")
+    if not included and "/*" not in excluded:
+        included = ["/*"]
+    if "/*" not in included and "/*" not in excluded:
+        refuse('The mandatory indexing path "/*" is in neither the included nor the excluded paths.')
+    if _ETAG_PATH not in excluded and _ETAG_PATH not in included:
+        excluded.append(_ETAG_PATH)
+    seen: dict[tuple[object, Coverage], str] = {}
+    for path in included + excluded:
+        if seen.setdefault(parse_policy_path(path), path) != path or (path in included and path in excluded):
+            refuse(f"The indexing path '{path}' is given more than once.")
+    return [{"path": path} for path in included], [{"path": path} for path in excluded]
+
+
+def _paths(policy: Mapping[str, Any], name: str) -> list[str]:
+    """The paths alone: what else the entries have (kinds, precisions) the service has ignored since 2018."""
+    entries = policy.get(name)
+    paths = []
+    for entry in as_list(entries if entries is not None else [], what=name):
+        path = as_text(as_object(entry, what=name).get("path"), what="path")
+        parse_policy_path(path)
+        paths.append("/*" if path == "/" else path)
+    return list(dict.fromkeys(paths))
+
+
+def _complete_composite_index(given: Any) -> list[dict[str, Any]]:
+    entries = [as_object(entry, what="compositeIndexes") for entry in as_list(given, what="compositeIndexes")]
+    if not COMPOSITE_INDEX_PATHS_MIN <= len(entries) <= COMPOSITE_INDEX_PATHS_MAX:
+        refuse(
+            f"A composite index must have {COMPOSITE_INDEX_PATHS_MIN} to {COMPOSITE_INDEX_PATHS_MAX} paths, "
+            f"and one has {len(entries)}."
+        )
+    for entry in entries:
+        as_property_path(
+            entry.get("path"), refusal=f"The composite indexing path '{entry.get('path')}' could not be accepted."
+        )
+        order = entry.get("order", "ascending")
+        entry["order"] = one_of(
+            order, ("ascending", "descending"), refusal=f"The composite index order '{order}' is invalid."
+        )
+    return entries
+
+
+def _complete_spatial_index(given: Any) -> dict[str, Any]:
+    index = as_object(given, what="spatialIndexes")
+    parse_policy_path(as_text(index.get("path"), what="path"))
+    types = as_list(index.get("types", list(_SPATIAL_TYPES)), what="types")
+    index["types"] = [one_of(name, _SPATIAL_TYPES, refusal=f"The spatial type '{name}' is invalid.") for name in types]
+    return index
+
+
+def _complete_full_text_index(given: Any) -> dict[str, Any]:
+    index = as_object(given, what="fullTextIndexes")
+    path = index.get("path")
+    as_property_path(path, refusal=f"The Full Text Indexing Policy contains an invalid Path: {path}.")
+    return index
+
+
+_INDEX_COMPLETIONS: dict[str, Callable[[Any], Any]] = {
+    "compositeIndexes": _complete_composite_index,
+    "spatialIndexes": _complete_spatial_index,
+    "vectorIndexes": complete_vector_index,
+    "fullTextIndexes": _complete_full_text_index,
+}
+
+
+def check_full_text_indexes(indexes: list[dict[str, Any]], policy: Mapping[str, Any]) -> None:
+    paths = {entry["path"] for entry in policy.get("fullTextPaths", [])}
+    for index in indexes:
+        if index["path"] not in paths:
+            refuse(f"The path of the full text index {index['path']} is not in the full text policy.")

@@ -1,0 +1,53 @@
+"""What the documents name is there, and what there is the architecture names."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[2]
+PACKAGE = PROJECT / "asterism"
+ARCHITECTURE = PROJECT / "docs" / "ARCHITECTURE.md"
+DOCUMENTS = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md"), *PACKAGE.rglob("*.md")])
+# `keyspaces/reshaping.py`, `scripts/replica-set.sh`, and a module's bare name where its package was named before.
+FILE = re.compile(r"`([\w./-]+\.(?:py|js|sh|md))`")
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+# `keyspaces/owner`, `keyspaces.owner` and `keyspaces.owner.Reads`, as the architecture writes modules in passing.
+MODULE = re.compile(r"`((?:[a-z_]+[./])+\w+)`")
+
+
+def is_there(name: str, document: Path) -> bool:
+    roots = (PROJECT, PACKAGE, document.parent)
+    return any((root / name).exists() for root in roots) or ("/" not in name and any(PACKAGE.rglob(name)))
+
+
+def is_module(name: str) -> bool:
+    """Whether a module has this name, or one is named before its last part, a function or class."""
+    parts = re.split(r"[./]", name)
+    paths = [PACKAGE.joinpath(*parts[:length]) for length in range(len(parts), 0, -1)]
+    return any(path.is_dir() or path.with_suffix(".py").exists() for path in paths[:2])
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(PROJECT)))
+def test_every_file_that_a_document_names_is_there(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    named = [*FILE.findall(text), *LINK.findall(text)]
+    assert [name for name in named if not is_there(name, document)] == []
+
+
+def test_every_module_that_the_architecture_names_is_there() -> None:
+    packages = {path.name for path in PACKAGE.iterdir() if path.is_dir()}
+    named = [name for name in MODULE.findall(ARCHITECTURE.read_text()) if re.split(r"[./]", name)[0] in packages]
+    assert named
+    assert [name for name in named if not name.endswith(".py") and not is_module(name)] == []
+
+
+def test_the_architecture_has_every_package_in_its_table() -> None:
+    rows = [line for line in ARCHITECTURE.read_text().splitlines() if re.match(r"\| \d \|", line)]
+    packages = [path.parent.relative_to(PACKAGE) for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE]
+    # A folder of functions is part of its language, and a door is named with its folder.
+    named = {str(path) for path in packages if str(path) not in ("apis", "query/functions")}
+    in_table = set(re.findall(r"`([\w/]+)`", "\n".join(rows)))
+    assert sorted(name for name in named if name not in in_table and name.split("/")[-1] not in in_table) == []

@@ -1,0 +1,61 @@
+"""What the README shows first, run as it is printed; only the ports are others, for tests run beside each other."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.clients.table_server import TableServer, running_tables
+from tests.support.server import PROGRAM, PROJECT, WAIT_SECONDS_MAX, environment
+
+README = (PROJECT / "README.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TableServer]:
+    with running_tables(tmp_path_factory.mktemp("readme"), "--announce-seconds", "0.1") as running:
+        yield running
+
+
+def run(*command: str) -> str:
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=WAIT_SECONDS_MAX, check=False, env=environment()
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_examples_run_and_the_container_they_scale_up_splits(server: TableServer) -> None:
+    session = "\n".join(re.findall(r"```python\n(.*?)```", README, re.DOTALL))
+    for well_known, own in (
+        ("http://127.0.0.1:8081", server.running.endpoint),
+        ("UseDevelopmentStorage=true", server.connection_string),
+    ):
+        assert session.count(well_known) == 1
+        session = session.replace(well_known, own)
+    assert run(sys.executable, "-c", session).splitlines() == [
+        "12.5",
+        "[{'PartitionKey': '2026-11-16', 'RowKey': '0001', 'total': 12.5}]",
+    ]
+
+    def states() -> list[str]:
+        command = (*PROGRAM, "partitions", "shop", "orders", "--format", "json", "--endpoint", server.running.endpoint)
+        return [one["state"] for one in json.loads(run(*command))["partitions"]]
+
+    give_up_at = time.monotonic() + WAIT_SECONDS_MAX
+    while states() != ["online", "online"] and time.monotonic() < give_up_at:
+        time.sleep(0.1)
+    assert states() == ["online", "online"]
+
+
+def test_every_command_of_the_readme_is_one_of_the_program() -> None:
+    named = set(re.findall(r"\basterism ([a-z]+)\b", "\n".join(re.findall(r"```sh\n(.*?)```", README, re.DOTALL))))
+    known = run(*PROGRAM, "--help")
+    assert named
+    assert [name for name in sorted(named) if f" {name} " not in known] == []
