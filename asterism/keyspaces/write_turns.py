@@ -11,12 +11,12 @@ closes the gate of its logical partition while it tries again: plain writes wait
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Hashable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Final, TypeVar
 
 from asterism.errors import TooMuchContention
+from asterism.keyspaces.lines import Lines
 from asterism.storage.contract import ExpectationFailed
 
 # Who stands first in line is overtaken by other processes only, at most once per commit; this many attempts are some
@@ -28,17 +28,11 @@ GATE_WAIT_SECONDS_MAX: Final = 1.0
 _Answer = TypeVar("_Answer")
 
 
-@dataclass(slots=True)
-class _Line:
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    users: int = 0
-
-
 class WriteTurns:
     """Lines and gates by place: whatever tells what is fought for."""
 
     def __init__(self) -> None:
-        self._lines: dict[Hashable, _Line] = {}
+        self._lines = Lines()
         # Set when the gate is open again.
         self._gates: dict[Hashable, asyncio.Event] = {}
 
@@ -53,24 +47,12 @@ class WriteTurns:
         if place not in self._lines:
             with suppress(ExpectationFailed):
                 return await attempt()
-        async with self._turn(place):
+        async with self._lines.turn(place):
             for number in range(ATTEMPTS_MAX):
                 with suppress(ExpectationFailed):
                     return await attempt()
                 await asyncio.sleep(0 if number < ATTEMPTS_MAX // 2 else 0.001)
         raise TooMuchContention
-
-    @asynccontextmanager
-    async def _turn(self, place: Hashable) -> AsyncIterator[None]:
-        line = self._lines.setdefault(place, _Line())
-        line.users += 1
-        try:
-            async with line.lock:
-                yield
-        finally:
-            line.users -= 1
-            if not line.users:
-                del self._lines[place]
 
     @contextmanager
     def closed(self, place: Hashable) -> Iterator[None]:

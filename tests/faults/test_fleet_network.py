@@ -19,6 +19,7 @@ from tests.faults.fleet_of_two import (
     container_at,
     fleet_file,
     gateway,
+    gateway_through_proxies,
     make_container,
     partitions,
     run,
@@ -48,10 +49,7 @@ async def fleet(tmp_path: Path) -> AsyncIterator[Fleet]:
         near = fleet_file(tmp_path / "near.toml", **direct)
         far = fleet_file(tmp_path / "far.toml", **broken)
         two = stack.enter_context(gateway(tmp_path / "two", near))
-        # In a thread: its way to the databases is through this loop.
-        one_way = gateway(tmp_path / "one", far)
-        one = await asyncio.to_thread(one_way.__enter__)
-        stack.push(one_way.__exit__)
+        one = await gateway_through_proxies(stack, tmp_path / "one", far)
         await asyncio.to_thread(make_container, two)
         yield Fleet(one, two, proxies["a"], proxies["b"])
 

@@ -18,6 +18,7 @@ from tests.faults.fleet_of_two import (
     container_at,
     fleet_file,
     gateway,
+    gateway_through_proxies,
     make_container,
     partitions,
     read_item,
@@ -47,9 +48,7 @@ async def fleet(tmp_path: Path) -> AsyncIterator[Fleet]:
         proxy = await stack.enter_async_context(proxy_to(server.port))
         far = {**near, "a": server.dsn("stale_a", port=proxy.port)}
         leader = stack.enter_context(gateway(tmp_path / "leader", fleet_file(tmp_path / "near.toml", **near)))
-        sleeping = gateway(tmp_path / "sleeper", fleet_file(tmp_path / "far.toml", **far))
-        sleeper = await asyncio.to_thread(sleeping.__enter__)
-        stack.push(sleeping.__exit__)
+        sleeper = await gateway_through_proxies(stack, tmp_path / "sleeper", fleet_file(tmp_path / "far.toml", **far))
         await asyncio.to_thread(make_container, leader, throughput=18_000)
         yield Fleet(leader, sleeper, proxy)
 

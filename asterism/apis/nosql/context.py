@@ -9,13 +9,14 @@ from urllib.parse import quote
 from asterism.access.keys import AccountKeys
 from asterism.apis.http import HeaderList, Headers, Request
 from asterism.apis.nosql import headers
-from asterism.apis.nosql.batch_turns import BatchTurns
+from asterism.apis.nosql.batch_turns import new_batch_turns
 from asterism.apis.nosql.script_turns import ScriptTurns
 from asterism.apis.nosql.session import ConsistencyRules
 from asterism.clock import Clock
 from asterism.documents.container import Container
 from asterism.documents.store import DocumentStore
 from asterism.errors import ContainerRecreated, MalformedRequest, OwnerNotFound, PreconditionFailed, ResourceNotFound
+from asterism.keyspaces.lines import Lines
 from asterism.keyspaces.owner import Owner
 from asterism.keyspaces.records import DatabaseRecord
 from asterism.limits import Limits
@@ -52,7 +53,7 @@ class Context:
     scripts: ScriptRuntime
     result_sets: ResultSets
     script_turns: ScriptTurns = field(default_factory=ScriptTurns)
-    batch_turns: BatchTurns = field(default_factory=BatchTurns)
+    batch_turns: Lines = field(default_factory=new_batch_turns)
     _facts: dict[bytes, ContainerFacts] = field(default_factory=dict)
 
     def now(self) -> int:
