@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import http.client
 import json
 import subprocess
@@ -10,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,14 +38,6 @@ def gateway(data: Path, fleet: Path, *options: str) -> Iterator[RunningServer]:
     """One process: how many there are is what these tests are about."""
     with running_server(data, "--fleet", str(fleet), "--no-throttle", *options, alone=True) as running:
         yield running
-
-
-async def gateway_through_proxies(stack: AsyncExitStack, data: Path, fleet: Path) -> RunningServer:
-    """Started in a thread: its way to the databases is through this loop."""
-    running = gateway(data, fleet)
-    server = await asyncio.to_thread(running.__enter__)
-    stack.push(running.__exit__)
-    return server
 
 
 def make_container(server: RunningServer, *, throughput: int = 12_000, **settings: Any) -> ContainerProxy:

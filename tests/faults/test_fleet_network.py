@@ -19,13 +19,12 @@ from tests.faults.fleet_of_two import (
     container_at,
     fleet_file,
     gateway,
-    gateway_through_proxies,
     make_container,
     partitions,
     run,
 )
 from tests.support.postgres import shared_server
-from tests.support.proxy import Fault, Proxy, proxy_to
+from tests.support.proxy import Fault, Proxy, enter_behind_proxy, proxy_to
 from tests.support.server import PlainClient, RunningServer
 
 
@@ -49,7 +48,7 @@ async def fleet(tmp_path: Path) -> AsyncIterator[Fleet]:
         near = fleet_file(tmp_path / "near.toml", **direct)
         far = fleet_file(tmp_path / "far.toml", **broken)
         two = stack.enter_context(gateway(tmp_path / "two", near))
-        one = await gateway_through_proxies(stack, tmp_path / "one", far)
+        one = await enter_behind_proxy(stack, gateway(tmp_path / "one", far))
         await asyncio.to_thread(make_container, two)
         yield Fleet(one, two, proxies["a"], proxies["b"])
 

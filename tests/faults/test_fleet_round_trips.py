@@ -13,7 +13,7 @@ from azure.cosmos import ContainerProxy
 
 from tests.faults.fleet_of_two import container_at, fleet_file, gateway, make_container, partitions
 from tests.support.postgres import shared_server
-from tests.support.proxy import Proxy, proxy_to
+from tests.support.proxy import Proxy, enter_behind_proxy, proxy_to
 from tests.support.server import PlainClient
 
 COUNT = 20
@@ -42,8 +42,7 @@ async def counted(tmp_path: Path) -> AsyncIterator[Counted]:
         proxy = await stack.enter_async_context(proxy_to(server.port))
         addresses["b"] = server.dsn("counted_b", port=proxy.port)
         starting = gateway(tmp_path / "one", fleet_file(tmp_path / "fleet.toml", **addresses))
-        running = await asyncio.to_thread(starting.__enter__)
-        stack.push(starting.__exit__)
+        running = await enter_behind_proxy(stack, starting)
         await asyncio.to_thread(make_container, running)
         (behind,) = (part["id"] for part in await asyncio.to_thread(partitions, running) if part["node"] == "b")
         container = await asyncio.to_thread(container_at, running)

@@ -18,14 +18,13 @@ from tests.faults.fleet_of_two import (
     container_at,
     fleet_file,
     gateway,
-    gateway_through_proxies,
     make_container,
     partitions,
     read_item,
     run,
 )
 from tests.support.postgres import shared_server
-from tests.support.proxy import Proxy, proxy_to
+from tests.support.proxy import Proxy, enter_behind_proxy, proxy_to
 from tests.support.server import PlainClient, RunningServer
 
 NAMES = [f"item-{number}" for number in range(24)]
@@ -48,7 +47,8 @@ async def fleet(tmp_path: Path) -> AsyncIterator[Fleet]:
         proxy = await stack.enter_async_context(proxy_to(server.port))
         far = {**near, "a": server.dsn("stale_a", port=proxy.port)}
         leader = stack.enter_context(gateway(tmp_path / "leader", fleet_file(tmp_path / "near.toml", **near)))
-        sleeper = await gateway_through_proxies(stack, tmp_path / "sleeper", fleet_file(tmp_path / "far.toml", **far))
+        sleeping = gateway(tmp_path / "sleeper", fleet_file(tmp_path / "far.toml", **far))
+        sleeper = await enter_behind_proxy(stack, sleeping)
         await asyncio.to_thread(make_container, leader, throughput=18_000)
         yield Fleet(leader, sleeper, proxy)
 

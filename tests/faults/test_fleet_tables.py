@@ -14,7 +14,7 @@ from azure.data.tables import TableClient, TableServiceClient
 
 from tests.clients.table_server import CREDENTIAL, TableServer, running_tables
 from tests.support.postgres import shared_server
-from tests.support.proxy import Fault, Proxy, proxy_to
+from tests.support.proxy import Fault, Proxy, enter_behind_proxy, proxy_to
 
 
 @pytest.fixture
@@ -27,10 +27,8 @@ async def proxy() -> AsyncIterator[Proxy]:
 async def server(tmp_path: Path, proxy: Proxy) -> AsyncIterator[TableServer]:
     await shared_server().empty_database("tables_cut")
     async with AsyncExitStack() as stack:
-        # In a thread: its way to the database is through this loop.
         starting = running_tables(tmp_path, "--store", shared_server().dsn("tables_cut", port=proxy.port))
-        running = await asyncio.to_thread(starting.__enter__)
-        stack.push(starting.__exit__)
+        running = await enter_behind_proxy(stack, starting)
         yield running
 
 

@@ -6,10 +6,13 @@ import asyncio
 import contextlib
 import enum
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
+from typing import TypeVar
 
 SSL_REQUEST = 80877103
 CHUNK_BYTES = 1 << 16
+
+_Server = TypeVar("_Server")
 
 
 class Fault(enum.Enum):
@@ -194,3 +197,10 @@ async def proxy_to(port: int) -> AsyncIterator[Proxy]:
         yield proxy
     finally:
         await proxy.close()
+
+
+async def enter_behind_proxy(stack: AsyncExitStack, starting: AbstractContextManager[_Server]) -> _Server:
+    """Starts a server in a thread: its way to the database is through this loop. It ends with the stack."""
+    server = await asyncio.to_thread(starting.__enter__)
+    stack.push(starting.__exit__)
+    return server
