@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -45,10 +45,12 @@ Row = bytes | None
 
 @dataclass(frozen=True, slots=True)
 class FeedPage:
-    """What changed, and the position behind it. A page without rows says that the reader has caught up."""
+    """What changed, and the position behind it. A page without rows says that the reader has caught up, unless it was
+    cut short: then it says only how far nothing was found."""
 
     rows: list[bytes]
     position: FeedPosition
+    was_cut_short: bool
     charge: float
     # The last partition read, for the response's headers.
     range_id: int
@@ -154,16 +156,35 @@ async def position_now(owner: Owner, container: Container, scope: Scope) -> Feed
             return position.within(scope.start, scope.end)
 
 
+def _for_ever() -> bool:
+    return False
+
+
 async def read_feed_page(
-    owner: Owner, container: Container, scope: Scope, position: FeedPosition, log: FeedLog, *, items_max: int
+    owner: Owner,
+    container: Container,
+    scope: Scope,
+    position: FeedPosition,
+    log: FeedLog,
+    *,
+    items_max: int,
+    is_time_up: Callable[[], bool] = _for_ever,
 ) -> FeedPage:
-    """The next page. A scope that a split divided is read on in the children, whatever the client calls it."""
-    reader = _Reader(owner, container, scope, log, items_max, position)
+    """The next page. A scope that a split divided is read on in the children, whatever the client calls it.
+
+    Millions of entries may lie between a reader and the first one that is for it; when time is up it is told how far
+    it has come instead.
+    """
+    reader = _Reader(owner, container, scope, log, items_max, position, is_time_up)
     while not await reader.read():
         # The map changed before anything was found.
         await asyncio.sleep(0)
     return FeedPage(
-        reader.rows, reader.position.within(scope.start, scope.end), round(reader.charge, 2), *reader.last_partition
+        reader.rows,
+        reader.position.within(scope.start, scope.end),
+        reader.was_cut_short,
+        round(reader.charge, 2),
+        *reader.last_partition,
     )
 
 
@@ -177,6 +198,8 @@ class _Reader:
     log: FeedLog
     items_max: int
     position: FeedPosition
+    is_time_up: Callable[[], bool]
+    was_cut_short: bool = False
     rows: list[bytes] = field(default_factory=list)
     row_bytes: int = 0
     paid_rows: int = 0
@@ -193,7 +216,7 @@ class _Reader:
         first = sum(lsn for _, lsn in self.position.steps) % len(partitions)
         for place, partition in enumerate((*partitions[first:], *partitions[:first])):
             room = self.items_max - len(self.rows)
-            if room <= 0 or self.row_bytes >= PAGE_BYTES_MAX:
+            if room <= 0 or self.row_bytes >= PAGE_BYTES_MAX or self.was_cut_short:
                 break
             share = -(-room // (len(partitions) - place))
             was_current = await self._read_partition(record, partition, share)
@@ -233,9 +256,14 @@ class _Reader:
             is_current = await self._take(record, partition, wanted, group)
             more = page.more
             if more:
-                at = page.entries[-1][0] + b"\x00"
+                last_key = page.entries[-1][0]
+                at = last_key + b"\x00"
+                if is_current and not group.is_full and self.is_time_up():
+                    self.was_cut_short = True
+                    group.cut(lsn_in_log_key(last_key))
+                    break
                 await asyncio.sleep(0)
-        if is_current and not group.is_full:
+        if is_current and not group.is_full and not self.was_cut_short:
             group.close()
             group.complete_lsn = max(group.complete_lsn, reached)
         self.position = self.position.advanced(start, end, group.complete_lsn)
@@ -293,6 +321,12 @@ class _Group:
         if row is not None:
             self.rows.append(row)
         return True
+
+    def cut(self, lsn: Lsn) -> None:
+        """The log was read up to some entry of `lsn`, of which there may be more."""
+        if self.lsn < lsn:
+            self.close()
+        self.complete_lsn = max(self.complete_lsn, Lsn(lsn - 1))
 
     def close(self) -> None:
         self.complete_lsn = self.lsn

@@ -5,20 +5,23 @@ Partitions count their LSNs apart from each other, so one number is enough only 
 function on the line. It names no partition, so it stays true through any splits and merges.
 
 Clients keep a position as the text of an etag, and the older form of the Python client takes it for one of its own only
-if it is made of digits. One step is its LSN; several are written behind `00`, with which no number begins.
+if it is made of digits. One step is its LSN; several are written behind `00`, with which no number begins. A reader
+that began at a time tells it once; the position keeps it, behind `01`, in front of the rest.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from asterism.errors import MalformedRequest
 from asterism.values.identifiers import Lsn
 
 _STEPS_MARK = "00"
+_SINCE_MARK = "01"
+_SINCE_LENGTH_DIGITS = 2
 _START_LENGTH_DIGITS = 3
 _LSN_LENGTH_DIGITS = 2
 # No partition ever gets there; what follows the largest LSN must still fit in its eight bytes.
@@ -36,6 +39,8 @@ class FeedPosition:
     """Steps of (start, LSN), the first at the very beginning of the line; each reaches to the start of the next."""
 
     steps: tuple[Step, ...]
+    # What changed before this is nothing to its reader; None leaves out nothing.
+    since_wall_seconds: int | None = None
     _starts: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -68,26 +73,35 @@ class FeedPosition:
         before = [step for step in self.steps if step[0] < start]
         inside = [(max(start, at), max(lsn, seen)) for at, seen in self._steps_in(start, end)]
         after = [(end, self.lsn_at(end)), *(step for step in self.steps if step[0] > end)]
-        return FeedPosition(_joined([*before, *inside, *after]))
+        return replace(self, steps=_joined([*before, *inside, *after]))
 
     def within(self, start: bytes, end: bytes) -> FeedPosition:
         """The position without what it says of the line outside [start, end), which its reader never asks for."""
         inside = self._steps_in(start, end)
-        return FeedPosition(_joined([(b"", inside[0][1]), *inside[1:]]))
+        return replace(self, steps=_joined([(b"", inside[0][1]), *inside[1:]]))
+
+    def since(self, wall_seconds: int) -> FeedPosition:
+        """The same position, of a reader that wants nothing older than a time."""
+        return replace(self, since_wall_seconds=max(wall_seconds, 0))
 
     def to_text(self) -> str:
+        text = "" if self.since_wall_seconds is None else _since_text(self.since_wall_seconds)
         if len(self.steps) == 1:
-            return str(self.steps[0][1])
-        return _STEPS_MARK + "".join(_step_text(step) for step in self.steps)
+            return text + str(self.steps[0][1])
+        return text + _STEPS_MARK + "".join(_step_text(step) for step in self.steps)
 
     @classmethod
     def from_text(cls, text: str) -> FeedPosition:
         """The position a text spells; MalformedRequest if it is none."""
         if not text.isascii() or not text.isdigit() or len(text) > _TEXT_CHARACTERS_MAX:
             raise _refusal()
-        if not text.startswith(_STEPS_MARK):
-            return cls.at(_lsn_of(text))
-        return cls(_steps_of(text[len(_STEPS_MARK) :]))
+        since = None
+        if text.startswith(_SINCE_MARK):
+            since_text, at = _field(text, len(_SINCE_MARK), _SINCE_LENGTH_DIGITS)
+            since, text = int(since_text), text[at:]
+        if text.startswith(_STEPS_MARK):
+            return cls(_steps_of(text[len(_STEPS_MARK) :]), since)
+        return cls(((b"", _lsn_of(text)),), since)
 
 
 def _joined(steps: Iterable[Step]) -> tuple[Step, ...]:
@@ -97,6 +111,11 @@ def _joined(steps: Iterable[Step]) -> tuple[Step, ...]:
         if not kept or kept[-1][1] != step[1]:
             kept.append(step)
     return tuple(kept)
+
+
+def _since_text(wall_seconds: int) -> str:
+    text = str(wall_seconds)
+    return f"{_SINCE_MARK}{len(text):0{_SINCE_LENGTH_DIGITS}}{text}"
 
 
 def _step_text(step: Step) -> str:
@@ -138,7 +157,7 @@ def _start_of(text: str) -> bytes:
 
 
 def _lsn_of(text: str) -> Lsn:
-    lsn = int(text) if len(text) <= len(str(_LSN_MAX)) else _LSN_MAX
+    lsn = int(text) if 0 < len(text) <= len(str(_LSN_MAX)) else _LSN_MAX
     if lsn >= _LSN_MAX:
         raise _refusal()
     return Lsn(lsn)

@@ -29,6 +29,8 @@ from asterism.values.identifiers import Lsn
 _LATEST_VERSIONS = "incremental feed"
 _ALL_VERSIONS = "full-fidelity feed"
 _NOW = "*"
+# Clients give a request up after about a minute.
+_PAGE_SECONDS_MAX = 20.0
 
 # The client's own tests know the capability by these words.
 _NO_VERSIONS = (
@@ -47,32 +49,45 @@ async def read_items_or_changes(context: Context, request: Request, parts: list[
 async def read_changes(context: Context, request: Request, parts: list[str]) -> Response:
     told = request.headers
     container = context.items_container(told, parts)
-    log = _log_of(container, told)
     scope = scope_of(container, told)
     items_max = page_items_max(told)
+    mode = _mode_of(container, told)
     await check_sessions(context, container, scope, context.consistency_rules.session_of(told))
     position = await _position_of(context, container, scope, told)
-    page = await read_feed_page(context.store.tools.owner, container, scope, position, log, items_max=items_max)
+    tools = context.store.tools
+    finish_at = tools.clock.monotonic_seconds() + _PAGE_SECONDS_MAX
+    page = await read_feed_page(
+        tools.owner,
+        container,
+        scope,
+        position,
+        _log_of(container, mode, position.since_wall_seconds),
+        items_max=items_max,
+        is_time_up=lambda: tools.clock.monotonic_seconds() >= finish_at,
+    )
     answer_headers = _headers(context, container, page)
-    if not page.rows:
+    if not page.rows and not page.was_cut_short:
         # Clients take this, and no empty page, as the sign that they have caught up.
         return Response(304, answer_headers)
     return Response(200, answer_headers, feed_body(context.facts(container).rid, "Documents", page.rows))
 
 
-def _log_of(container: Container, told: Headers) -> FeedLog:
+def _mode_of(container: Container, told: Headers) -> str:
     mode = (told.get(headers.CHANGE_FEED) or "").strip().lower()
-    since = _since_of(told)
-    if mode == _LATEST_VERSIONS:
-        return LatestVersions(since)
-    if mode != _ALL_VERSIONS:
+    if mode not in (_LATEST_VERSIONS, _ALL_VERSIONS):
         raise MalformedRequest(
             reason=f"The value '{mode[:64]}' specified for the header '{headers.CHANGE_FEED}' is invalid: it is "
             "'Incremental Feed' or 'Full-Fidelity Feed'."
         )
-    if not container.keeps_versions:
+    if mode == _ALL_VERSIONS and not container.keeps_versions:
         raise Refusal(400, "BadRequest", _NO_VERSIONS)
-    return AllVersions(container.record.definition, since)
+    return mode
+
+
+def _log_of(container: Container, mode: str, since_wall_seconds: int | None) -> FeedLog:
+    if mode == _LATEST_VERSIONS:
+        return LatestVersions(since_wall_seconds)
+    return AllVersions(container.record.definition, since_wall_seconds)
 
 
 def _since_of(told: Headers) -> int | None:
@@ -92,7 +107,9 @@ async def _position_of(context: Context, container: Container, scope: Scope, tol
     known = (told.get(headers.IF_NONE_MATCH) or "").strip().removeprefix("W/").strip("\"'")
     if known == _NOW:
         return await position_now(context.store.tools.owner, container, scope)
-    return FeedPosition.from_text(known) if known else FeedPosition.at(Lsn(0))
+    position = FeedPosition.from_text(known) if known else FeedPosition.at(Lsn(0))
+    since = _since_of(told)
+    return position if since is None else position.since(since)
 
 
 def _headers(context: Context, container: Container, page: FeedPage) -> HeaderList:

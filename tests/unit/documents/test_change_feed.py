@@ -13,6 +13,7 @@ import pytest
 
 from asterism.clock import Clock
 from asterism.documents.answers import Scope
+from asterism.documents.batch import Operation, OperationKind
 from asterism.documents.change_feed import AllVersions, FeedLog, LatestVersions, position_now, read_feed_page
 from asterism.documents.container import Container
 from asterism.documents.feed_position import FeedPosition
@@ -109,6 +110,47 @@ async def test_a_time_leaves_out_what_changed_before_it(world: World) -> None:
     (row,) = await Reader(world, container).rest()
     assert len(await Reader(world, container, log=LatestVersions(row["_ts"])).rest()) == 1
     assert await Reader(world, container, log=LatestVersions(row["_ts"] + 1)).rest() == []
+
+
+@pytest.mark.parametrize("is_one_key", [False, True])
+async def test_a_page_that_finds_nothing_in_time_says_how_far_it_has_come(world: World, is_one_key: bool) -> None:
+    container = await world.container()
+    for number in range(600):
+        await write(container, f"i{number}", f"p{number}")
+    await write(container, "last", "wanted")
+    since = 0 if is_one_key else 2**40
+    scope = container.logical_scope(("wanted",)) if is_one_key else EVERYTHING
+    position, positions, rows = BEGINNING.since(since), set(), []
+    for _ in range(10):
+        log = LatestVersions(position.since_wall_seconds)
+        page = await read_feed_page(
+            world.owner, container, scope, position, log, items_max=1000, is_time_up=lambda: True
+        )
+        rows += page.rows
+        position = FeedPosition.from_text(page.position.to_text())
+        if not page.was_cut_short:
+            break
+        assert position not in positions, "the reader stands still"
+        positions.add(position)
+    assert len(positions) == 2
+    assert [cast("dict[str, Any]", loads(row))["id"] for row in rows] == (["last"] if is_one_key else [])
+
+
+async def test_a_page_cut_short_parts_no_batch(world: World) -> None:
+    container = await world.container()
+    for number in range(200):
+        await write(container, f"i{number}", "p")
+    # The first slice of the log ends within these.
+    batch = [Operation(OperationKind.CREATE, f"b{number}", {"id": f"b{number}", "pk": "p"}) for number in range(100)]
+    await container.run_batch(("p",), batch)
+    position, pages, is_cut_short = BEGINNING, [], True
+    while is_cut_short:
+        page = await read_feed_page(
+            world.owner, container, EVERYTHING, position, LatestVersions(), items_max=1000, is_time_up=lambda: True
+        )
+        pages.append([cast("dict[str, Any]", loads(row))["id"] for row in page.rows])
+        position, is_cut_short = page.position, page.was_cut_short
+    assert pages == [[f"i{number}" for number in range(200)], [f"b{number}" for number in range(100)]]
 
 
 async def test_a_logical_partition_is_a_scope_of_its_own(world: World) -> None:

@@ -17,6 +17,9 @@ lsns = st.integers(0, 2**40).map(Lsn)
 moves = st.lists(st.tuples(points, points, lsns), max_size=8)
 
 
+sinces = st.none() | st.integers(0, 2**40)
+
+
 def moved(steps: list[tuple[bytes, bytes, Lsn]]) -> FeedPosition:
     position = FeedPosition.at(Lsn(3))
     for start, end, lsn in steps:
@@ -24,9 +27,11 @@ def moved(steps: list[tuple[bytes, bytes, Lsn]]) -> FeedPosition:
     return position
 
 
-@given(moves)
-def test_a_position_is_the_same_after_it_was_written_as_digits(steps: list[tuple[bytes, bytes, Lsn]]) -> None:
-    position = moved(steps)
+@given(moves, sinces)
+def test_a_position_is_the_same_after_it_was_written_as_digits(
+    steps: list[tuple[bytes, bytes, Lsn]], since: int | None
+) -> None:
+    position = moved(steps) if since is None else moved(steps).since(since)
     assert position.to_text().isdigit()
     assert FeedPosition.from_text(position.to_text()) == position
 
@@ -54,8 +59,32 @@ def test_one_partition_needs_one_number() -> None:
     assert position.within(b"", b"\xff").to_text() != "9"
 
 
+def test_a_reader_from_a_time_stays_one() -> None:
+    position = FeedPosition.at(Lsn(0)).since(1_700_000_000)
+    further = position.advanced(b"\x10", b"\x20", Lsn(9)).within(b"\x10", b"\x20")
+    assert FeedPosition.from_text(further.to_text()).since_wall_seconds == 1_700_000_000
+    assert further.lsn_at(b"\x10") == 9
+
+
 @pytest.mark.parametrize(
-    "text", ["", "a", "-1", "1.5", "٣", "00", "0000", "001", "0000310", "9" * 25, "00" + "9" * 40, "1" * 70_000]
+    "text",
+    [
+        "",
+        "a",
+        "-1",
+        "1.5",
+        "٣",
+        "00",
+        "0000",
+        "001",
+        "0000310",
+        "9" * 25,
+        "01",
+        "0102",
+        "010212",
+        "00" + "9" * 40,
+        "1" * 70_000,
+    ],
 )
 def test_a_text_that_is_no_position_is_refused(text: str) -> None:
     with pytest.raises(MalformedRequest):

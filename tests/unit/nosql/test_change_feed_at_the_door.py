@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from asterism.apis.nosql import change_feed
 from tests.unit.nosql.door_at_hand import ITEMS, Answer, DoorAtHand, door_at_hand, key
 
 LATEST = {"a-im": "Incremental Feed"}
@@ -63,6 +64,27 @@ async def test_from_a_time_on(door: DoorAtHand) -> None:
     assert ids(await changes(door, if_modified_since=formatdate(made["_ts"], usegmt=True))) == ["a"]
     later = await changes(door, if_modified_since=formatdate(made["_ts"] + 3600, usegmt=True))
     assert later.status == 304
+
+
+async def test_the_etag_of_a_reader_from_a_time_remembers_the_time(door: DoorAtHand) -> None:
+    """Clients tell the time once, with the first request."""
+    made = await door.create("a")
+    later = await changes(door, if_modified_since=formatdate(made["_ts"] + 3600, usegmt=True))
+    await door.create("b")
+    assert (await changes(door, later.headers["etag"])).status == 304
+    assert later.headers["etag"].strip('"').isdigit()
+
+
+async def test_a_page_that_ran_out_of_time_is_empty_and_no_304(
+    door: DoorAtHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(150):
+        await door.create(f"i{number}", f"p{number}")
+    since = formatdate(4_000_000_000, usegmt=True)
+    monkeypatch.setattr(change_feed, "_PAGE_SECONDS_MAX", 0.0)
+    first = await changes(door, if_modified_since=since)
+    assert (first.status, first.body["_count"], first.headers["x-ms-item-count"]) == (200, 0, "0")
+    assert (await changes(door, first.headers["etag"])).status == 304
 
 
 async def test_pages_end_at_the_asked_size_and_go_on_at_the_etag(door: DoorAtHand) -> None:
