@@ -11,7 +11,7 @@ from asterism.storage.contract import KEY_BYTES_MAX
 FORMAT_VERSION = 1
 # Raised whenever a function below changes. It is part of the functions' names where their arguments or their meaning
 # change, so that programs of two versions can work on one database.
-FUNCTIONS_VERSION = 1
+FUNCTIONS_VERSION = 2
 CHANNEL = "asterism"
 PARTITION_NUMBER_MAX = (1 << 63) - 1
 # How many gateways' last orders a partition remembers; see `resolve`.
@@ -207,6 +207,10 @@ BEGIN
         outcome := {CANNOT_TELL};
     ELSIF meta.tokens[slot] = in_token THEN
         outcome := CASE WHEN meta.outcomes[slot] < 0 THEN {NOT_DONE} ELSE meta.outcomes[slot] END;
+    ELSIF meta.tokens[slot] > in_token THEN
+        -- A question that the network held back until after a later order. Nobody waits for the answer any more, but
+        -- the later order must not be forgotten for it: it would be carried out twice.
+        RETURN {CANNOT_TELL};
     ELSE
         outcome := -1 - meta.lsn;
         {_REMEMBER}
