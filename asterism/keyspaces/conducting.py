@@ -68,7 +68,7 @@ class Conductor:
         await self._announce(keyspace, job)
         self._reach(progress, Step.ANNOUNCED)
         await self._prepare(job, sources, progress)
-        copier = Copier(self._engine, sources, job.targets, self._clock.monotonic_seconds)
+        copier = Copier(self._engine, sources, job.targets, job.epoch, self._clock.monotonic_seconds)
         await self._copy(copier, progress)
         if job.reason == SplitReason.THROUGHPUT.value:
             await asyncio.sleep(announced_at + self._announce_seconds - self._clock.monotonic_seconds())

@@ -24,7 +24,7 @@ from asterism.keyspaces.layout import (
 from asterism.keyspaces.reshape_job import Cursor, Target
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.storage.contract import Engine, Span
-from asterism.values.identifiers import Lsn, PartitionNumber
+from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
 
 # One page of the copy holds the event loop for a millisecond or two to read it, and as long to write it.
 PAGE_ENTRIES = 800
@@ -45,6 +45,8 @@ class Copier:
     engine: Engine
     sources: Sequence[PartitionRange]
     targets: Sequence[Target]
+    # That the targets are sealed with.
+    epoch: Epoch
     monotonic: Callable[[], float]
     _replayed: dict[PartitionNumber, Lsn] = field(default_factory=dict)
     _totals: dict[PartitionNumber, list[int]] = field(default_factory=dict)
@@ -91,7 +93,7 @@ class Copier:
 
     async def _write(self, shares: list[Entries]) -> None:
         await self._together(
-            self.engine.write_copied(target.number, puts=share)
+            self.engine.write_copied(target.number, self.epoch, puts=share)
             for target, share in zip(self.targets, shares, strict=True)
             if share
         )
@@ -180,16 +182,16 @@ class Copier:
                         totals[0] += sign * stored_bytes
                         totals[1] += sign * items
         if puts or deletes:
-            await self.engine.write_copied(target.number, puts=puts, deletes=deletes)
+            await self.engine.write_copied(target.number, self.epoch, puts=puts, deletes=deletes)
 
     async def write_totals(self) -> None:
         await self._together(self._write_total(number, totals) for number, totals in self._totals.items())
 
     async def _write_total(self, number: PartitionNumber, totals: list[int]) -> None:
         if any(totals):
-            await self.engine.write_copied(number, puts=[(TOTALS_KEY, COUNTERS.pack(*totals))])
+            await self.engine.write_copied(number, self.epoch, puts=[(TOTALS_KEY, COUNTERS.pack(*totals))])
         else:
-            await self.engine.write_copied(number, deletes=[TOTALS_KEY])
+            await self.engine.write_copied(number, self.epoch, deletes=[TOTALS_KEY])
 
     @staticmethod
     async def _together(calls: Iterable[Awaitable[None]]) -> None:

@@ -365,6 +365,7 @@ class CheckedEngine:
     async def write_copied(
         self,
         partition: PartitionNumber,
+        epoch: Epoch,
         *,
         puts: Sequence[tuple[bytes, bytes]] = (),
         deletes: Sequence[bytes] = (),
@@ -379,7 +380,7 @@ class CheckedEngine:
             check_key(key)
         for _, value in puts:
             check_value(value)
-        await self.engine.write_copied(partition, puts=puts, deletes=deletes, range_deletes=range_deletes)
+        await self.engine.write_copied(partition, epoch, puts=puts, deletes=deletes, range_deletes=range_deletes)
 
     # --- the engine itself ----------------------------------------------------------------------------------------
 

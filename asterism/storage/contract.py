@@ -290,7 +290,7 @@ class Engine(Protocol):
         (`FenceChanged`)."""
         ...
 
-    # --- copying (no epoch: used on partitions the copier itself has fenced or not yet published) -------------------
+    # --- copying (reads without an epoch: of partitions the copier itself has fenced or not yet published) ----------
 
     async def read_unfenced(self, partition: PartitionNumber, keys: Sequence[bytes]) -> list[bytes | None]: ...
 
@@ -306,13 +306,14 @@ class Engine(Protocol):
     async def write_copied(
         self,
         partition: PartitionNumber,
+        epoch: Epoch,
         *,
         puts: Sequence[tuple[bytes, bytes]] = (),
         deletes: Sequence[bytes] = (),
         range_deletes: Sequence[Span] = (),
     ) -> None:
-        """Writes entries as they are, without an LSN, durably: range deletes, deletes, then puts. Only for a
-        partition that is still sealed (`EpochFenced` otherwise)."""
+        """Writes entries as they are, without an LSN, durably: range deletes, deletes, then puts. Only for a partition
+        that is still sealed, with the copier's epoch (`EpochFenced` otherwise)."""
         ...
 
     # --- the engine itself --------------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ async def _copy(source: Engine, target: Engine, number: PartitionNumber, epoch: 
             rest = Span(page.entries[-1][0] + b"\x00", None) if page.more else None
             # An earlier life of the target may have left something between.
             covered = Span(span.start, None if rest is None else rest.start)
-            await target.write_copied(number, range_deletes=[covered], puts=page.entries)
+            await target.write_copied(number, receiving.epoch, range_deletes=[covered], puts=page.entries)
             span = rest
         await _open(target, number, Fence(epoch), lsn, receiving)
     except (EpochFenced, FenceChanged):

@@ -292,6 +292,7 @@ class NodeEngines:
     def write_copied(
         self,
         partition: PartitionNumber,
+        epoch: Epoch,
         *,
         puts: Sequence[tuple[bytes, bytes]] = (),
         deletes: Sequence[bytes] = (),
@@ -299,7 +300,9 @@ class NodeEngines:
     ) -> Answer[None]:
         return self._call(
             partition,
-            lambda engine: engine.write_copied(partition, puts=puts, deletes=deletes, range_deletes=range_deletes),
+            lambda engine: engine.write_copied(
+                partition, epoch, puts=puts, deletes=deletes, range_deletes=range_deletes
+            ),
         )
 
     # --- the engines themselves -----------------------------------------------------------------------------------

@@ -111,7 +111,7 @@ async def test_a_read_that_misses_an_acknowledged_batch_is_noticed(checked: Chec
 async def test_copying_into_a_partition_in_use_is_noticed(checked: CheckedEngine) -> None:
     await checked.set_fence(ONE, Fence(EPOCH))
     with pytest.raises(ContractViolation):
-        await checked.write_copied(ONE, puts=[(b"a", b"")])
+        await checked.write_copied(ONE, EPOCH, puts=[(b"a", b"")])
 
 
 async def test_a_snapshot_left_open_and_one_used_after_closing_are_noticed(tmp_path: Path) -> None:

@@ -342,7 +342,7 @@ async def test_an_unknown_partition_refuses_every_call(engine: CheckedEngine) ->
         engine.read_unfenced(TWO, []),
         engine.scan_unfenced(TWO, ALL),
         engine.read_journal(TWO, after=Lsn(0)),
-        engine.write_copied(TWO),
+        engine.write_copied(TWO, EPOCH),
         engine.read(PartitionNumber(2**40), EPOCH, []),
     ):
         with pytest.raises(PartitionUnknown):
@@ -364,7 +364,7 @@ async def test_every_partition_is_listed_with_its_fence_and_lsn(engine: CheckedE
 async def test_a_drop_forbids_access_at_once_and_removes_in_shares(engine: CheckedEngine) -> None:
     await engine.create_partition(TWO, Fence(EPOCH, sealed=True))
     await put(engine, b"kept")
-    await engine.write_copied(TWO, puts=[(b"%05d" % number, b"") for number in range(10_500)])
+    await engine.write_copied(TWO, EPOCH, puts=[(b"%05d" % number, b"") for number in range(10_500)])
     assert not await engine.drop_partition(TWO)
     assert list(await engine.partitions()) == [ONE]
     with pytest.raises(PartitionUnknown):
@@ -498,8 +498,8 @@ async def test_the_journal_is_read_in_pages_and_forgotten_when_it_ends(engine: C
 
 async def test_copied_entries_are_written_as_they_are_without_lsn_or_journal(engine: CheckedEngine) -> None:
     await engine.create_partition(TWO, Fence(EPOCH, sealed=True, journaling=True), lsn=Lsn(3))
-    await engine.write_copied(TWO, puts=[(b"a", b"1"), (b"b", b"1"), (b"c", b"1")])
-    await engine.write_copied(TWO, range_deletes=[Span(b"a", b"b")], deletes=[b"b"], puts=[(b"a", b"2")])
+    await engine.write_copied(TWO, EPOCH, puts=[(b"a", b"1"), (b"b", b"1"), (b"c", b"1")])
+    await engine.write_copied(TWO, EPOCH, range_deletes=[Span(b"a", b"b")], deletes=[b"b"], puts=[(b"a", b"2")])
     assert (await engine.scan_unfenced(TWO, ALL)).entries == [(b"a", b"2"), (b"c", b"1")]
     assert await engine.read_journal(TWO, after=Lsn(0)) == []
     assert (await engine.read_fence(TWO))[1] == 3
@@ -507,8 +507,16 @@ async def test_copied_entries_are_written_as_they_are_without_lsn_or_journal(eng
 
 async def test_nothing_is_copied_into_a_partition_in_use(engine: CheckedEngine) -> None:
     with pytest.raises(EpochFenced):
-        await engine.engine.write_copied(ONE, puts=[(b"a", b"1")])
+        await engine.engine.write_copied(ONE, EPOCH, puts=[(b"a", b"1")])
     assert await keys_of(engine) == []
+
+
+async def test_nothing_is_copied_by_one_who_sealed_it_in_another_epoch(engine: CheckedEngine) -> None:
+    """A copier that was stopped for long may find the partition sealed again, for another reason."""
+    await engine.create_partition(TWO, Fence(OTHER_EPOCH, sealed=True))
+    with pytest.raises(EpochFenced):
+        await engine.write_copied(TWO, EPOCH, puts=[(b"a", b"1")])
+    assert (await engine.scan_unfenced(TWO, ALL)).entries == []
 
 
 # --- the engine itself ----------------------------------------------------------------------------------------------

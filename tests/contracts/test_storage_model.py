@@ -236,7 +236,7 @@ class StorageMachine(RuleBasedStateMachine):
         start, more = b"", True
         while more:
             page = await engine.scan_unfenced(SOURCE, Span(start), limit=page_entries)
-            await engine.write_copied(COPY, puts=page.entries)
+            await engine.write_copied(COPY, EPOCH, puts=page.entries)
             start, more = (page.entries[-1][0] + b"\x00" if page.entries else start), page.more
         await engine.set_fence(COPY, Fence(EPOCH), lsn=Lsn(self.model.lsn))
         assert (await engine.scan(COPY, EPOCH, Span())).entries == sorted(self.model.data.items())

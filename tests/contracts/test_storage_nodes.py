@@ -114,7 +114,7 @@ async def test_a_hand_over_that_was_interrupted_is_done_again_and_one_that_is_do
     source, target = engine_of(nodes, ZERO), engine_of(nodes, ONE)
     # As far as the seal and a part of the copy, of data that is not so any more.
     await target.create_partition(CATALOG_PARTITION, Fence(EPOCH, sealed=True))
-    await target.write_copied(CATALOG_PARTITION, puts=[(b"stale", b"")])
+    await target.write_copied(CATALOG_PARTITION, EPOCH, puts=[(b"stale", b"")])
     await source.set_fence(CATALOG_PARTITION, Fence(EPOCH, sealed=True))
     await hand_over(source, target)
     assert (await target.read(CATALOG_PARTITION, EPOCH, [b"stale", b"0000"]))[1] == [None, bytes(900)]

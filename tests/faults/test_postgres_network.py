@@ -134,10 +134,10 @@ async def test_copied_entries_that_arrive_late_do_not_overwrite_newer_ones(
     engine: PostgresEngine, proxy: Proxy
 ) -> None:
     await engine.set_fence(ONE, Fence(EPOCH, sealed=True))
-    await engine.write_copied(ONE, puts=[(b"a", b"0")])
+    await engine.write_copied(ONE, EPOCH, puts=[(b"a", b"0")])
     proxy.arm(Fault.REQUEST_HELD)
-    await engine.write_copied(ONE, puts=[(b"a", b"old")])
-    await engine.write_copied(ONE, puts=[(b"a", b"new")])
+    await engine.write_copied(ONE, EPOCH, puts=[(b"a", b"old")])
+    await engine.write_copied(ONE, EPOCH, puts=[(b"a", b"new")])
     assert await proxy.deliver_held()
     assert await engine.read_unfenced(ONE, [b"a"]) == [b"new"]
 

@@ -245,6 +245,7 @@ class LmdbEngine:
     async def write_copied(
         self,
         partition: PartitionNumber,
+        epoch: Epoch,
         *,
         puts: Sequence[tuple[bytes, bytes]] = (),
         deletes: Sequence[bytes] = (),
@@ -253,6 +254,7 @@ class LmdbEngine:
         change = partial(
             transactions.write_copied,
             partition=partition,
+            epoch=epoch,
             puts=puts,
             deletes=deletes,
             range_deletes=range_deletes,

@@ -222,11 +222,13 @@ def drop_some(view: WriteView, partition: PartitionNumber) -> bool:
 def write_copied(
     view: WriteView,
     partition: PartitionNumber,
+    epoch: Epoch,
     puts: Sequence[tuple[bytes, bytes]],
     deletes: Sequence[bytes],
     range_deletes: Sequence[Span],
 ) -> None:
-    if not view.meta(partition).sealed:
+    meta = view.meta(partition)
+    if not meta.sealed or meta.epoch != epoch:
         raise EpochFenced(partition)
     if not view.has_room and puts:
         raise OutOfSpace("the store is nearly full; what is left is for deletes")

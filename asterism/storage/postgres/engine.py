@@ -271,6 +271,7 @@ class PostgresEngine:
     async def write_copied(
         self,
         partition: PartitionNumber,
+        epoch: Epoch,
         *,
         puts: Sequence[tuple[bytes, bytes]] = (),
         deletes: Sequence[bytes] = (),
@@ -278,6 +279,7 @@ class PostgresEngine:
     ) -> None:
         last_puts = dict(puts)
         arguments = (
+            epoch,
             [span.start for span in range_deletes],
             [span.end for span in range_deletes],
             list(deletes),

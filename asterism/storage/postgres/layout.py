@@ -153,6 +153,7 @@ BEGIN
     END;
     EXECUTE format('DROP FUNCTION IF EXISTS asterism.apply_v1_p%s', part);
     EXECUTE format('DROP FUNCTION IF EXISTS asterism.copy_v1_p%s', part);
+    EXECUTE format('DROP FUNCTION IF EXISTS asterism.copy_v2_p%s', part);
     DELETE FROM asterism.journal WHERE partition = part;
     DELETE FROM asterism.partitions WHERE number = part;
     RETURN true;
@@ -337,8 +338,8 @@ BEGIN
     RETURN ARRAY[{DONE}, meta.lsn, meta.journaling::integer];
 END $$;
 
-CREATE OR REPLACE FUNCTION asterism.copy_v1_p{{number}}(
-    in_gateway bigint, in_token bigint, r_starts bytea[], r_ends bytea[], d_keys bytea[],
+CREATE OR REPLACE FUNCTION asterism.copy_v2_p{{number}}(
+    in_gateway bigint, in_token bigint, in_epoch bigint, r_starts bytea[], r_ends bytea[], d_keys bytea[],
     p_keys bytea[], p_values bytea[]
 ) RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE
@@ -347,7 +348,7 @@ DECLARE
     outcome bigint;
 BEGIN
     {_BEGIN_ORDER}
-    IF NOT meta.sealed THEN
+    IF NOT meta.sealed OR meta.epoch <> in_epoch THEN
         RETURN ARRAY[{FENCED}];
     END IF;
     {_DELETE_SPANS}

@@ -81,7 +81,7 @@ def statements(number: PartitionNumber) -> PartitionStatements:
         read_many=f"{meta}, ARRAY(SELECT t.v FROM unnest($1::bytea[]) WITH ORDINALITY q(k, i) "
         f"LEFT JOIN asterism.p{number} t ON t.k = q.k ORDER BY q.i) FROM asterism.partitions m {where}",
         apply=f"SELECT asterism.apply_v1_p{number}({_parameters(22)})",
-        copy=f"SELECT asterism.copy_v1_p{number}({_parameters(7)})",
+        copy=f"SELECT asterism.copy_v2_p{number}({_parameters(8)})",
         scans={
             (reverse, has_end): _scan(number, reverse=reverse, has_end=has_end)
             for reverse in (False, True)
