@@ -14,7 +14,12 @@ from asterism.partitioning.key_range import FULL, KeyRange
 from asterism.partitioning.partition_key import PartitionKeyDefinition
 from asterism.values.identifiers import Epoch, NodeNumber, PartitionNumber, node_of
 
-__all__ = ["PartitionMap", "PartitionRange", "RangeStatus", "RetiredRange", "initial_map", "midpoint"]
+__all__ = ["RETIRED_MAX", "PartitionMap", "PartitionRange", "RangeStatus", "RetiredRange", "initial_map", "midpoint"]
+
+
+# Of ranges that were split or merged away, the last so many are remembered: ranges that split and merge by themselves
+# would otherwise make the map grow for ever.
+RETIRED_MAX = 1_000
 
 
 class RangeStatus(enum.StrEnum):
@@ -29,8 +34,8 @@ class RangeStatus(enum.StrEnum):
 class PartitionRange:
     """One range of the line as clients see it (`id`), and the partition that serves it.
 
-    `parents` are ALL ancestors, because clients carry session tokens over from any of them. `since_version` is the
-    map's version that brought the range to where it is.
+    `parents` are ALL ancestors that the map remembers, because clients carry session tokens over from any of them.
+    `since_version` is the map's version that brought the range to where it is.
     """
 
     id: int
@@ -48,7 +53,7 @@ class PartitionRange:
 
 @dataclass(frozen=True, slots=True)
 class RetiredRange:
-    """A range that was split or merged away. Its id stays an interval of the line, and is served as that."""
+    """A range that was split or merged away. Its id stays an interval of the line, and is served as that, for long."""
 
     id: int
     range: KeyRange
@@ -161,11 +166,16 @@ class PartitionMap:
 
     def _succeeded_by(self, *, replaced: tuple[PartitionRange, ...], by: tuple[PartitionRange, ...]) -> PartitionMap:
         gone = {one.id for one in replaced}
-        kept = [one for one in self.ranges if one.id not in gone]
+        ranges = [*(one for one in self.ranges if one.id not in gone), *by]
+        retired = (*self.retired, *(RetiredRange(one.id, one.range) for one in replaced))
+        if len(retired) > RETIRED_MAX:
+            retired = retired[-RETIRED_MAX:]
+            known = {one.id for one in retired}
+            ranges = [replace(one, parents=tuple(id_ for id_ in one.parents if id_ in known)) for one in ranges]
         return PartitionMap(
             version=self.version + 1,
-            ranges=tuple(sorted((*kept, *by), key=lambda one: one.range.start)),
-            retired=(*self.retired, *(RetiredRange(one.id, one.range) for one in replaced)),
+            ranges=tuple(sorted(ranges, key=lambda one: one.range.start)),
+            retired=retired,
             next_id=self.next_id + len(by),
         )
 

@@ -62,7 +62,7 @@ def _interval_of(container: Container, text: str) -> KeyRange:
     if interval is None:
         raise MalformedRequest(
             reason=f"The value '{text[:64]}' specified for the header '{headers.PARTITION_RANGE_ID}' is invalid: the "
-            "container has never had such a partition key range."
+            "container has no such partition key range, and had none as far as it remembers."
         )
     return interval
 

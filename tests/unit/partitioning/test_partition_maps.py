@@ -11,7 +11,14 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from asterism.partitioning.effective_key import effective_key
 from asterism.partitioning.key_range import FULL, KeyRange
 from asterism.partitioning.partition_key import PartitionKeyDefinition, PartitionKeyKind
-from asterism.partitioning.partition_map import PartitionMap, PartitionRange, RetiredRange, initial_map, midpoint
+from asterism.partitioning.partition_map import (
+    RETIRED_MAX,
+    PartitionMap,
+    PartitionRange,
+    RetiredRange,
+    initial_map,
+    midpoint,
+)
 from asterism.values.identifiers import Epoch, NodeNumber, PartitionNumber, partition_on
 
 VERSION_1 = PartitionKeyDefinition(paths=("/pk",), version=1)
@@ -149,6 +156,22 @@ def test_a_retired_id_is_still_its_interval() -> None:
     after = split_in_the_middle(map_of(VERSION_2, 1), 0)
     assert after.get(0) is None
     assert after.interval_of(0) == FULL
+
+
+def test_ids_that_were_retired_long_ago_are_forgotten() -> None:
+    """A table whose load comes and goes splits and merges all its life."""
+    one = map_of(VERSION_2, 1)
+    for _ in range(RETIRED_MAX):
+        (only,) = one.ranges
+        both = split_in_the_middle(one, only.id)
+        low, high = both.ranges
+        one = both.merge(low.id, high.id, partition=PartitionNumber(5), epoch=Epoch(3))
+    (only,) = one.ranges
+    assert (only.id, len(one.retired), len(only.parents)) == (3 * RETIRED_MAX, RETIRED_MAX, RETIRED_MAX)
+    assert one.interval_of(0) is None
+    assert one.interval_of(only.id - 1) is not None
+    assert set(only.parents) == {retired.id for retired in one.retired}
+    assert PartitionMap.from_json(one.to_json()) == one
 
 
 def test_a_merged_child_descends_from_both_and_all_their_ancestors() -> None:
