@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hmac
 import json
 from urllib.parse import unquote
 
@@ -25,20 +24,14 @@ def check_entra_token(keys: AccountKeys, authorization: str, *, now_wall_seconds
     parts = token.removeprefix(_TOKEN_START).split(".")
     if not token.startswith(_TOKEN_START) or len(parts) != 3:
         raise Unauthorized(reason="The authorization header does not have the form type=aad&ver=1.0&sig=<token>.")
-    grant = _grant_of(keys, _decode(parts[2]))
+    grant = keys.grant_of(_decode(parts[2]))
+    if grant is None:
+        raise Unauthorized(
+            reason="This server takes tokens of Microsoft Entra ID in the emulator's form only: the signature must be "
+            "a key of the account, in base64."
+        )
     _check_times(_decode(parts[1]), now_wall_seconds)
     return grant
-
-
-def _grant_of(keys: AccountKeys, given: bytes) -> Grant:
-    texts = (keys.primary, keys.secondary, keys.primary_readonly, keys.secondary_readonly)
-    for text, (_, grant) in zip(texts, keys.decoded, strict=True):
-        if hmac.compare_digest(text.encode(), given):
-            return grant
-    raise Unauthorized(
-        reason="This server takes tokens of Microsoft Entra ID in the emulator's form only: the signature must be a "
-        "key of the account, in base64."
-    )
 
 
 def _check_times(claims_text: bytes, now_wall_seconds: float) -> None:

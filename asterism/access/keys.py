@@ -82,6 +82,14 @@ class AccountKeys:
         yield _decode_key(self.primary_readonly), Grant.READ_ONLY
         yield _decode_key(self.secondary_readonly), Grant.READ_ONLY
 
+    def grant_of(self, given: bytes) -> Grant | None:
+        """What a whole key grants to who shows it, as base64 text; None if it is none of these."""
+        texts = (self.primary, self.secondary, self.primary_readonly, self.secondary_readonly)
+        for text, (_, grant) in zip(texts, self.decoded, strict=True):
+            if hmac.compare_digest(text.encode(), given):
+                return grant
+        return None
+
     @classmethod
     def complete(
         cls,

@@ -15,6 +15,7 @@ from asterism.cli.export import EXPORT_EXAMPLES, export
 from asterism.cli.failure import CommandFailed
 from asterism.cli.import_command import IMPORT_EXAMPLES, import_
 from asterism.cli.jobs import jobs
+from asterism.cli.keys import KEYS_EXAMPLES, keys
 from asterism.cli.merge import merge
 from asterism.cli.migrate import MIGRATE_EXAMPLES, migrate
 from asterism.cli.move import MOVE_EXAMPLES, move
@@ -40,6 +41,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(rich_help_panel="The server", epilog=SERVE_EXAMPLES)(serve)
+app.command(rich_help_panel="The server", epilog=KEYS_EXAMPLES)(keys)
 app.command(rich_help_panel="The server")(version)
 app.command(rich_help_panel="Data of a running server", epilog=QUERY_EXAMPLES, no_args_is_help=True)(query)
 app.command(rich_help_panel="Data of a running server", epilog=EXPORT_EXAMPLES, no_args_is_help=True)(export)

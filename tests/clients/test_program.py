@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from azure.cosmos import PartitionKey
+from azure.cosmos.exceptions import CosmosHttpResponseError
 
 from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY
 from tests.support.server import PROGRAM, WAIT_SECONDS_MAX, RunningServer, environment, free_port, running_server
@@ -198,6 +199,25 @@ def test_a_key_of_ones_own_is_never_printed_and_opens_the_door(tmp_path: Path) -
         assert OTHER_KEY not in program.greeting
         assert run_command("jobs", "--key", OTHER_KEY, endpoint=program.endpoint).returncode == 0
         assert run_command("jobs", endpoint=program.endpoint).returncode == 1
+
+
+def test_the_keys_command_shows_keys_that_open_as_far_as_they_say(tmp_path: Path) -> None:
+    shown = run_command("keys", "--key", OTHER_KEY).stdout.splitlines()
+    keys = {name: key for name, _, key in (line.rpartition(" ") for line in shown)}
+    primary, secondary, read_only, _ = keys.values()
+    assert primary == OTHER_KEY
+    with running_server(tmp_path, more_environment={"ASTERISM_KEY": OTHER_KEY}) as program:
+        program.client(key=secondary).create_database("d")
+        reader = program.client(key=read_only)
+        assert [one["id"] for one in reader.list_databases()] == ["d"]
+        with pytest.raises(CosmosHttpResponseError) as refused:
+            reader.create_database("e")
+        assert refused.value.status_code == 403
+        connection = http.client.HTTPConnection("127.0.0.1", program.port, timeout=WAIT_SECONDS_MAX)
+        connection.request("GET", "/_asterism/metrics", headers={"Authorization": f"Bearer {read_only}"})
+        assert b"asterism_store_bytes" in connection.getresponse().read()
+        connection.close()
+    assert "base64" in one_line_of(run_command("keys", "--key", "?"))
 
 
 def test_the_certificate_is_kept_over_a_restart_and_its_key_is_private(tmp_path: Path) -> None:

@@ -55,8 +55,8 @@ class RunningServer:
     def endpoint(self) -> str:
         return f"{self.scheme}://127.0.0.1:{self.port}/"
 
-    def client(self) -> CosmosClient:
-        return CosmosClient(self.endpoint, WELL_KNOWN_EMULATOR_KEY)
+    def client(self, *, key: str = WELL_KNOWN_EMULATOR_KEY) -> CosmosClient:
+        return CosmosClient(self.endpoint, key)
 
     def kill(self) -> None:
         self.process.kill()

@@ -9,11 +9,12 @@ from asterism.apis.admin.errors import refusal, response_for
 from asterism.apis.admin.routes import ROUTES, Route
 from asterism.apis.http import Request, Response
 from asterism.clock import Clock
-from asterism.errors import AsterismError, Forbidden
+from asterism.errors import AsterismError, Forbidden, Unauthorized
 from asterism.keyspaces.refusals import REPORTED, as_error
 
 # What takes the place of a Cosmos resource type in the signed text; the link is the path without its slashes.
 SIGNED_RESOURCE_TYPE = "asterism"
+_BEARER = "bearer "
 
 
 class AdminDoor:
@@ -42,15 +43,21 @@ class AdminDoor:
             return response_for(as_error(problem))
 
     def _check_signature(self, request: Request, path: str, route: Route) -> None:
-        grant = check_master_key(
-            self._keys,
-            authorization=request.headers.get("authorization") or "",
-            verb=request.method,
-            resource_type=SIGNED_RESOURCE_TYPE,
-            links=(path,),
-            date=request.headers.get("x-ms-date") or "",
-            now_wall_seconds=self._clock.wall_seconds(),
-        )
+        authorization = request.headers.get("authorization") or ""
+        if route.takes_bearer and authorization[: len(_BEARER)].lower() == _BEARER:
+            grant = self._keys.grant_of(authorization[len(_BEARER) :].strip().encode("utf-8", "surrogatepass"))
+            if grant is None:
+                raise Unauthorized(reason="The bearer token is no key of the account.")
+        else:
+            grant = check_master_key(
+                self._keys,
+                authorization=authorization,
+                verb=request.method,
+                resource_type=SIGNED_RESOURCE_TYPE,
+                links=(path,),
+                date=request.headers.get("x-ms-date") or "",
+                now_wall_seconds=self._clock.wall_seconds(),
+            )
         if not grant_allows(grant, verb=request.method, is_query=route.is_query):
             raise Forbidden(reason="A read-only key may look, and not split or merge.")
 

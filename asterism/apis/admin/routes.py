@@ -42,11 +42,17 @@ class Route:
     signed: bool = True
     # A POST that changes nothing, so that a read-only key may send it.
     is_query: bool = False
+    # Whether a key itself will do, as a bearer token, for who cannot sign.
+    takes_bearer: bool = False
 
 
 ROUTES: dict[tuple[str, str], Route] = {
     ("GET", "_asterism/health"): Route(show_health, "The readiness probe; needs no key.", signed=False),
-    ("GET", "_asterism/metrics"): Route(show_metrics, "Counters and sizes in the text format of Prometheus."),
+    ("GET", "_asterism/metrics"): Route(
+        show_metrics,
+        "Counters and sizes in the text format of Prometheus, also for a bearer of a key.",
+        takes_bearer=True,
+    ),
     ("GET", "_asterism/partitions"): Route(
         show_partitions, "Physical partitions, of ?database=&container= or of ?account=&table="
     ),

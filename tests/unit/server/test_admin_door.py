@@ -15,7 +15,7 @@ from urllib.parse import quote
 import pytest
 
 from asterism import errors
-from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY, derive_readonly_key
+from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY, AccountKeys, derive_readonly_key
 from asterism.access.master_key import signature
 from asterism.apis.admin.errors import STATUS_AND_CODE
 from asterism.apis.admin.routes import ROUTES
@@ -159,6 +159,22 @@ async def test_metrics_count_every_partition_and_escape_its_names(operator: Oper
     assert 'asterism_partition_bytes{database="a \\"b\\"",container="c",range="0"} 0\n' in text
     assert 'asterism_reshape_jobs{kind="split"} 0\n' in text
     assert text.count("# TYPE asterism_store_bytes gauge\n") == 1
+
+
+async def test_metrics_are_for_the_bearer_of_a_key_and_nothing_else_is(operator: Operator) -> None:
+    admin = operator.assembly.admin
+    keys = AccountKeys.complete(primary=WELL_KNOWN_EMULATOR_KEY)
+
+    async def status(name: str, authorization: str) -> int:
+        return (
+            await admin.answer(make_request("GET", f"/_asterism/{name}", "", {"authorization": authorization}))
+        ).status
+
+    for key in (keys.primary, keys.secondary_readonly):
+        assert await status("metrics", f"Bearer {key}") == 200
+        assert await status("partitions", f"Bearer {key}") == 401
+    for wrong in ("", "x", keys.primary[:-2], f"{keys.primary}\udcff", "\u00e9"):
+        assert await status("metrics", f"Bearer {wrong}") == 401
 
 
 def test_item_numbers_of_two_starts_never_meet_and_fit_into_60_bits() -> None:
