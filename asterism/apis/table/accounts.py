@@ -6,7 +6,7 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 # Public: printed in the vendor's documentation and the default of every client (`UseDevelopmentStorage=true`).
@@ -22,6 +22,8 @@ _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{1,61}[a-z0-9])?", re.ASCII)
 class Account:
     name: str
     keys: tuple[bytes, ...]
+    # Signed requests that were found good lately (see `auth`).
+    checked: set[tuple[str | None, ...]] = field(default_factory=set, repr=False, compare=False)
 
 
 Accounts = Mapping[str, Account]

@@ -91,10 +91,12 @@ def read_entity(body: bytes, *, is_cosmos: bool) -> GivenEntity:
         raise too_many_properties()
     members: dict[str, Kept] = {}
     keys: dict[str, object] = {}
+    # An annotation has this sign in its name, if not as an escape.
+    is_annotated = b"@" in body or b"\\u" in body
     for name, value in cast("dict[str, object]", told).items():
-        if "@" in name or name.startswith("odata."):
+        if (is_annotated and "@" in name) or name.startswith("odata."):
             continue
-        annotation = told.get(name + ANNOTATION)
+        annotation = told.get(name + ANNOTATION) if is_annotated else None
         if name in _SYSTEM:
             keys[name] = value
             if annotation is not None:

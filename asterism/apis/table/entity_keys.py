@@ -13,6 +13,8 @@ from asterism.apis.table.errors import Refusal, bad_query_syntax, invalid_input,
 KEY_UTF16_UNITS_MAX: Final = 512
 COSMOS_ROW_KEY_BYTES_MAX: Final = 255
 
+# Stands in a URL as it is.
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.~-]+\Z", re.ASCII)
 _FORBIDDEN: Final = re.compile(r"[/\\#?\x00-\x1f\x7f-\x9f]")
 _FORBIDDEN_IN_URL: Final = re.compile(r"[/\\]")
 _QUOTED: Final = r"'((?:[^']|'')*)'"
@@ -63,5 +65,5 @@ def key_too_large() -> Refusal:
 
 def entity_reference(table: str, keys: EntityKeys) -> str:
     """How a URL names the entity, percent-encoded."""
-    partition_key, row_key = (quote(one.replace("'", "''"), safe="~") for one in keys)
+    partition_key, row_key = (one if _PLAIN.match(one) else quote(one.replace("'", "''"), safe="~") for one in keys)
     return f"{table if table.isascii() else quote(table)}(PartitionKey='{partition_key}',RowKey='{row_key}')"

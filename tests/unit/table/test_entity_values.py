@@ -356,3 +356,8 @@ def test_a_long_selection_is_not_walked_for_every_entity() -> None:
     stored = StoredEntity("p", "r", 0, b'"a":1,"b":2')
     selection = _NotWalked.fromkeys(["b", *(f"nothing{number}" for number in range(5000))])
     assert write_entity(stored, PLACE, Metadata.NONE, selection) == b'{"b":2}'
+
+
+def test_an_annotation_may_be_written_with_an_escape() -> None:
+    body = b'{"x":"5","x\\u0040odata.type":"Edm.Int64"}'
+    assert decode(read_entity(body, is_cosmos=False).properties) == {"x": "5", "x@odata.type": "Edm.Int64"}

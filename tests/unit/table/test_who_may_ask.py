@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import time
 from datetime import UTC, datetime, timedelta
+from email.utils import formatdate
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from azure.data.tables import (
     generate_table_sas,
 )
 
+from asterism.access.shared_key import shared_key_signature
 from asterism.apis.http import Request
 from asterism.apis.table.accounts import DEVELOPMENT_KEY
 from tests.unit.table.table_door_at_hand import ACCOUNT, DoorAtHand, change_set, insertion, one, rows, upsert
@@ -70,6 +73,32 @@ async def test_a_request_without_a_signature_is_challenged(door: DoorAtHand) -> 
 async def test_a_wrong_signature_is_refused(door: DoorAtHand, authorization: str, status: int, code: str) -> None:
     answer = await door.send("GET", "orders()", sign=False, headers={"authorization": authorization})
     assert (answer.status, answer.code) == (status, code)
+
+
+async def test_a_signature_that_was_good_is_good_for_the_same_request_only(door: DoorAtHand) -> None:
+    date = formatdate(usegmt=True)
+    text = f"POST\n\napplication/json\n{date}\n/{ACCOUNT}/{ACCOUNT}/orders"
+    signature = shared_key_signature(base64.b64decode(DEVELOPMENT_KEY), text)
+    told = {
+        "x-ms-date": date,
+        "content-type": "application/json",
+        "authorization": f"SharedKey {ACCOUNT}:{signature}",
+    }
+
+    async def insert(row_key: str, path: str = "orders", query: str = "", **changed: str) -> int:
+        headers = {**told, **{name.replace("_", "-"): value for name, value in changed.items()}}
+        body = {"PartitionKey": "x", "RowKey": row_key}
+        return (await door.send("POST", path, body, query=query, headers=headers, sign=False)).status
+
+    assert [await insert(row_key) for row_key in "123"] == [201, 201, 201]
+    assert await insert("4", "others") == 403
+    assert await insert("4", query="comp=acl") == 403
+    assert await insert("4", content_type="application/json;odata=nometadata") == 403
+    assert await insert("4", content_md5="x") == 403
+    assert await insert("4", x_ms_date=formatdate(time.time() + 1, usegmt=True)) == 403
+    assert await insert("4", authorization=f"SharedKey {ACCOUNT}:d3Jvbmc=") == 403
+    assert (await door.send("GET", "orders", headers=told, sign=False)).status == 403
+    assert await door.get("x", "4") is None
 
 
 @pytest.mark.parametrize("minutes", [-16, 16])
