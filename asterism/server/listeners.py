@@ -270,13 +270,14 @@ class Listener:
 
 
 class ListenerGroup:
-    """The listeners of all doors, as one."""
+    """The listeners of all doors, as one. The first is the one whose readiness probe is asked."""
 
     def __init__(self, listeners: Sequence[Listener]) -> None:
         self._listeners = listeners
 
     async def start(self) -> None:
-        for listener in self._listeners:
+        """One after the other, the first one last: when it answers, all of them do."""
+        for listener in reversed(self._listeners):
             await listener.start()
 
     async def until(self, stopping: asyncio.Event) -> None:

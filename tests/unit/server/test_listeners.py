@@ -10,7 +10,7 @@ import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from granian._granian import RSGIProtocolClosed
@@ -18,7 +18,7 @@ from granian._granian import RSGIProtocolClosed
 from asterism.apis.http import Request, Response
 from asterism.server import listeners
 from asterism.server.config import StartRefused
-from asterism.server.listeners import choose_address, make_application
+from asterism.server.listeners import Listener, ListenerGroup, choose_address, make_application
 
 BYTES_MAX = 100
 
@@ -187,3 +187,19 @@ def test_an_address_of_another_machine_is_refused_with_the_systems_reason() -> N
     with pytest.raises(StartRefused) as refused:
         choose_address("192.0.2.1", 0)
     assert str(refused.value).endswith(os.strerror(errno.EADDRNOTAVAIL))
+
+
+async def test_the_port_with_the_readiness_probe_opens_last() -> None:
+    """Who has heard of it that the server is ready may connect to any of its ports."""
+    opened: list[int] = []
+
+    class Port:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        async def start(self) -> None:
+            await asyncio.sleep(0)
+            opened.append(self.number)
+
+    await ListenerGroup([cast(Listener, Port(number)) for number in range(3)]).start()
+    assert opened[-1] == 0
