@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# How long an example takes says how busy the machine is, not whether the code is right.
-settings.register_profile("asterism", deadline=None)
+# How long an example takes, or making one, says how busy the machine is, not whether the code is right.
+settings.register_profile("asterism", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("asterism")
