@@ -178,7 +178,9 @@ _bodies = st.lists(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None, max_examples=150
+)
 @given(body=_bodies, is_bulk=st.booleans())
 async def test_no_body_of_a_batch_is_an_accident(door: DoorAtHand, body: list[Any], is_bulk: bool) -> None:
     told = {**(BULK if is_bulk else BATCH), **key("a")}

@@ -60,7 +60,9 @@ batch_operations = st.fixed_dictionaries(
     },
 )
 batches = st.lists(batch_operations | values, max_size=8) | values
-AT_RANDOM = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=120)
+AT_RANDOM = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None, max_examples=120
+)
 
 
 @pytest.fixture

@@ -28,7 +28,9 @@ from asterism.values.ordered_text import ordered_text
 from tests.support.tables import ACCOUNT, TableWorld, everything, open_tables
 
 Name = tuple[str, str]
-WEAK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+WEAK = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 def write(kind: WriteKind, pk: str, rk: str, properties: bytes = b"", if_match: object = None) -> EntityWrite:

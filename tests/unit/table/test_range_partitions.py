@@ -20,7 +20,9 @@ from asterism.limits import DEFAULT_LIMITS, KIB
 from asterism.values.ordered_text import ordered_text
 from tests.support.tables import ACCOUNT, TableWorld, everything, open_tables
 
-WEAK = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+WEAK = settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 QUICK = Patience(period_seconds=0.03, hot_periods=2, cold_seconds=0.3)
 NEVER = Patience(period_seconds=1000.0)
 
