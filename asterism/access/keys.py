@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from asterism.access.checked_signatures import CheckedSignatures
+
 # Public: printed in the vendor's documentation of its emulator and the default of its clients' own tests, so that
 # they connect to a local server without any configuration. Never a secret, and no key for a server others can reach.
 WELL_KNOWN_EMULATOR_KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
@@ -70,8 +72,7 @@ class AccountKeys:
     secondary_readonly: str = field(repr=False)
     # In the order in which they are tried: most requests carry the primary key.
     decoded: tuple[tuple[bytes, Grant], ...] = field(init=False, repr=False, compare=False)
-    # Signed requests that were found good lately (see `master_key.check_master_key`).
-    checked: dict[tuple[str, ...], Grant] = field(init=False, repr=False, compare=False, default_factory=dict)
+    checked: CheckedSignatures[Grant] = field(init=False, repr=False, compare=False, default_factory=CheckedSignatures)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "decoded", tuple(self._decode()))

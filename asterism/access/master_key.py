@@ -15,7 +15,6 @@ _TOKEN_START = "type=master&ver=1.0&sig="
 # What the official clients send for it: percent-encoded, with upper-case digits.
 _TOKEN_START_ENCODED = "type%3Dmaster%26ver%3D1.0%26sig%3D"
 _TOKEN_START_ENCODED_LENGTH = len(_TOKEN_START_ENCODED)
-CHECKED_SIGNATURES_MAX = 4096
 
 
 def signature(key_bytes: bytes, *, verb: str, resource_type: str, link: str, date: str) -> str:
@@ -46,11 +45,7 @@ def check_master_key(
     if grant is not None:
         return grant
     grant = _check_signature(keys, authorization, verb=verb, resource_type=resource_type, links=links, date=date)
-    # Clients date by the second: what they ask of one resource within it carries one signature, checked once. Only
-    # what was found good is kept, and a look-up tells nothing about any other signature.
-    if len(keys.checked) >= CHECKED_SIGNATURES_MAX:
-        keys.checked.clear()
-    keys.checked[checked] = grant
+    keys.checked.remember(checked, grant)
     return grant
 
 

@@ -70,8 +70,9 @@ class FeedLog(Protocol):
         seen: KeyspaceRecord,
         partition: PartitionRange,
         entries: Sequence[Entry],
+        since_wall_seconds: int | None,
     ) -> list[Row] | None:
-        """A row for each entry; None when another map is in force by now."""
+        """A row for each entry, none for what changed before a time; None when another map is in force by now."""
         ...
 
 
@@ -79,9 +80,6 @@ class FeedLog(Protocol):
 class LatestVersions:
     """The latest change of every item that is there, as the item itself with the LSN of the change."""
 
-    # Items changed before this are left out, however far their entries lie in the log: merges bring entries of two
-    # clocks together. None leaves out nothing.
-    since_wall_seconds: int | None = None
     family: bytes = CHANGE_LOG
 
     async def rows(
@@ -91,22 +89,27 @@ class LatestVersions:
         seen: KeyspaceRecord,
         partition: PartitionRange,
         entries: Sequence[Entry],
+        since_wall_seconds: int | None,
     ) -> list[Row] | None:
         answer = await owner.read_from(
             container.keyspace, seen, partition, [ITEMS + reference for _, reference in entries]
         )
         if answer is None:
             return None
-        return [self._row(container, key, stored) for (key, _), stored in zip(entries, answer[1], strict=True)]
+        return [
+            self._row(container, key, stored, since_wall_seconds)
+            for (key, _), stored in zip(entries, answer[1], strict=True)
+        ]
 
-    def _row(self, container: Container, key: bytes, stored: bytes | None) -> Row:
+    def _row(self, container: Container, key: bytes, stored: bytes | None, since_wall_seconds: int | None) -> Row:
         # The item's header and the entry's key tell LSN, number and place in different orders.
         if stored is None or stored[:8] != key[1:9] or stored[9:17] != key[11:] or stored[17:19] != key[9:11]:
             return None
         body = body_of(stored)
         if not container.planner.is_visible(body):
             return None
-        if self.since_wall_seconds is not None and _changed_at_seconds(body) < self.since_wall_seconds:
+        # Wherever the entry lies in the log: merges bring entries of two clocks together.
+        if since_wall_seconds is not None and _changed_at_seconds(body) < since_wall_seconds:
             return None
         return b'%b,"_lsn":%d}' % (body[:-1], lsn_in_log_key(key))
 
@@ -116,8 +119,6 @@ class AllVersions:
     """Every change within the retention, deletes among them."""
 
     definition: PartitionKeyDefinition
-    # Changes before this are left out; None leaves out nothing.
-    since_wall_seconds: int | None = None
     family: bytes = VERSIONS
 
     async def rows(
@@ -127,11 +128,12 @@ class AllVersions:
         seen: KeyspaceRecord,  # noqa: ARG002
         partition: PartitionRange,  # noqa: ARG002
         entries: Sequence[Entry],
+        since_wall_seconds: int | None,
     ) -> list[Row] | None:
-        return [self._row(key, value) for key, value in entries]
+        return [self._row(key, value, since_wall_seconds) for key, value in entries]
 
-    def _row(self, key: bytes, value: bytes) -> Row:
-        if self.since_wall_seconds is not None and changed_at_seconds(value) < self.since_wall_seconds:
+    def _row(self, key: bytes, value: bytes, since_wall_seconds: int | None) -> Row:
+        if since_wall_seconds is not None and changed_at_seconds(value) < since_wall_seconds:
             return None
         return version_row(key, value, self.definition)
 
@@ -282,7 +284,9 @@ class _Reader:
     ) -> bool:
         for first in range(0, len(entries), _LOAD_ENTRIES):
             some = entries[first : first + _LOAD_ENTRIES]
-            rows = await self.log.rows(self.owner, self.container, record, partition, some)
+            rows = await self.log.rows(
+                self.owner, self.container, record, partition, some, self.position.since_wall_seconds
+            )
             if rows is None:
                 return False
             for (key, _), row in zip(some, rows, strict=True):

@@ -49,9 +49,9 @@ async def read_items_or_changes(context: Context, request: Request, parts: list[
 async def read_changes(context: Context, request: Request, parts: list[str]) -> Response:
     told = request.headers
     container = context.items_container(told, parts)
+    log = _log_of(container, told)
     scope = scope_of(container, told)
     items_max = page_items_max(told)
-    mode = _mode_of(container, told)
     await check_sessions(context, container, scope, context.consistency_rules.session_of(told))
     position = await _position_of(context, container, scope, told)
     tools = context.store.tools
@@ -61,7 +61,7 @@ async def read_changes(context: Context, request: Request, parts: list[str]) -> 
         container,
         scope,
         position,
-        _log_of(container, mode, position.since_wall_seconds),
+        log,
         items_max=items_max,
         is_time_up=lambda: tools.clock.monotonic_seconds() >= finish_at,
     )
@@ -72,22 +72,18 @@ async def read_changes(context: Context, request: Request, parts: list[str]) -> 
     return Response(200, answer_headers, feed_body(context.facts(container).rid, "Documents", page.rows))
 
 
-def _mode_of(container: Container, told: Headers) -> str:
+def _log_of(container: Container, told: Headers) -> FeedLog:
     mode = (told.get(headers.CHANGE_FEED) or "").strip().lower()
-    if mode not in (_LATEST_VERSIONS, _ALL_VERSIONS):
+    if mode == _LATEST_VERSIONS:
+        return LatestVersions()
+    if mode != _ALL_VERSIONS:
         raise MalformedRequest(
             reason=f"The value '{mode[:64]}' specified for the header '{headers.CHANGE_FEED}' is invalid: it is "
             "'Incremental Feed' or 'Full-Fidelity Feed'."
         )
-    if mode == _ALL_VERSIONS and not container.keeps_versions:
+    if not container.keeps_versions:
         raise Refusal(400, "BadRequest", _NO_VERSIONS)
-    return mode
-
-
-def _log_of(container: Container, mode: str, since_wall_seconds: int | None) -> FeedLog:
-    if mode == _LATEST_VERSIONS:
-        return LatestVersions(since_wall_seconds)
-    return AllVersions(container.record.definition, since_wall_seconds)
+    return AllVersions(container.record.definition)
 
 
 def _since_of(told: Headers) -> int | None:
@@ -104,11 +100,12 @@ def _since_of(told: Headers) -> int | None:
 
 
 async def _position_of(context: Context, container: Container, scope: Scope, told: Headers) -> FeedPosition:
+    since = _since_of(told)
     known = (told.get(headers.IF_NONE_MATCH) or "").strip().removeprefix("W/").strip("\"'")
     if known == _NOW:
-        return await position_now(context.store.tools.owner, container, scope)
-    position = FeedPosition.from_text(known) if known else FeedPosition.at(Lsn(0))
-    since = _since_of(told)
+        position = await position_now(context.store.tools.owner, container, scope)
+    else:
+        position = FeedPosition.from_text(known) if known else FeedPosition.at(Lsn(0))
     return position if since is None else position.since(since)
 
 

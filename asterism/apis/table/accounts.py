@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from asterism.access.checked_signatures import CheckedSignatures
+
 # Public: printed in the vendor's documentation and the default of every client (`UseDevelopmentStorage=true`).
 DEVELOPMENT_ACCOUNT: Final = "devstoreaccount1"
 DEVELOPMENT_KEY: Final = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -22,8 +24,7 @@ _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{1,61}[a-z0-9])?", re.ASCII)
 class Account:
     name: str
     keys: tuple[bytes, ...]
-    # Signed requests that were found good lately (see `auth`).
-    checked: set[tuple[str | None, ...]] = field(default_factory=set, repr=False, compare=False)
+    checked: CheckedSignatures[None] = field(init=False, repr=False, compare=False, default_factory=CheckedSignatures)
 
 
 Accounts = Mapping[str, Account]

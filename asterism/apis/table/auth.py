@@ -22,9 +22,6 @@ _CHALLENGE: Final = (
     "Bearer authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize "
     "resource_id=https://storage.azure.com",
 )
-
-
-CHECKED_SIGNATURES_MAX: Final = 4096
 # Longer ones name entities, and are seldom asked for twice in a second.
 _CHECKED_PATH_CHARACTERS_MAX: Final = 256
 
@@ -67,8 +64,6 @@ def _check_shared_key(
     _check_date(date, context.clock.wall_seconds())
     content_md5, content_type, comp = told.get("content-md5"), told.get("content-type"), query.get("comp")
     signed = (authorization, request.method, content_md5, content_type, date, request.authority, request.path, comp)
-    # Clients date by the second: what they insert into one table within it carries one signature, checked once. Only
-    # what was found good is kept, and a look-up tells nothing about any other signature.
     if signed in account.checked:
         return
     name = signed_account(authorization)
@@ -85,9 +80,7 @@ def _check_shared_key(
     ):
         raise not_authenticated()
     if len(request.path) <= _CHECKED_PATH_CHARACTERS_MAX:
-        if len(account.checked) >= CHECKED_SIGNATURES_MAX:
-            account.checked.clear()
-        account.checked.add(signed)
+        account.checked.remember(signed, None)
 
 
 def _check_date(date: str, now_wall_seconds: float) -> None:

@@ -152,6 +152,7 @@ BEGIN
         RETURN false;
     END;
     EXECUTE format('DROP FUNCTION IF EXISTS asterism.apply_v1_p%s', part);
+    -- A program before version 2 of the functions has made it.
     EXECUTE format('DROP FUNCTION IF EXISTS asterism.copy_v1_p%s', part);
     EXECUTE format('DROP FUNCTION IF EXISTS asterism.copy_v2_p%s', part);
     DELETE FROM asterism.journal WHERE partition = part;

@@ -108,8 +108,11 @@ async def test_a_time_leaves_out_what_changed_before_it(world: World) -> None:
     container = await world.container()
     await write(container, "a", "x")
     (row,) = await Reader(world, container).rest()
-    assert len(await Reader(world, container, log=LatestVersions(row["_ts"])).rest()) == 1
-    assert await Reader(world, container, log=LatestVersions(row["_ts"] + 1)).rest() == []
+    reader = Reader(world, container)
+    reader.text = BEGINNING.since(row["_ts"]).to_text()
+    assert len(await reader.rest()) == 1
+    reader.text = BEGINNING.since(row["_ts"] + 1).to_text()
+    assert await reader.rest() == []
 
 
 @pytest.mark.parametrize("is_one_key", [False, True])
@@ -122,9 +125,8 @@ async def test_a_page_that_finds_nothing_in_time_says_how_far_it_has_come(world:
     scope = container.logical_scope(("wanted",)) if is_one_key else EVERYTHING
     position, positions, rows = BEGINNING.since(since), set(), []
     for _ in range(10):
-        log = LatestVersions(position.since_wall_seconds)
         page = await read_feed_page(
-            world.owner, container, scope, position, log, items_max=1000, is_time_up=lambda: True
+            world.owner, container, scope, position, LatestVersions(), items_max=1000, is_time_up=lambda: True
         )
         rows += page.rows
         position = FeedPosition.from_text(page.position.to_text())

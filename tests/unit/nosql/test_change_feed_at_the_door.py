@@ -143,6 +143,7 @@ async def test_the_etag_over_two_children_is_good_for_each_of_them(door: DoorAtH
         {"if-none-match": "abc"},
         {"if-none-match": '"-5"'},
         {"if-modified-since": "yesterday"},
+        {"if-none-match": "*", "if-modified-since": "yesterday"},
         {"a-im": "Other Feed"},
         {"x-ms-documentdb-partitionkeyrangeid": "77"},
         {"x-ms-max-item-count": "0"},
