@@ -39,18 +39,3 @@ class Scope:
 
     start: bytes
     end: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class ItemsPage:
-    """A page of items in key order. `position` is where the next page begins; None only at the end of the data."""
-
-    bodies: list[bytes]
-    position: bytes | None
-    stopped: Stopped
-    charge: float
-    # The newest partition read, for the response's headers: clients learn of a split by an id they do not know.
-    range_id: int
-    lsn: int
-    # Which of the bodies, by their places, are of items that were left out of the index; empty unless asked for.
-    unindexed: list[int]

@@ -17,7 +17,8 @@ from asterism.values.key_bytes import encode
 
 # All of a composite index's paths together.
 COMPOSITE_BYTES_MAX = 400
-_TURNED = bytes(255 - byte for byte in range(256))
+# Every bit turned round: what sorted first sorts last.
+TURNED = bytes(255 - byte for byte in range(256))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +39,22 @@ class CompositeIndex:
         parts = []
         for value, (_, descending) in zip(values, self.paths, strict=True):
             encoded = encode(value, bytes_max=self.component_bytes_max)
-            parts.append(encoded.translate(_TURNED) if descending else encoded)
+            parts.append(encoded.translate(TURNED) if descending else encoded)
         return b"".join(parts)
 
 
-def composite_index(told: Sequence[Mapping[str, Any]]) -> CompositeIndex:
+def composite_index(policy_paths: Sequence[Mapping[str, Any]], *, is_turned: bool = True) -> CompositeIndex:
+    """Read a composite index of an indexing policy.
+
+    An index that descends by its first path is kept turned round, and read backwards: entries with equal values are in
+    the order of item numbers, and answers to ORDER BY have them in the direction of the first path. Without `is_turned`
+    it is kept as the policy writes it, which programs did before they kept items in the order of creation.
+    """
     paths = []
-    for entry in told:
+    for entry in policy_paths:
         names = tuple(segment for segment in parse_property_path(entry["path"]) if isinstance(segment, str))
         paths.append((names, str(entry.get("order", "ascending")).lower() == "descending"))
+    if is_turned and paths[0][1]:
+        paths = [(names, not descending) for names, descending in paths]
     token = path_token([f"{'-' if descending else '+'}/{'/'.join(names)}" for names, descending in paths])
     return CompositeIndex(token, tuple(paths))

@@ -17,6 +17,7 @@ from asterism.documents.batch import BatchAnswer, Operation, OperationKind, carr
 from asterism.documents.expiry_schedule import ExpirySchedule
 from asterism.documents.indexes import IndexingRules
 from asterism.documents.item_record import unpack_item
+from asterism.documents.missing_values import MissingValues
 from asterism.documents.patch import Patch
 from asterism.documents.planning import ChangePlanner, earliest_expiry, place_at
 from asterism.documents.transaction import Conditions, Outcome, Transaction
@@ -38,7 +39,7 @@ from asterism.keyspaces.records import KeyspaceRecord
 from asterism.keyspaces.reshaping import Reshaping
 from asterism.keyspaces.write_turns import WriteTurns
 from asterism.limits import Limits
-from asterism.partitioning.effective_key import storage_point
+from asterism.partitioning.effective_key import HASH_BYTES, storage_point
 from asterism.partitioning.partition_key import PartitionKey, extract, header_agrees_with_item
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.storage.contract import Batch, CeilingPassed, Expectation, ExpectationFailed, Snapshot
@@ -68,12 +69,13 @@ class Tools:
 class Container:
     """Items of one keyspace, at one version of its settings."""
 
-    __slots__ = ("_tools", "keyspace", "planner", "record")
+    __slots__ = ("_tools", "keyspace", "missing_values", "planner", "record")
 
     def __init__(self, keyspace: Keyspace, tools: Tools) -> None:
         self.keyspace = keyspace
         self.record: KeyspaceRecord = keyspace.record
         self._tools = tools
+        self.missing_values = MissingValues()
         self.planner = ChangePlanner(
             lambda: keyspace.record, limits=tools.limits, clock=tools.clock, random_bytes=tools.random_bytes
         )
@@ -247,6 +249,13 @@ class Container:
         """The interval of one logical partition, or of all that share the prefix of a hierarchical key."""
         prefix = storage_point(self.record.definition, key)
         return Scope(prefix, after_prefix(prefix) or b"\xff")
+
+    def is_one_key(self, scope: Scope) -> bool:
+        """Whether a scope is one logical partition. Of version 1, whose points differ in length, it may also be part
+        of a range that looks like one."""
+        definition = self.record.definition
+        is_of_one_length = definition.version == 1 or len(scope.start) == HASH_BYTES * len(definition.paths)
+        return is_of_one_length and scope.end == after_prefix(scope.start)
 
     # --- how a change is made -----------------------------------------------------------------------------------------
 

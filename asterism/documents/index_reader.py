@@ -6,14 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from asterism.documents.container import Container
 from asterism.documents.index_paths import PATH_TOKEN_BYTES
 from asterism.documents.item_record import StoredItem, unpack_item
-from asterism.keyspaces.layout import INDEX, ITEMS
+from asterism.keyspaces.keyspace import Keyspace
+from asterism.keyspaces.layout import INDEX, ITEM_NUMBER_BYTES, ITEMS, TOTALS_KEY, number_bytes
 from asterism.keyspaces.owner import Reads
 from asterism.keyspaces.records import KeyspaceRecord
+from asterism.keyspaces.statistics import Size, size_from
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.storage.contract import Span
+from asterism.values.identifiers import Lsn
 
 # One page of index entries is read in about a millisecond.
 PAGE_ENTRIES = 500
@@ -22,7 +24,6 @@ PAGE_BYTES = 256 * 1024
 LOAD_ITEMS = 64
 
 _VALUE_AT = 1 + PATH_TOKEN_BYTES
-_NUMBER_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,64 +48,102 @@ class MapChanged(Exception):
 
 
 class PartitionReader:
-    """Reads one partition of a container as the record `seen` knows it. Raises MapChanged when that is over."""
+    """Reads one partition of a keyspace as the record `seen` knows it. Raises MapChanged when that is over."""
 
-    def __init__(self, owner: Reads, container: Container, seen: KeyspaceRecord, partition: PartitionRange) -> None:
+    def __init__(self, owner: Reads, keyspace: Keyspace, seen: KeyspaceRecord, partition: PartitionRange) -> None:
         self._owner = owner
-        self._container = container
+        self._keyspace = keyspace
         self._seen = seen
         self.partition = partition
         self.index_lookups = 0
 
-    async def entries(
-        self, span: IndexSpan, *, reverse: bool = False, after: tuple[bytes, int] | None = None
-    ) -> AsyncIterator[list[IndexEntry]]:
-        """Pages of entries in order; `after` is the (value, number) of the last one known."""
-        head = INDEX + span.token
-        low, high = head + span.low, head + span.high
-        if after is not None:
-            key = head + after[0] + after[1].to_bytes(_NUMBER_BYTES, "big")
-            low, high = (low, min(high, key)) if reverse else (max(low, key + b"\x00"), high)
+    async def pages(
+        self, span: Span, *, limit: int = PAGE_ENTRIES, reverse: bool = False
+    ) -> AsyncIterator[list[tuple[bytes, bytes]]]:
+        """Yield pages of any of the partition's entries, as they are stored, in the order of their keys."""
+        low, high = span.start, span.end
         more = True
         while more:
             page = await self._owner.scan(
-                self._container.keyspace,
+                self._keyspace,
                 self._seen,
                 self.partition,
                 Span(low, high),
-                limit=PAGE_ENTRIES,
+                limit=limit,
                 bytes_max=PAGE_BYTES,
                 reverse=reverse,
             )
             if page is None:
                 raise MapChanged
-            self.index_lookups += 1
-            yield [_entry(key, reference) for key, reference in page.entries]
+            yield page.entries
             more = page.more
             if more:
                 last = page.entries[-1][0]
                 low, high = (low, last) if reverse else (last + b"\x00", high)
                 await asyncio.sleep(0)
 
+    async def index_pages(
+        self,
+        span: IndexSpan,
+        *,
+        reverse: bool = False,
+        after: tuple[bytes, int] | None = None,
+        is_inclusive: bool = False,
+    ) -> AsyncIterator[list[tuple[bytes, bytes]]]:
+        """Yield pages of index entries as they are stored, those behind the (value, number) of `after`, or from there
+        on if that is inclusive."""
+        head = INDEX + span.token
+        low, high = head + span.low, head + span.high
+        if after is not None:
+            key = head + after[0] + number_bytes(after[1])
+            if is_inclusive is reverse:
+                key += b"\x00"
+            low, high = (low, min(high, key)) if reverse else (max(low, key), high)
+        if low >= high:
+            return
+        async for page in self.pages(Span(low, high), reverse=reverse):
+            self.index_lookups += 1
+            yield page
+
+    async def entries(
+        self,
+        span: IndexSpan,
+        *,
+        reverse: bool = False,
+        after: tuple[bytes, int] | None = None,
+        is_inclusive: bool = False,
+    ) -> AsyncIterator[list[IndexEntry]]:
+        """Yield pages of entries in order; see `index_pages`."""
+        async for page in self.index_pages(span, reverse=reverse, after=after, is_inclusive=is_inclusive):
+            yield [_entry(key, reference) for key, reference in page]
+
     async def load(self, references: Sequence[bytes]) -> list[tuple[bytes, StoredItem]]:
-        """The items there are, in the order of `references`."""
+        """Return the items that exist, in the order of `references`."""
         found: list[tuple[bytes, StoredItem]] = []
         for start in range(0, len(references), LOAD_ITEMS):
-            part = references[start : start + LOAD_ITEMS]
-            partition, _, values = await self._owner.read(
-                self._container.keyspace, part[0], [ITEMS + reference for reference in part]
-            )
-            if partition.partition != self.partition.partition:
-                raise MapChanged
-            found += [
-                (reference, unpack_item(stored))
-                for reference, stored in zip(part, values, strict=True)
-                if stored is not None
-            ]
+            stored = await self.load_stored(references[start : start + LOAD_ITEMS])
+            found += [(reference, unpack_item(record)) for reference, record in stored]
             if start:
                 await asyncio.sleep(0)
         return found
 
+    async def load_stored(self, references: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
+        """Return the records of the items that exist, in the order of `references`, which are read at once."""
+        partition, _, records = await self._owner.read(
+            self._keyspace, references[0], [ITEMS + reference for reference in references]
+        )
+        if partition.partition != self.partition.partition:
+            raise MapChanged
+        found = zip(references, records, strict=True)
+        return [(reference, record) for reference, record in found if record is not None]
+
+    async def totals(self) -> tuple[Lsn, Size]:
+        """Return the partition's LSN and its size."""
+        partition, lsn, (stored,) = await self._owner.read(self._keyspace, self.partition.range.start, (TOTALS_KEY,))
+        if partition.partition != self.partition.partition:
+            raise MapChanged
+        return lsn, size_from(stored)
+
 
 def _entry(key: bytes, reference: bytes) -> IndexEntry:
-    return IndexEntry(key[_VALUE_AT:-_NUMBER_BYTES], int.from_bytes(key[-_NUMBER_BYTES:], "big"), reference)
+    return IndexEntry(key[_VALUE_AT:-ITEM_NUMBER_BYTES], int.from_bytes(key[-ITEM_NUMBER_BYTES:], "big"), reference)

@@ -24,6 +24,9 @@ from asterism.documents.spatial_index import SpatialIndex, spatial_index
 # Paths whose verdict and token are remembered per container, about 400 bytes each. Items with made-up property names
 # (a guid as a name, say) must not fill the memory: beyond this, paths are worked out anew each time.
 REMEMBERED_PATHS_MAX = 20_000
+# In a policy that items may still be indexed by: its composite indexes are as the policy writes them, which only stores
+# have that an earlier program made.
+UNTURNED_COMPOSITES = "unturnedComposites"
 # Set by the server and different in every item, or not a property of the item: nobody looks for an item by them.
 _NEVER_INDEXED_PROPERTIES = ("_rid", "_self", "_etag", "_attachments")
 
@@ -79,7 +82,10 @@ class IndexingRules:
         # The service finds items by id, and changes by time, under every policy but "none".
         for name in ("id", "_ts"):
             root.at((name,)).scalar = True
-        composites = tuple(map(composite_index, indexing_policy.get("compositeIndexes") or ()))
+        is_turned = not indexing_policy.get(UNTURNED_COMPOSITES, False)
+        written = indexing_policy.get("compositeIndexes") or ()
+        # An index and the same one turned round are one.
+        composites = tuple(dict.fromkeys(composite_index(paths, is_turned=is_turned) for paths in written))
         found = (spatial_index(entry["path"]) for entry in indexing_policy.get("spatialIndexes") or ())
         spatials = tuple(index for index in found if index is not None)
         return cls(root, composites, spatials, before, is_automatic=indexing_policy.get("automatic", True) is not False)

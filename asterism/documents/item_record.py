@@ -25,6 +25,8 @@ _FORMAT_UNINDEXED = 2
 _HEADER = struct.Struct(">BQH16s")
 _STORED_HEADER = struct.Struct(">QBQH16s")
 HEADER_BYTES = _STORED_HEADER.size
+_NUMBER_AT = LSN_BYTES + 1
+_NUMBER_END = _NUMBER_AT + 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,10 @@ def unpack_item(stored: bytes) -> StoredItem:
     if form not in (_FORMAT, _FORMAT_UNINDEXED):
         raise StorageUnavailable(reason=f"an item has the unknown format {form}")
     return StoredItem(Lsn(lsn), number, place_in_batch, etag_text(guid), stored[HEADER_BYTES:], form == _FORMAT)
+
+
+def number_in(stored: bytes) -> int:
+    return int.from_bytes(stored[_NUMBER_AT:_NUMBER_END], "big")
 
 
 def is_indexed(stored: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""Reading items in key order, in pages that survive splits: a position is a place on the hash line."""
+"""Pages of items in the order of their creation, and scans in the order of their keys."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
-from asterism.documents.answers import ItemsPage, Scope, Stopped
+from asterism.documents.answers import Scope, Stopped
 from asterism.documents.container import Container
-from asterism.documents.item_record import body_of, is_indexed
+from asterism.documents.creation_order import SLICE_BYTES, SLICE_ITEMS, Slice, walk_items
+from asterism.documents.item_position import Position
+from asterism.documents.item_record import body_of, is_indexed, number_in
 from asterism.errors import RequestRateTooLarge
 from asterism.keyspaces.layout import ITEMS
 from asterism.keyspaces.owner import Owner, Reads
@@ -18,23 +20,21 @@ from asterism.partitioning.partition_map import PartitionRange
 from asterism.storage.contract import Span
 from asterism.throughput import charge
 
-# One slice of a scan: small enough that the event loop is held for about a millisecond.
-SLICE_ENTRIES = 128
-SLICE_BYTES = 256 * 1024
-
 
 @dataclass(frozen=True, slots=True)
-class Slice:
-    """Some consecutive items of one partition: (place on the hash line, body) each.
+class ItemsPage:
+    """A page of items in the order of creation. `position` is where the next page begins; None only at the end of the
+    data."""
 
-    `behind` is the place after it; a slice may be empty although more follows, because expired items are left out.
-    """
-
-    partition: PartitionRange
-    items: list[tuple[bytes, bytes]]
-    behind: bytes
-    # Places of items that were left out of the index; empty unless asked for.
-    unindexed: frozenset[bytes] = frozenset()
+    bodies: list[bytes]
+    position: Position | None
+    stopped: Stopped
+    charge: float
+    # The newest partition read, for the response's headers: clients learn of a split by an id they do not know.
+    range_id: int
+    lsn: int
+    # Which of the bodies, by their places, are of items that were left out of the index; empty unless asked for.
+    unindexed: list[int]
 
 
 async def scan_items(
@@ -43,11 +43,11 @@ async def scan_items(
     scope: Scope,
     *,
     position: bytes | None,
-    slice_items: int = SLICE_ENTRIES,
+    slice_items: int = SLICE_ITEMS,
     indexed_only: bool = False,
-    tells_unindexed: bool = False,
 ) -> AsyncIterator[Slice]:
-    """Every item of the scope from `position` on, in slices; between slices other requests have their turn."""
+    """Yield every item of the scope from the reference `position` on, in the order of the keys: the quickest way for
+    readers that need no other order. Between slices other requests have their turn."""
     keyspace = container.keyspace
     at = max(scope.start, position) if position is not None else scope.start
     while at < scope.end:
@@ -67,12 +67,12 @@ async def scan_items(
         entries = page.entries
         if indexed_only:
             entries = [entry for entry in entries if is_indexed(entry[1])]
-        items = [(key[1:], body_of(stored)) for key, stored in entries]
         if container.planner.time_to_live is not None:
-            items = [item for item in items if container.planner.is_visible(item[1])]
+            entries = [entry for entry in entries if container.planner.is_visible(body_of(entry[1]))]
+        items = [(key[1:], body_of(stored)) for key, stored in entries]
+        numbers = [number_in(stored) for _, stored in entries]
         at = page.entries[-1][0][1:] + b"\x00" if page.more else end
-        unindexed = (key[1:] for key, stored in entries if tells_unindexed and not is_indexed(stored))
-        yield Slice(partition, items, at, frozenset(unindexed))
+        yield Slice(partition, numbers, items, (), Position(at), is_in_key_order=True)
         await asyncio.sleep(0)
 
 
@@ -81,16 +81,16 @@ async def read_items_page(
     container: Container,
     scope: Scope,
     *,
-    position: bytes | None,
+    position: Position | None,
     items_max: int,
     tells_unindexed: bool = False,
 ) -> ItemsPage:
-    """The next page of a feed. Each partition pays for what was read from it."""
-    start = scope.start if position is None else max(position, scope.start)
+    """Return the next page of a feed, in the order of creation. Each partition pays for what was read from it."""
+    start = scope.start if position is None else max(position.start, scope.start)
     page = _Page(items_max, container.keyspace.record.map.find(start))
-    slice_items = min(items_max + 1, SLICE_ENTRIES)
-    ended: tuple[bytes | None, Stopped] = (None, Stopped.END_OF_DATA)
-    pieces = scan_items(
+    slice_items = min(items_max + 1, SLICE_ITEMS)
+    ended: tuple[Position | None, Stopped] = (None, Stopped.END_OF_DATA)
+    pieces = walk_items(
         owner, container, scope, position=position, slice_items=slice_items, tells_unindexed=tells_unindexed
     )
     async for piece in pieces:
@@ -136,14 +136,14 @@ class _Page:
         self.partition = partition
         self.entered.append(partition)
 
-    def take(self, piece: Slice) -> tuple[bytes, Stopped] | None:
+    def take(self, piece: Slice) -> tuple[Position, Stopped] | None:
         """Adds a slice; says where and why the page ended, if it did."""
-        for place, body in piece.items:
+        for index, (reference, body) in enumerate(piece.items):
             if len(self.bodies) == self.items_max:
-                return place, Stopped.ITEM_COUNT
+                return piece.before(index), Stopped.ITEM_COUNT
             if self.bodies and self.bytes_taken + len(body) > PAGE_BYTES_MAX:
-                return place, Stopped.PAGE_BYTES
-            if place in piece.unindexed:
+                return piece.before(index), Stopped.PAGE_BYTES
+            if reference in piece.unindexed:
                 self.unindexed.append(len(self.bodies))
             self.bodies.append(body)
             self.bytes_taken += len(body)

@@ -22,8 +22,10 @@ from asterism.documents.unique_keys import UniqueKeys
 from asterism.errors import PartitionKeyMismatch, TooLarge
 from asterism.keyspaces.layout import (
     CHANGE_LOG,
+    CREATION_ORDER,
     EXPIRY,
     ITEMS,
+    LOGICAL_ORDER,
     LOGICAL_SIZES,
     TOTALS_KEY,
     expiry_key,
@@ -31,6 +33,7 @@ from asterism.keyspaces.layout import (
     id_key,
     log_key,
     log_suffix,
+    number_bytes,
 )
 from asterism.keyspaces.records import KeyspaceRecord
 from asterism.limits import Limits
@@ -223,6 +226,7 @@ class ChangePlanner:
                 self._plan_addition(batch, place, after, new_terms, place_in_batch)
         elif after is not None:
             self._plan_addition(batch, place, after, after.terms, place_in_batch)
+        self._plan_order(batch, place, before, after)
         time_to_live = self.time_to_live
         if time_to_live is not None:
             self._plan_expiry(batch, place, time_to_live, before, after)
@@ -241,7 +245,9 @@ class ChangePlanner:
             if self.keeps_versions:
                 self._plan_versions(batch, place, None, after, place_in_batch)
         references = [place.reference for place, _ in news]
-        tails = [after.number.to_bytes(8, "big") for _, after in news]
+        tails = [number_bytes(after.number) for _, after in news]
+        batch.puts += [(CREATION_ORDER + tail, reference) for tail, reference in zip(tails, references, strict=True)]
+        batch.puts += [_logical_order_put(place, tail) for (place, _), tail in zip(news, tails, strict=True)]
         for column in zip_longest(*[after.terms for _, after in news]):
             batch.puts += [
                 (term + tail, reference)
@@ -274,8 +280,19 @@ class ChangePlanner:
         self, batch: Batch, place: Place, after: NewItem, new_terms: Iterable[Term], place_in_batch: int
     ) -> None:
         self._plan_record(batch, place, after, place_in_batch)
-        reference, tail = place.reference, after.number.to_bytes(8, "big")
+        reference, tail = place.reference, number_bytes(after.number)
         batch.puts += [(term + tail, reference) for term in new_terms]
+
+    @staticmethod
+    def _plan_order(batch: Batch, place: Place, before: StoredItem | None, after: NewItem | None) -> None:
+        """Keep the entries that list items by their numbers; a new version of an item keeps its number."""
+        if before is not None and after is not None and before.number == after.number:
+            return
+        if before is not None:
+            tail = number_bytes(before.number)
+            batch.deletes += (CREATION_ORDER + tail, LOGICAL_ORDER + place.point + tail)
+        if after is not None:
+            batch.puts += order_puts(place, after.number)
 
     def _plan_record(self, batch: Batch, place: Place, after: NewItem, place_in_batch: int) -> None:
         """The item itself and its change-log entry."""
@@ -350,6 +367,17 @@ def _expiry_key_of(rule: TimeToLive, version: StoredItem | NewItem) -> bytes | N
     return None if expires_at is None else expiry_key(expires_at, item_number=version.number)
 
 
+def order_puts(place: Place, item_number: int) -> list[tuple[bytes, bytes]]:
+    """Return the entries by which an item is found in the order of creation."""
+    tail = number_bytes(item_number)
+    return [(CREATION_ORDER + tail, place.reference), _logical_order_put(place, tail)]
+
+
+def _logical_order_put(place: Place, tail: bytes) -> tuple[bytes, bytes]:
+    point = place.point
+    return LOGICAL_ORDER + point + tail, place.reference[len(point) :]
+
+
 def _index_keys(terms: Iterable[Term], item_number: int) -> list[bytes]:
-    tail = item_number.to_bytes(8, "big")
+    tail = number_bytes(item_number)
     return [term + tail for term in terms]

@@ -252,7 +252,7 @@ class Rekeying:
         async for piece in scan_items(self._tools.owner, pair.source, _WHOLE_LINE, position=at):
             await self._copier(job, pair).settle([cast(Item, loads(body)) for _, body in piece.items])
             job.items_copied += len(piece.items)
-            job.copied_up_to = piece.behind.hex()
+            job.copied_up_to = piece.behind.start.hex()
             await self._record_at_times(job)
             self.on_step(RekeyStep.PIECE_COPIED)
             # Requests come first: the walk rests half as long as it has worked.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from asterism.documents.container import Container, Tools
+from asterism.documents.conversion import Conversion
 from asterism.documents.housekeeping import Housekeeping
 from asterism.documents.reindexing import Reindexing, due_after_change
 from asterism.documents.rekey_job import RekeyJob, RekeyStep
@@ -52,6 +53,7 @@ class DocumentStore:
         self.tools = tools
         self._admission = admission
         self.reindexing = Reindexing(catalog, tools.owner, tools.clock)
+        self.conversion = Conversion(catalog, tools.owner)
         self._containers: dict[bytes, Container] = {}
         self.housekeeping = Housekeeping(catalog, tools, self._container_by_rid)
         self.rekeying = Rekeying(catalog, tools, self._container_by_rid, self.replace_container, self.housekeeping)

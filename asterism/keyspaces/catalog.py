@@ -36,7 +36,7 @@ from asterism.keyspaces.fences import raise_fences, seal_for_good
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.layout import after_prefix
 from asterism.keyspaces.principals import PrincipalRecord
-from asterism.keyspaces.records import DatabaseRecord, KeyspaceRecord, OfferRecord
+from asterism.keyspaces.records import LAYOUT, DatabaseRecord, KeyspaceRecord, OfferRecord
 from asterism.partitioning.partition_key import PartitionKeyDefinition
 from asterism.partitioning.partition_map import PartitionMap, initial_map
 from asterism.partitioning.placement import Rules
@@ -247,6 +247,14 @@ class Catalog(FollowingCatalog):
             return replace(before, catching_up={}) if before.catching_up is done else None
 
         return await self._change_keyspace(keyspace, change, Batch(deletes=[CATCHING_UP + keyspace.record.rid]))
+
+    async def end_conversion(self, keyspace: Keyspace) -> None:
+        """The data of a keyspace is kept in the present layout, and is as its settings want it."""
+
+        def change(before: KeyspaceRecord) -> KeyspaceRecord:
+            return replace(before, layout=LAYOUT, catching_up={})
+
+        await self._change_keyspace(keyspace, change, Batch(deletes=[CATCHING_UP + keyspace.record.rid]))
 
     async def publish_map(
         self,

@@ -20,11 +20,15 @@ TOTALS_KEY = b"\x01"
 ITEMS = b"\x10"
 LOGICAL_SIZES = b"\x11"
 UNIQUE_KEYS = b"\x12"
+# The items of a logical partition in the order of their creation: point, item number -> id key.
+LOGICAL_ORDER = b"\x13"
 CHANGE_LOG = b"\x90"
 INDEX = b"\x91"
 # Every version of every item and every delete, for containers that keep them (documents/item_versions.py).
 VERSIONS = b"\x92"
 EXPIRY = b"\x93"
+# All items of the physical partition in the order of their creation: item number -> reference.
+CREATION_ORDER = b"\x94"
 
 _FIRST_ROUTED_BY_KEY = 0x10
 _FIRST_ROUTED_BY_VALUE = 0x80
@@ -38,6 +42,7 @@ COUNTERS = struct.Struct(">qq")
 _LSN = struct.Struct(">Q")
 _LOG_SUFFIX = struct.Struct(">HQ")
 _EXPIRY_KEY = struct.Struct(">cQQ")
+ITEM_NUMBER_BYTES = 8
 _UNIQUE_DIGEST_BYTES = 16
 
 
@@ -66,6 +71,10 @@ def behind_lsn(family: bytes, lsn: Lsn) -> bytes:
 
 def lsn_in_log_key(key: bytes) -> Lsn:
     return Lsn(int.from_bytes(key[1:9], "big"))
+
+
+def number_bytes(item_number: int) -> bytes:
+    return item_number.to_bytes(ITEM_NUMBER_BYTES, "big")
 
 
 def expiry_key(expires_at: int, *, item_number: int) -> bytes:
@@ -108,6 +117,6 @@ def route_of(key: bytes, value: bytes) -> bytes:
 def spans_to_copy(start: bytes, end: bytes) -> list[Span]:
     """What a copy of the hash interval [start, end) has to look through: key-routed families by interval, and all of
     the value-routed ones, whose entries are then chosen by `route_of`."""
-    by_key = [Span(family + start, family + end) for family in (ITEMS, LOGICAL_SIZES, UNIQUE_KEYS)]
-    by_value = [Span(family, after_prefix(family)) for family in (CHANGE_LOG, INDEX, VERSIONS, EXPIRY)]
+    by_key = [Span(family + start, family + end) for family in (ITEMS, LOGICAL_SIZES, UNIQUE_KEYS, LOGICAL_ORDER)]
+    by_value = [Span(family, after_prefix(family)) for family in (CHANGE_LOG, INDEX, VERSIONS, EXPIRY, CREATION_ORDER)]
     return by_key + by_value

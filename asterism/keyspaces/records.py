@@ -15,6 +15,10 @@ from asterism.values.json_text import dumps, loads
 
 Json = dict[str, Any]
 
+# How the data of a keyspace is kept. 1, which older programs have written, has no entries in the order of creation.
+LAYOUT = 2
+_FIRST_LAYOUT = 1
+
 
 @dataclass(frozen=True, slots=True)
 class DatabaseRecord:
@@ -64,6 +68,7 @@ class KeyspaceRecord:
     # On which nodes its partitions may be; None: what the fleet's own rules say.
     placement: Rules | None = None
     writes_refused: str = ""
+    layout: int = LAYOUT
 
     @property
     def database_rid(self) -> bytes:
@@ -82,6 +87,7 @@ class KeyspaceRecord:
                 "catching_up": dict(self.catching_up),
                 **({} if self.placement is None else {"placement": self.placement.to_json()}),
                 "writes_refused": self.writes_refused,
+                "layout": self.layout,
             }
         )
 
@@ -99,6 +105,7 @@ class KeyspaceRecord:
             catching_up=told.get("catching_up", {}),
             placement=Rules.from_json(told["placement"]) if "placement" in told else None,
             writes_refused=told.get("writes_refused", ""),
+            layout=told.get("layout", _FIRST_LAYOUT),
         )
 
 

@@ -34,6 +34,9 @@ _V1_STRING_CHARACTERS = 100
 _V1_STRING_BYTES = 100
 _PLUS_ONE = bytes((byte + 1) & 0xFF for byte in range(256))
 
+# Of version 2, for each level of a key.
+HASH_BYTES = 16
+
 _SIGN_BIT = 1 << 63
 _64_BITS = (1 << 64) - 1
 

@@ -2,7 +2,6 @@
 
 from asterism.query.collectors import Collector
 from asterism.query.compile import CompiledQuery, compile_query
-from asterism.query.ordered_rows import OrderedRow
 from asterism.query.parser import parse_condition, parse_query
 from asterism.query.pipeline import Kind
 from asterism.query.printer import to_text
@@ -12,7 +11,6 @@ __all__ = [
     "Collector",
     "CompiledQuery",
     "Kind",
-    "OrderedRow",
     "Query",
     "compile_query",
     "parse_condition",

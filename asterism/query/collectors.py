@@ -8,11 +8,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from asterism.query.aggregates import Aggregate
+from asterism.query.index_order import OrderPosition
+from asterism.query.index_plan import RowOrder, row_order
 from asterism.query.limits import MemoryMeter
-from asterism.query.ordered_rows import UNDEFINED_KEY, OrderedRow, compare_keys, keys_of, ordered_rows_of, sort_in_place
+from asterism.query.ordered_rows import (
+    GroupRow,
+    OrderedRow,
+    is_before,
+    keys_of,
+    ordered_rows_of,
+    sort_groups,
+    sort_rows,
+)
 from asterism.query.pipeline import Kind, Pipeline
 from asterism.query.ranking import RankedRow, Statistics
 from asterism.query.scope import Row
@@ -23,21 +35,30 @@ from asterism.values.undefined import UNDEFINED
 _ROWS_BETWEEN_SORTS = 1000
 
 
+class _NumberedResult(NamedTuple):
+    """A result with the number of its item."""
+
+    number: int
+    result: object
+
+
+_number_of = itemgetter(0)
+
+
 class Collector(ABC):
     """Collects the results of one query. Raises TooLarge when it would keep too much."""
 
-    def __init__(self, pipeline: Pipeline, *, include_undefined: bool | None = None) -> None:
+    def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
         self._memory = MemoryMeter()
-        self._with_undefined = pipeline.places_undefined(include_undefined)
 
-    def feed(self, item: Row) -> None:
-        """Takes one stored item; a query without FROM is fed with one empty item."""
+    def feed(self, item: Row, number: int = 0) -> None:
+        """Takes one stored item with its number; a query without FROM is fed with one empty item."""
         self._pipeline.meter.restart()
-        self.take(item)
+        self.take(item, number)
 
     @abstractmethod
-    def take(self, around: Row) -> None:
+    def take(self, around: Row, number: int = 0) -> None:
         """Takes the rows made of one item, or of one row around a subquery."""
 
     @property
@@ -71,66 +92,90 @@ class Collector(ABC):
 
 
 class ResultCollector(Collector):
-    """Results as they come; with DISTINCT, each once."""
+    """Results in the order in which their items were created; with DISTINCT, each once."""
 
-    def __init__(self, pipeline: Pipeline, *, include_undefined: bool | None = None) -> None:
-        super().__init__(pipeline, include_undefined=include_undefined)
-        self._results: list[object] = []
-        self._seen: set[SortKey] | None = set() if pipeline.is_distinct else None
+    def __init__(self, pipeline: Pipeline) -> None:
+        super().__init__(pipeline)
+        self._results: list[_NumberedResult] = []
+        # With DISTINCT, where each result is.
+        self._seen: dict[SortKey, int] | None = {} if pipeline.is_distinct else None
         self._results_max = pipeline.window.results_max
 
     @property
     def is_full(self) -> bool:
         return self._results_max is not None and len(self._results) >= self._results_max
 
-    def take(self, around: Row) -> None:
+    def take(self, around: Row, number: int = 0) -> None:
         if not self.is_full:
-            self.merge_state(self._pipeline.row_results(around))
+            self.merge_state(_NumberedResult(number, result) for result in self._pipeline.row_results(around))
 
-    def partial_state(self) -> list[object]:
+    def partial_state(self) -> list[_NumberedResult]:
         return list(self._results)
 
-    def merge_state(self, state: Iterable[object]) -> None:
-        for result in state:
+    def merge_state(self, state: Iterable[_NumberedResult]) -> None:
+        for numbered in state:
             if self.is_full:
                 return
-            if self._is_new(result):
-                self._memory.hold(result)
-                self._results.append(result)
+            if self._is_new(numbered):
+                self._memory.hold(numbered.result)
+                self._results.append(numbered)
 
-    def _is_new(self, result: object) -> bool:
+    def _is_new(self, numbered: _NumberedResult) -> bool:
         if self._seen is None:
             return True
-        identity = sort_key(result)
-        if identity in self._seen:
-            return False
-        self._seen.add(identity)
-        return True
+        index = self._seen.setdefault(sort_key(numbered.result), len(self._results))
+        if index == len(self._results):
+            return True
+        if numbered.number < self._results[index].number:
+            self._results[index] = numbered
+        return False
 
     def _all_results(self) -> Iterable[object]:
-        return self._results
+        return (numbered.result for numbered in sorted(self._results, key=_number_of))
 
 
 class OrderedCollector(Collector):
-    """Rows with their keys; sorted at the end, or now and then when only the first few are wanted."""
+    """Rows with their places; sorted at the end, or now and then when only the first few are wanted."""
 
-    def __init__(self, pipeline: Pipeline, *, include_undefined: bool | None = None) -> None:
-        super().__init__(pipeline, include_undefined=include_undefined)
+    def __init__(
+        self, pipeline: Pipeline, order: RowOrder | None = None, *, after: OrderPosition | None = None
+    ) -> None:
+        """`order` is that of an index, where one is followed or may be on another page; `after` is the position that
+        pages before have come to."""
+        super().__init__(pipeline)
+        self._order = order or row_order([key.descending for key in pipeline.order])
         self._rows: list[OrderedRow] = []
         # Rows with an equal result count once, so that more of them than the window's may be needed.
         self._rows_max = None if pipeline.is_distinct else pipeline.window.results_max
-        # The last row that was still wanted at the last sort: what comes with it or after it is not.
+        # The last row that was still wanted at the last sort: what comes after it is not.
         self._last_wanted: OrderedRow | None = None
+        self._after = None if after is None else OrderedRow(after.key, after.number, None)
+        self._rows_passed = 0 if after is None else after.rows
 
-    def take(self, around: Row) -> None:
-        self.merge_state(ordered_rows_of(self._pipeline, around, with_undefined=self._with_undefined))
+    def take(self, around: Row, number: int = 0) -> None:
+        self.merge_state(self._behind(ordered_rows_of(self._pipeline, around, self._order, number)))
+
+    def _behind(self, rows: Iterator[OrderedRow]) -> Iterator[OrderedRow]:
+        """Leave out what the pages before have answered."""
+        after = self._after
+        if after is None:
+            yield from rows
+            return
+        passed_here = 0
+        for row in rows:
+            if row.key == after.key and row.number == after.number:
+                passed_here += 1
+                if self._rows_passed and passed_here > self._rows_passed:
+                    yield row
+            elif is_before(after, row, self._order):
+                yield row
 
     def partial_state(self) -> list[OrderedRow]:
         return list(self._rows)
 
     def merge_state(self, state: Iterable[OrderedRow]) -> None:
         for row in state:
-            if self._last_wanted and compare_keys(row.keys, self._last_wanted.keys, self._pipeline.order) >= 0:
+            if self._last_wanted is not None and is_before(self._last_wanted, row, self._order):
                 continue
             self._memory.hold(row)
             self._rows.append(row)
@@ -138,28 +183,32 @@ class OrderedCollector(Collector):
                 self._keep_first(self._rows_max)
 
     def _keep_first(self, count: int) -> None:
-        sort_in_place(self._rows, self._pipeline.order)
+        sort_rows(self._rows, self._order)
         for row in self._rows[count:]:
             self._memory.release(row)
         del self._rows[count:]
         self._last_wanted = self._rows[-1] if self._rows else None
 
+    def ordered_rows(self) -> list[OrderedRow]:
+        """Return all rows in their order, before OFFSET and LIMIT."""
+        sort_rows(self._rows, self._order)
+        return self._rows
+
     def _all_results(self) -> Iterable[object]:
-        sort_in_place(self._rows, self._pipeline.order)
-        return (row.result for row in self._rows)
+        return (row.result for row in self.ordered_rows())
 
 
 class RankedCollector(Collector):
     """Rows with what their scores are made of. All rows count in the scores, those that the filter leaves out too."""
 
-    def __init__(self, pipeline: Pipeline, *, include_undefined: bool | None = None) -> None:
-        super().__init__(pipeline, include_undefined=include_undefined)
+    def __init__(self, pipeline: Pipeline) -> None:
+        super().__init__(pipeline)
         assert pipeline.ranking is not None
         self._ranking = pipeline.ranking
         self._statistics = pipeline.ranking.new_statistics()
         self._rows: list[RankedRow] = []
 
-    def take(self, around: Row) -> None:
+    def take(self, around: Row, number: int = 0) -> None:  # noqa: ARG002
         pipeline, ranking, make_rows = self._pipeline, self._ranking, self._pipeline.sources.make_rows
         for row in (around,) if make_rows is None else make_rows(around):
             measures = ranking.measure(row)
@@ -185,7 +234,18 @@ class RankedCollector(Collector):
         return (row.result for row in self._ranking.ranked(self._rows, self._statistics))
 
 
-class _Group(NamedTuple):
+class GroupState(NamedTuple):
+    """What is known of a group: the smallest number of its items, its keys, and the state of each aggregate."""
+
+    number: int
+    keys: tuple[object, ...]
+    states: list[object]
+
+
+@dataclass(slots=True)
+class _Group:
+    # The smallest of its items.
+    number: int
     keys: tuple[object, ...]
     aggregates: list[Aggregate]
 
@@ -193,56 +253,55 @@ class _Group(NamedTuple):
 class GroupCollector(Collector):
     """Groups by the identity of their keys; without GROUP BY there is one, even of no rows."""
 
-    def __init__(self, pipeline: Pipeline, *, include_undefined: bool | None = None) -> None:
-        super().__init__(pipeline, include_undefined=include_undefined)
+    def __init__(self, pipeline: Pipeline) -> None:
+        super().__init__(pipeline)
         assert pipeline.grouping is not None
         self._grouping = pipeline.grouping
         self._groups: dict[tuple[SortKey, ...], _Group] = {}
         if pipeline.kind is Kind.AGGREGATE:
-            self._group(())
+            self._group((), 0)
 
-    def take(self, around: Row) -> None:
+    def take(self, around: Row, number: int = 0) -> None:
         pipeline, grouping = self._pipeline, self._grouping
         columns = grouping.columns
-        only_group = None if grouping.keys else self._group(())
-        leaves_out = bool(pipeline.order) and not self._with_undefined
+        only_group = None if grouping.keys else self._group((), number)
         for row in pipeline.matching_rows(around):
-            if leaves_out and UNDEFINED_KEY in keys_of(pipeline.order, row):
-                continue
-            group = only_group or self._group(tuple(key(row) for key in grouping.keys))
+            group = only_group or self._group(tuple(key(row) for key in grouping.keys), number)
             for aggregate, column in zip(group.aggregates, columns, strict=True):
                 aggregate.add(column.argument(row))
 
-    def _group(self, keys: tuple[object, ...]) -> _Group:
+    def _group(self, keys: tuple[object, ...], number: int) -> _Group:
         identity = tuple(map(sort_key, keys))
         group = self._groups.get(identity)
         if group is None:
             self._memory.hold((identity, keys))
-            group = _Group(keys, [column.make(self._memory) for column in self._grouping.columns])
+            group = _Group(number, keys, [column.make(self._memory) for column in self._grouping.columns])
             self._groups[identity] = group
+        elif number < group.number:
+            group.number, group.keys = number, keys
         return group
 
-    def partial_state(self) -> list[tuple[tuple[object, ...], list[object]]]:
-        return [(group.keys, [one.state() for one in group.aggregates]) for group in self._groups.values()]
+    def partial_state(self) -> list[GroupState]:
+        groups = self._groups.values()
+        return [GroupState(one.number, one.keys, [column.state() for column in one.aggregates]) for one in groups]
 
-    def merge_state(self, state: list[tuple[tuple[object, ...], list[object]]]) -> None:
-        for keys, states in state:
-            for aggregate, one in zip(self._group(keys).aggregates, states, strict=True):
+    def merge_state(self, state: list[GroupState]) -> None:
+        for number, keys, states in state:
+            for aggregate, one in zip(self._group(keys, number).aggregates, states, strict=True):
                 aggregate.merge(one)
 
     def _all_results(self) -> Iterable[object]:
-        rows = [self._grouping.row_of_group(*group) for group in self._groups.values()]
+        groups = sorted(self._groups.values(), key=lambda group: group.number)
+        rows = [self._grouping.row_of_group(group.keys, group.aggregates) for group in groups]
         project, order = self._pipeline.project, self._pipeline.group_order
-        ordered = [OrderedRow(keys_of(order, row), project(row)) for row in rows]
-        if order:
-            sort_in_place(ordered, order)
+        ordered = [GroupRow(keys_of(order, row), project(row)) for row in rows]
+        sort_groups(ordered, order)
         return (row.result for row in ordered if row.result is not UNDEFINED)
 
 
-def new_collector(pipeline: Pipeline, *, include_undefined: bool | None = None) -> Collector:
+def new_collector(pipeline: Pipeline) -> Collector:
     """The collector of the query's kind."""
-    make = _COLLECTORS[pipeline.kind]
-    return make(pipeline, include_undefined=include_undefined)
+    return _COLLECTORS[pipeline.kind](pipeline)
 
 
 def distinct(results: Iterable[object]) -> Iterator[object]:

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from asterism.query import tree
-from asterism.query.collectors import Collector, distinct, new_collector
+from asterism.query.collectors import Collector, OrderedCollector, distinct, new_collector
 from asterism.query.distance import DistanceFunctionOf, no_distance_function
 from asterism.query.environment import Environment, Results, Udfs
 from asterism.query.foreseen_calls import ForeseenCalls
 from asterism.query.functions.context import EvaluationContext
 from asterism.query.index_aggregates import ANSWERED, Column
 from asterism.query.index_conditions import Condition, index_conditions
+from asterism.query.index_order import OrderPosition
+from asterism.query.index_plan import RowOrder
 from asterism.query.limits import RowMeter
-from asterism.query.ordered_rows import OrderedRow, compare_keys, ordered_rows_of
 from asterism.query.partition_filter import PartitionFilter, PartitionKeyTuple
 from asterism.query.path_access import Evaluator
 from asterism.query.pipeline import Kind, OrderKey, Pipeline, compile_pipeline
 from asterism.query.scope import PropertyPath, Row, Scope, property_path
-from asterism.values.ordering import SortKey
 from asterism.values.undefined import UNDEFINED
 
 Item = dict[str, object]
+
+# Aggregates that keep values in the order in which they come.
+_LISTS = frozenset({"MAKELIST", "MAKESET"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class CompiledQuery:
     """A query with its values in place. What it knows between items is in the collectors it makes.
 
     Without FROM a query has one row: give it one empty item. A STREAMING query is run with `rows`, item by item; any
-    other with a collector, or, when ORDERED, also by merging partitions that are read in order (`ordered_rows`).
+    other with a collector, or, when ORDERED, also by merging partitions that are read in order.
     """
 
     # Whether an item gives any row that passes the filter: exactly `true` passes.
@@ -74,6 +77,16 @@ class CompiledQuery:
         return self._pipeline.window.results_max
 
     @property
+    def takes_items_in_any_order(self) -> bool:
+        """Whether the results are the same in whichever order items are fed to a collector."""
+        grouping = self._pipeline.grouping
+        if grouping is not None and any(column.call.name in _LISTS for column in grouping.columns):
+            return False
+        if self.kind is Kind.DISTINCT:
+            return self.results_max is None
+        return self.kind in (Kind.AGGREGATE, Kind.GROUPED, Kind.ORDERED)
+
+    @property
     def foreseen(self) -> ForeseenCalls | None:
         """Calls of a user's functions that are made for every item, if there are any."""
         foreseen = self._pipeline.foreseen
@@ -86,20 +99,12 @@ class CompiledQuery:
         self._pipeline.meter.restart()
         return self._pipeline.row_results(item)
 
-    def ordered_rows(self, item: Item, *, include_undefined: bool | None = None) -> Iterator[OrderedRow]:
-        """The results of one item of an ORDERED query, with their keys; see `new_collector`."""
-        self._pipeline.meter.restart()
-        with_undefined = self._pipeline.places_undefined(include_undefined)
-        return ordered_rows_of(self._pipeline, item, with_undefined=with_undefined)
+    def ordered_collector(self, order: RowOrder | None, after: OrderPosition | None) -> OrderedCollector:
+        """The collector of an ORDERED query whose results begin behind a position."""
+        return OrderedCollector(self._pipeline, order, after=after)
 
-    def compare_keys(self, left: Sequence[SortKey], right: Sequence[SortKey]) -> int:
-        """-1, 0 or 1 as a row with the keys `left` comes before, with or after one with the keys `right`."""
-        return compare_keys(left, right, self.order_by)
-
-    def new_collector(self, *, include_undefined: bool | None = None) -> Collector:
-        """`include_undefined`: whether ORDER BY keeps items without a value at its path. None is the service's rule
-        for the default index: not with one path, but with several."""
-        return new_collector(self._pipeline, include_undefined=include_undefined)
+    def new_collector(self) -> Collector:
+        return new_collector(self._pipeline)
 
     def index_conditions(self) -> Condition:
         """What an index can use of the filter: a superset of the items that match."""

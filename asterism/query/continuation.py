@@ -1,16 +1,19 @@
 """Where a query goes on: small, opaque to clients, and true after a split, a merge and a restart.
 
-Nothing in it names a partition. A query without order goes on at a place on the hash line; one in the order of an index
-goes on behind an entry of that index; one whose results are known only when all items are goes on behind a number of
-results.
+Nothing in it names a partition. A query without order goes on at a position in the order of creation; one with an order
+goes on behind a position in that order, whatever its filter and its plan are by then; one whose results are known only
+when all items are goes on behind a number of results.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, cast
 
+from asterism.documents.item_position import INVALID_TOKEN, Position
 from asterism.errors import MalformedRequest
+from asterism.query.index_order import OrderPosition
 from asterism.values.json_text import dumps, loads
 
 
@@ -18,40 +21,43 @@ from asterism.values.json_text import dumps, loads
 class Continuation:
     """All of it is optional; a query that begins has none."""
 
-    # A place on the hash line: the first that was not read.
-    place: bytes | None = None
-    # (value bytes, item number) of the last index entry whose item was answered or passed over.
-    entry: tuple[bytes, int] | None = None
+    # Where in the order of creation the first item is that was not read.
+    position: Position | None = None
+    # In the order of ORDER BY, of the last row that was answered or passed over.
+    ordered: OrderPosition | None = None
     # Results that were passed over because of OFFSET, and those that were answered.
     skipped: int = 0
     returned: int = 0
-    # Rows of the item at `place` (or behind `entry`) that were answered already: a JOIN makes many of one item.
-    rows: int = 0
+    # Items behind `position`, by their numbers, of which some rows were answered already: a JOIN makes many of one.
+    # Usually it is the first of them; a split may bring others before it.
+    begun: Mapping[int, int] = field(default_factory=dict)
     # Where the results behind `returned` may still be found (see `result_sets`).
     result_set: str | None = None
 
     def to_bytes(self) -> bytes:
-        entry = None if self.entry is None else [self.entry[0].hex(), self.entry[1]]
-        place = None if self.place is None else self.place.hex()
-        told = [place, entry, self.skipped, self.returned, self.rows]
-        return dumps(told if self.result_set is None else [*told, self.result_set])
+        position = None if self.position is None else self.position.to_json()
+        ordered = None if self.ordered is None else [self.ordered.key.hex(), *self.ordered[1:]]
+        fields = [position, ordered, self.skipped, self.returned, list(self.begun.items())]
+        return dumps(fields if self.result_set is None else [*fields, self.result_set])
 
     @classmethod
-    def from_bytes(cls, told: bytes) -> Continuation:
+    def from_bytes(cls, token: bytes) -> Continuation:
         try:
-            place, entry, skipped, returned, rows, *more = cast(list[Any], loads(told))
+            position, ordered, skipped, returned, begun, *more = cast(list[Any], loads(token))
             return cls(
-                place=None if place is None else bytes.fromhex(place),
-                entry=None if entry is None else (bytes.fromhex(entry[0]), _count(entry[1])),
+                position=None if position is None else Position.from_json(position),
+                ordered=None if ordered is None else _ordered(*ordered),
                 skipped=_count(skipped),
                 returned=_count(returned),
-                rows=_count(rows),
+                begun={_count(number): _count(rows) for number, rows in begun},
                 result_set=more[0] if more and isinstance(more[0], str) else None,
             )
         except (MalformedRequest, ValueError, TypeError, IndexError):
-            raise MalformedRequest(
-                reason="Invalid Continuation Token: it is none that this server has given."
-            ) from None
+            raise INVALID_TOKEN from None
+
+
+def _ordered(key: str, number: object, rows: object) -> OrderPosition:
+    return OrderPosition(bytes.fromhex(key), _count(number), _count(rows))
 
 
 def _count(value: object) -> int:

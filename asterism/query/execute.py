@@ -8,21 +8,35 @@ scope, in slices, when none does; the filter is always checked on the item itsel
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import islice
 
 from asterism.documents.answers import Scope
 from asterism.documents.container import Container
+from asterism.documents.creation_order import Slice
+from asterism.documents.index_reader import IndexEntry
+from asterism.documents.item_record import StoredItem
 from asterism.errors import MalformedRequest
-from asterism.keyspaces.owner import Reads
-from asterism.query.collectors import Collector
+from asterism.keyspaces.owner import Owner, Reads
+from asterism.query.collectors import Collector, GroupState, OrderedCollector
 from asterism.query.compile import CompiledQuery, Item
 from asterism.query.computed import NOTHING_COMPUTED, Computed
 from asterism.query.continuation import BEGINNING, Continuation
-from asterism.query.index_plan import Access, IndexOrder, access_for, order_for, path_text
-from asterism.query.item_reads import TURN_SECONDS, ItemReads, Slice
+from asterism.query.index_order import OrderPosition
+from asterism.query.index_plan import (
+    Access,
+    IndexOrder,
+    RowOrder,
+    access_for,
+    bounded_order,
+    is_answered_by,
+    order_for,
+    path_text,
+)
+from asterism.query.item_reads import TURN_SECONDS, ItemReads
+from asterism.query.ordered_rows import positions_before
 from asterism.query.pinned_scopes import pinned_keys
 from asterism.query.pipeline import Kind
 from asterism.query.result_sets import ResultSets
@@ -87,7 +101,8 @@ async def run_page(
 
     Raises QueryAbandoned when `client_gone` comes to its end before a long page does.
     """
-    start = continuation.place or (scopes[0].start if scopes else b"")
+    at = continuation.position
+    start = at.start if at is not None else (scopes[0].start if scopes else b"")
     settings = None
     # What was found after another process changed the settings may lack entries: such a page is made again.
     while settings is not container.keyspace.record.settings:
@@ -95,7 +110,8 @@ async def run_page(
         settings = container.keyspace.record.settings
         partition = container.keyspace.record.map.find(start)
         work = Work(container, items_max, finish_at, monotonic_seconds, partition, client, is_paid_later)
-        reads = ItemReads(owner, container, scopes, work)
+        # What a unit of work has staged has no LSN yet, by which things are remembered.
+        reads = ItemReads(owner, container, scopes, work, is_remembered=isinstance(owner, Owner))
         run = _Run(container, query, scopes, reads, work, computed or NOTHING_COMPUTED, result_sets, identity)
         with container.keyspace.at_work, client:  # while this goes on, no index entry is taken away
             rest = await run.page(continuation)
@@ -138,7 +154,7 @@ class _Run:
         if self.result_sets is not None:
             kept = self.result_sets.find(continuation.result_set, self.identity, first=continuation.returned)
         if kept is not None:
-            return self._answer_kept(kept, continuation)
+            return self._answer_kept(*kept, continuation)
         if not query.reads_items:
             return self._answer_without_items(continuation)
         hidden = self.computed.names
@@ -155,11 +171,11 @@ class _Run:
             order = order_for(query.order_paths, rules, hidden)
             self._check_composite(order)
             self.reads.hides_unindexed = self.reads.hides_unindexed or order is not None
-            # Results that were counted, and not found by an index, go on being counted: the index may be a new one.
-            is_counted = continuation.returned > 0 or continuation.place is not None
-            is_begun_without = continuation.entry is None and is_counted
-            if order is not None and not is_begun_without and not await self._has_few_candidates(access):
-                return await self._in_order(continuation, order)
+            if order is not None and continuation.position is None:
+                others = None if is_answered_by(order, access) else access
+                if not await self.reads.are_few(others, SORTED_CANDIDATES_MAX):
+                    return await self._in_order(continuation, bounded_order(order, access))
+            return await self._sort(continuation, access, None if order is None else order.rows)
         return await self._collect(continuation, access)
 
     def _answer_without_items(self, continuation: Continuation) -> Continuation | None:
@@ -180,12 +196,10 @@ class _Run:
         take = self._take_plain if query.is_plain and not _has_window(query) else self._take_rows
         effective_key = self.scopes[0].start if self.scopes else b""
         for scope in self.scopes:
-            if state.place is not None and scope.end <= state.place:
-                continue
-            async for items in self.reads.items(scope, state.place, access):
+            async for items in self.reads.items(scope, continuation.position, access):
                 if work.is_out_of_time:
                     work.pay(effective_key)
-                    return replace(state, place=items[0][0], rows=0)
+                    return replace(state, position=items.before(0))
                 state, ended = take(state, items)
                 if ended is not None:
                     work.pay(effective_key)
@@ -198,10 +212,10 @@ class _Run:
         matches, project, is_whole = query.matches, query.project, query.is_select_star
         is_read = query.has_filter or not is_whole
         is_full = work.is_full
-        for number, (reference, body) in enumerate(items):
+        for index, (_, body) in enumerate(items.items):
             if is_full:
-                work.load_all(items[:number])
-                return replace(state, place=reference, rows=0), Ended.PAGE
+                work.load_all(items.items[:index])
+                return replace(state, position=items.before(index)), Ended.PAGE
             if is_read and not matches(item := item_of(body)):
                 continue
             if is_whole:
@@ -209,26 +223,30 @@ class _Run:
             elif (result := project(item)) is not UNDEFINED:
                 work.answer(result)
             is_full = work.is_full
-        work.load_all(items)
+        work.load_all(items.items)
         return state, None
 
     def _take_rows(self, state: Continuation, items: Slice) -> tuple[Continuation, Ended | None]:
         """Answers items' rows, as many as TOP and OFFSET LIMIT let through."""
         work, item_of = self.work, self._reader(items, self.work.results_wanted)
-        for reference, body in items:
+        for index, (_, body) in enumerate(items.items):
             if work.is_full or work.is_out_of_time:
-                return replace(state, place=reference, rows=0), Ended.PAGE
-            passed = state.rows if state.place == reference else 0
+                return replace(state, position=items.before(index)), Ended.PAGE
+            number = items.numbers[index]
+            passed = state.begun.get(number, 0)
             work.load(body)
-            for number, result in enumerate(self.query.rows(item_of(body))):
-                if number < passed:
+            for row, result in enumerate(self.query.rows(item_of(body))):
+                if row < passed:
                     continue
                 if work.is_full:
-                    return replace(state, place=reference, rows=number), Ended.PAGE
+                    begun = {**state.begun, number: row}
+                    return replace(state, position=items.before(index), begun=begun), Ended.PAGE
                 state, is_over = self._count(state, result)
                 if is_over:
                     return state, Ended.QUERY
-        return replace(state, rows=0), None
+            if passed:
+                state = replace(state, begun={item: rows for item, rows in state.begun.items() if item != number})
+        return state, None
 
     def _count(self, state: Continuation, result: object) -> tuple[Continuation, bool]:
         """Answers a result or passes over it, as TOP and OFFSET LIMIT say; says whether it was the last."""
@@ -245,7 +263,7 @@ class _Run:
     # --- in the order of an index -----------------------------------------------------------------------------------
 
     async def _in_order(self, continuation: Continuation, order: IndexOrder) -> Continuation | None:
-        work, state = self.work, continuation
+        work, state = self.work, replace(continuation, result_set=None)
         work.indexes_used.add(order.path)
         wanted = self.query.results_max
         turn_until = work.monotonic_seconds() + TURN_SECONDS
@@ -255,19 +273,14 @@ class _Run:
                 needed = min(needed, wanted - state.skipped - state.returned)
             if needed <= 0:
                 return None if wanted is not None and state.skipped + state.returned >= wanted else state
-            entries, is_last = await self.reads.next_entries(order, after=state.entry, count=needed)
+            entries, is_last = await self.reads.next_entries(order, after=state.ordered, count=needed)
             for entry, stored in entries:
                 if work.is_full:
                     return state
-                if stored is not None and self.container.planner.is_visible(stored.body):
-                    work.load(stored.body)
-                    item = self.computed.item_of(stored.body)
-                    for row in self.query.ordered_rows(item):
-                        state, is_over = self._count(state, row.result)
-                        if is_over:
-                            work.pay(entry.reference)
-                            return None
-                state = replace(state, entry=(entry.value, entry.number))
+                state, ended = self._take_entry(state, entry, stored)
+                if ended is not None:
+                    work.pay(entry.reference)
+                    return None if ended is Ended.QUERY else state
                 # Rows may call functions of the user, which take as long as they are allowed.
                 if work.monotonic_seconds() > turn_until:
                     if work.is_out_of_time:
@@ -281,19 +294,66 @@ class _Run:
             if work.is_out_of_time:
                 return state
 
-    async def _has_few_candidates(self, access: Access | None) -> bool:
-        """Whether the filter leaves so few items that sorting them is the shorter way."""
-        if access is None:
-            return False
-        total = 0
-        for scope in self.scopes:
-            async for _, _, candidates in self.reads.pieces(scope, None, access, most=SORTED_CANDIDATES_MAX):
-                if candidates is None:
-                    return False
-                total += len(candidates)
-                if total > SORTED_CANDIDATES_MAX:
-                    return False
-        return True
+    def _take_entry(
+        self, state: Continuation, entry: IndexEntry, stored: StoredItem | None
+    ) -> tuple[Continuation, Ended | None]:
+        """Answers the rows of one item, as many as there is room for."""
+        before, work = state.ordered, self.work
+        place = OrderPosition(entry.value, entry.number)
+        if stored is not None and self.container.planner.is_visible(stored.body):
+            work.load(stored.body)
+            passed = before.rows if before is not None and before[:2] == place[:2] else 0
+            for number, result in enumerate(self.query.rows(self.computed.item_of(stored.body))):
+                if number < passed:
+                    continue
+                if work.is_full:
+                    return replace(state, ordered=place._replace(rows=number) if number else before), Ended.PAGE
+                state, is_over = self._count(state, result)
+                if is_over:
+                    return state, Ended.QUERY
+        return replace(state, ordered=place), None
+
+    async def _sort(
+        self, continuation: Continuation, access: Access | None, order: RowOrder | None
+    ) -> Continuation | None:
+        """Collects the rows behind the continuation's position and sorts them; the order is the same by which an index
+        would be followed, so that pages may change from one to the other."""
+        begun = self._take_begun(continuation)
+        if begun is not None:
+            self.query, collector = begun
+            assert isinstance(collector, OrderedCollector)
+        else:
+            collector = self.query.ordered_collector(order, continuation.ordered)
+        rest = await self._feed(collector, access, continuation, is_begun=begun is not None)
+        if rest is not None:
+            return rest
+        if self.scopes:
+            self.work.pay(self.scopes[0].start)
+        rows = collector.ordered_rows()
+        state = replace(continuation, position=None, result_set=None)
+        for index, (row, before) in enumerate(zip(rows, positions_before(rows, state.ordered), strict=True)):
+            if self.work.is_full:
+                positions = list(positions_before(rows[index:], before))
+                return await self._keep_rest(
+                    replace(state, ordered=before), (row.result for row in islice(rows, index, None)), positions
+                )
+            state, is_over = self._count(state, row.result)
+            if is_over:
+                return None
+        return None
+
+    async def _keep_rest(
+        self, state: Continuation, results: Iterable[object], positions: Sequence[OrderPosition | None] = ()
+    ) -> Continuation:
+        """Keeps results for the pages that follow. Where they are not found any more, they are collected again."""
+        if self.result_sets is None:
+            return state
+        limit = self.query.results_max
+        left = None if limit is None else limit - state.skipped - state.returned
+        name = await self.result_sets.keep(
+            self.identity, islice(results, left), first=state.returned, positions=positions[:left]
+        )
+        return replace(state, result_set=name)
 
     # --- when all items must be known -------------------------------------------------------------------------------
 
@@ -309,7 +369,7 @@ class _Run:
         self.reads.hides_unindexed = self.reads.hides_unindexed or self._has_indexed_columns()
         if begun is None and query.counts_items and query.kind is Kind.AGGREGATE and not expires:
             count = await self.reads.count_items()
-            collector.merge_state([((), [count] * query.aggregate_columns)])
+            collector.merge_state([GroupState(0, (), [count] * query.aggregate_columns)])
         elif begun is not None or expires or not await self._ask_index(collector):
             rest = await self._feed(collector, access, continuation, is_begun=begun is not None)
             if rest is not None:
@@ -318,23 +378,23 @@ class _Run:
             self.work.pay(self.scopes[0].start)
         results = list(collector.results())
         rest = self._answer_list(results, continuation)
-        if rest is None or self.result_sets is None:
-            return rest
-        unanswered = islice(results, rest.returned, None)
-        return replace(rest, result_set=await self.result_sets.keep(self.identity, unanswered, first=rest.returned))
+        return None if rest is None else await self._keep_rest(rest, islice(results, rest.returned, None))
 
     def _take_begun(self, continuation: Continuation) -> tuple[CompiledQuery, Collector] | None:
         """What the pages before have collected, if they did not come to the end."""
-        if self.result_sets is None or continuation.place is None or not self.scopes:
+        if self.result_sets is None or continuation.position is None or not self.scopes:
             return None
         # The only payment that may be refused, and then what was collected stays there for the next attempt.
         self.work.pay(self.scopes[0].start)
         return self.result_sets.take_begun(continuation.result_set, self.identity)
 
-    def _answer_kept(self, texts: Sequence[bytes], continuation: Continuation) -> Continuation | None:
+    def _answer_kept(
+        self, texts: Sequence[bytes], positions: Sequence[OrderPosition | None], continuation: Continuation
+    ) -> Continuation | None:
         for number, text in enumerate(texts):
             if self.work.is_full:
-                return replace(continuation, returned=continuation.returned + number)
+                ordered = positions[number] if positions else None
+                return replace(continuation, returned=continuation.returned + number, ordered=ordered)
             self.work.answer_text(text)
         return None
 
@@ -350,7 +410,7 @@ class _Run:
         states = await self.reads.column_states(columns)
         if states is None:
             return False
-        collector.merge_state([((), state) for state in states])
+        collector.merge_state([GroupState(0, (), state) for state in states])
         self.work.indexes_used.update(path_text(path) for _, path in columns)
         return True
 
@@ -360,32 +420,31 @@ class _Run:
         """Feeds all items, or those from the continuation's place on if the collection `is_begun`. Where the page's
         time is over before, what was collected is kept, and the continuation says where to go on."""
         work, feed = self.work, collector.feed
-        place = continuation.place if is_begun else None
+        position = continuation.position if is_begun else None
+        in_key_order = self.query.takes_items_in_any_order
         # A collection that was lost on the way is carried to its end, so that it gets there.
-        is_bounded = self.result_sets is not None and (is_begun or continuation.place is None)
+        is_bounded = self.result_sets is not None and (is_begun or continuation.position is None)
         finish_at = work.monotonic_seconds() + COLLECT_SECONDS_MAX
         unpaid = 0
         for scope in self.scopes:
-            if place is not None and scope.end <= place:
-                continue
-            async for items in self.reads.items(scope, place, access):
+            async for items in self.reads.items(scope, position, access, in_key_order=in_key_order):
                 if is_bounded and work.items_loaded and work.monotonic_seconds() >= finish_at:
                     assert self.result_sets is not None
                     name = self.result_sets.keep_begun(self.identity, self.query, collector)
                     if name is not None:
-                        work.pay(items[0][0])
-                        return replace(continuation, place=items[0][0], result_set=name)
+                        work.pay(items.items[0][0])
+                        return replace(continuation, position=items.before(0), result_set=name)
                     is_bounded = False
-                item_of = self._reader(items, len(items))
-                for number, (_, body) in enumerate(items):
+                item_of = self._reader(items, len(items.items))
+                for index, ((_, body), number) in enumerate(zip(items.items, items.numbers, strict=True)):
                     if collector.is_full:
-                        work.load_all(items[:number])
+                        work.load_all(items.items[:index])
                         return None
-                    feed(item_of(body))
-                work.load_all(items)
-                unpaid += len(items)
+                    feed(item_of(body), number)
+                work.load_all(items.items)
+                unpaid += len(items.items)
                 if unpaid >= ITEMS_BETWEEN_PAYMENTS:
-                    work.pay(items[-1][0])
+                    work.pay(items.items[-1][0])
                     unpaid = 0
         return None
 
@@ -401,7 +460,7 @@ class _Run:
     def _reader(self, items: Slice, wanted: int) -> Callable[[bytes], Item]:
         """What reads the items of a slice, in their order; results of calls that each needs may be there before it."""
         item_of, foreseen = self.computed.item_of, self.query.foreseen
-        return item_of if foreseen is None else foreseen.reader(items, item_of, wanted)
+        return item_of if foreseen is None else foreseen.reader(items.items, item_of, wanted)
 
 
 def _has_window(query: CompiledQuery) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, assert_never
 
 from asterism.documents.cells import Box, spans_touching
-from asterism.documents.composite_index import CompositeIndex
+from asterism.documents.composite_index import TURNED, CompositeIndex
 from asterism.documents.index_paths import ARRAY_ELEMENT, Segment, path_token
-from asterism.documents.index_place import VALUE_BYTES_MAX
+from asterism.documents.index_place import ARRAY_VALUE, OBJECT_VALUE, VALUE_BYTES_MAX
 from asterism.documents.index_reader import IndexSpan
 from asterism.documents.indexes import IndexingRules
 from asterism.documents.spatial_index import spatial_token
@@ -31,6 +31,9 @@ from asterism.query.scope import PropertyPath
 from asterism.values.key_bytes import ENCODED_FALSE, ENCODED_TRUE, TAG_STRING, encode, is_truncated
 
 _ANY_VALUE_END: Final = b"\xff"
+# Of each expression that rows are ordered by where no index has the order: what differs only behind so many bytes is in
+# the order of creation. A continuation holds them, in a header.
+ORDER_BYTES_MAX: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,11 @@ class Lookup:
     spans: tuple[IndexSpan, ...]
     path: str
     rank: int
+
+    @property
+    def is_of_one_value(self) -> bool:
+        """Whether all entries have one value, and so are in the order of item numbers."""
+        return self.rank == _EQUAL and len(self.spans) == 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,12 +223,28 @@ def _behind(encoded: bytes) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
+class RowOrder:
+    """An order of rows: by the bytes of what they are ordered by, then by the number of their item, all of it turned
+    round if `reverse`."""
+
+    # The bytes of one value for each expression of ORDER BY.
+    encode: Callable[[Sequence[object]], bytes]
+    reverse: bool
+
+
+@dataclass(frozen=True, slots=True)
 class IndexOrder:
     """An index whose entries are in the order a query wants, read forwards or backwards."""
 
     span: IndexSpan
-    reverse: bool
+    rows: RowOrder
     path: str
+    # The path whose index has no entry of an item without a value there; None if every item that is wanted has one.
+    incomplete_path: PropertyPath | None = None
+
+    @property
+    def reverse(self) -> bool:
+        return self.rows.reverse
 
 
 def order_for(
@@ -233,13 +257,50 @@ def order_for(
         path, descending = paths[0]
         if not rules.covers_scalar(path):
             return None
-        return IndexOrder(IndexSpan(path_token(path), b"", _ANY_VALUE_END), descending, path_text(path))
+        span = IndexSpan(path_token(path), b"", _ANY_VALUE_END)
+        return IndexOrder(span, RowOrder(_index_value, descending), path_text(path), incomplete_path=path)
     composite, reverse = matching_composite(paths, rules.composites)
     if composite is None:
         return None
     shown = ", ".join(path_text(path) + (" DESC" if descending else " ASC") for path, descending in paths)
     # Turned round, the encoding of undefined ends with 0xFE; nothing begins with 0xFF.
-    return IndexOrder(IndexSpan(composite.token, b"", _ANY_VALUE_END), reverse, f"({shown})")
+    span = IndexSpan(composite.token, b"", _ANY_VALUE_END)
+    return IndexOrder(span, RowOrder(composite.encode, reverse), f"({shown})")
+
+
+def bounded_order(order: IndexOrder, access: Access | None) -> IndexOrder:
+    """The stretch of an order's index that the filter leaves, where it compares the path that the order is by."""
+    for lookup in access.lookups if isinstance(access, AllLookups) else (access,):
+        if isinstance(lookup, Lookup) and lookup.path == order.path and len(lookup.spans) == 1:
+            return replace(order, span=lookup.spans[0], incomplete_path=None)
+    return order
+
+
+def is_answered_by(order: IndexOrder, access: Access | None) -> bool:
+    """Whether the filter has no other condition that an index can use than those of the order's own path."""
+    lookups = access.lookups if isinstance(access, AllLookups) else (access,)
+    return all(lookup is None or (isinstance(lookup, Lookup) and lookup.path == order.path) for lookup in lookups)
+
+
+def row_order(descending: Sequence[bool]) -> RowOrder:
+    """The order of rows by expressions that no index has: the first of them rises, the others go with or against it."""
+    turned = [one is not descending[0] for one in descending]
+
+    def encode_row(values: Sequence[object]) -> bytes:
+        encoded = [encode(value, bytes_max=ORDER_BYTES_MAX) for value in values]
+        return b"".join(
+            one.translate(TURNED) if is_turned else one for one, is_turned in zip(encoded, turned, strict=True)
+        )
+
+    return RowOrder(encode_row, descending[0])
+
+
+def _index_value(values: Sequence[object]) -> bytes:
+    """The value as the index of a path has it: of an array or object it knows only that it is one."""
+    (value,) = values
+    if isinstance(value, dict | list):
+        return OBJECT_VALUE if isinstance(value, dict) else ARRAY_VALUE
+    return encode(value, bytes_max=VALUE_BYTES_MAX)
 
 
 def matching_composite(

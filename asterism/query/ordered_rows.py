@@ -6,49 +6,75 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
+from asterism.query.index_order import OrderPosition
+from asterism.query.index_plan import RowOrder
 from asterism.query.pipeline import OrderKey, Pipeline
 from asterism.query.scope import Row
 from asterism.values.ordering import SortKey, sort_key
 from asterism.values.undefined import UNDEFINED
 
-UNDEFINED_KEY = sort_key(UNDEFINED)
-
 
 class OrderedRow(NamedTuple):
-    """One result; `keys` has one entry for each expression of ORDER BY and compares as the values do."""
+    """One result with its place in the order: the bytes of what it is ordered by, then the number of its item. Rows of
+    one item that are equal in both stay as they came."""
 
-    keys: tuple[SortKey, ...]
+    key: bytes
+    number: int
     result: object
 
 
-def ordered_rows_of(pipeline: Pipeline, around: Row, *, with_undefined: bool) -> Iterator[OrderedRow]:
-    """The results of one item, in no order yet."""
-    project = pipeline.project
+_PLACE = itemgetter(0, 1)
+
+
+def ordered_rows_of(pipeline: Pipeline, around: Row, order: RowOrder, number: int) -> Iterator[OrderedRow]:
+    """Yield the results of one item, in no order yet."""
+    project, encode = pipeline.project, order.encode
+    expressions = [key.evaluate for key in pipeline.order]
     for row in pipeline.matching_rows(around):
-        keys = keys_of(pipeline.order, row)
-        if with_undefined or UNDEFINED_KEY not in keys:
-            result = project(row)
-            if result is not UNDEFINED:
-                yield OrderedRow(keys, result)
+        key = encode([evaluate(row) for evaluate in expressions])
+        result = project(row)
+        if result is not UNDEFINED:
+            yield OrderedRow(key, number, result)
+
+
+def sort_rows(rows: list[OrderedRow], order: RowOrder) -> None:
+    rows.sort(key=_PLACE, reverse=order.reverse)
+
+
+def is_before(row: OrderedRow, other: OrderedRow, order: RowOrder) -> bool:
+    """Whether a row comes before another one that has not the same place."""
+    place, other_place = row[:2], other[:2]
+    return place > other_place if order.reverse else place < other_place
+
+
+def positions_before(rows: Sequence[OrderedRow], before: OrderPosition | None) -> Iterator[OrderPosition | None]:
+    """Yield for each of these sorted rows the position at which it is the next; `before` is that of the first."""
+    answered = 0 if before is None else before.rows
+    last = None if before is None else before[:2]
+    for row in rows:
+        if last is None:
+            yield None
+        elif last == row[:2]:
+            yield OrderPosition(*last, rows=answered)
+        else:
+            yield OrderPosition(*last)
+            answered = 0
+        last = row[:2]
+        answered += 1
+
+
+class GroupRow(NamedTuple):
+    """The result of a group, with one key for each expression of ORDER BY; keys compare as the values do."""
+
+    keys: tuple[SortKey, ...]
+    result: object
 
 
 def keys_of(order: Sequence[OrderKey], row: Row) -> tuple[SortKey, ...]:
     return tuple(sort_key(key.evaluate(row)) for key in order)
 
 
-def sort_in_place(rows: list[OrderedRow], order: Sequence[OrderKey]) -> None:
+def sort_groups(rows: list[GroupRow], order: Sequence[OrderKey]) -> None:
     """Rows with equal keys stay in the order they came in."""
-    directions = [key.descending for key in order]
-    if len(set(directions)) == 1:
-        rows.sort(key=itemgetter(0), reverse=directions[0])
-        return
-    for index in reversed(range(len(directions))):
-        rows.sort(key=lambda row: row.keys[index], reverse=directions[index])
-
-
-def compare_keys(left: Sequence[SortKey], right: Sequence[SortKey], order: Sequence[OrderKey]) -> int:
-    """-1, 0 or 1 as a row with the keys `left` comes before, with or after one with the keys `right`."""
-    for one, other, key in zip(left, right, order, strict=True):
-        if one != other:
-            return -1 if (one < other) is not key.descending else 1
-    return 0
+    for index in reversed(range(len(order))):
+        rows.sort(key=lambda row: row.keys[index], reverse=order[index].descending)

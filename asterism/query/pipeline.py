@@ -49,8 +49,7 @@ class Pipeline:
     matches: Callable[[Row], bool]
     # The result of a row; with a grouping, of a group's row. UNDEFINED is no result at all.
     project: Evaluator
-    # The order of rows, without GROUP BY. (Aggregates of all rows have no order, but leave out rows that have no place
-    # in it.)
+    # The order of rows, without GROUP BY. (Aggregates of all rows have no order.)
     order: tuple[OrderKey, ...]
     group_order: tuple[OrderKey, ...]
     # The order of a search, which is known only when all rows are.
@@ -71,14 +70,6 @@ class Pipeline:
         """What each row gives by itself: before DISTINCT, order, groups and window."""
         project = self.project
         return (result for row in self.matching_rows(around) if (result := project(row)) is not UNDEFINED)
-
-    def places_undefined(self, include_undefined: bool | None) -> bool:
-        """Whether rows without a value to order by are among the results.
-
-        The service leaves them out of an order by one path unless that path is indexed by name; an order by several
-        needs an index of exactly these paths, and so always has them. None asks for that rule.
-        """
-        return len(self.order) != 1 if include_undefined is None else include_undefined
 
 
 def compile_pipeline(

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from asterism.query.collectors import Collector
 from asterism.query.compile import CompiledQuery
+from asterism.query.index_order import OrderPosition
 from asterism.values.json_text import dumps
 
 # Of one query, and of all together.
@@ -29,6 +30,8 @@ BEGUN_BYTES_MAX: Final = 64 * 1024 * 1024
 BEGUN_MAX: Final = 1000
 # So much is written as text before others have their turn.
 _SLICE_BYTES: Final = 128 * 1024
+# What a position takes besides its key, about.
+_POSITION_BYTES: Final = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,8 @@ class _Kept:
     # How many results came before these.
     first: int
     texts: list[bytes]
+    # Of results in an order, for each the position at which it is the next; empty for others.
+    positions: list[OrderPosition | None]
     size_bytes: int
     until: float
 
@@ -63,7 +68,9 @@ class ResultSets:
         self._begun: OrderedDict[str, _Begun] = OrderedDict()
         self._begun_bytes = 0
 
-    async def keep(self, identity: bytes, rest: Iterable[object], *, first: int) -> str | None:
+    async def keep(
+        self, identity: bytes, rest: Iterable[object], *, first: int, positions: Sequence[OrderPosition | None] = ()
+    ) -> str | None:
         """The name under which the results are found from now on; None when they are too many."""
         texts: list[bytes] = []
         size_bytes = sliced_bytes = 0
@@ -75,14 +82,21 @@ class ResultSets:
             if size_bytes - sliced_bytes > _SLICE_BYTES:
                 sliced_bytes = size_bytes
                 await asyncio.sleep(0)
+        size_bytes += sum(_POSITION_BYTES + len(position.key) for position in positions if position is not None)
+        if size_bytes > SET_BYTES_MAX:
+            return None
         name = self._random_bytes(16).hex()
-        self._kept[name] = _Kept(identity, first, texts, size_bytes, self._monotonic_seconds() + KEPT_SECONDS)
+        until = self._monotonic_seconds() + KEPT_SECONDS
+        self._kept[name] = _Kept(identity, first, texts, list(positions), size_bytes, until)
         self._size_bytes += size_bytes
         self._make_room()
         return name
 
-    def find(self, name: str | None, identity: bytes, *, first: int) -> list[bytes] | None:
-        """The results from the one with the number `first` on; None when they are not here (any more)."""
+    def find(
+        self, name: str | None, identity: bytes, *, first: int
+    ) -> tuple[list[bytes], list[OrderPosition | None]] | None:
+        """The results from the one with the number `first` on, with their positions if they are in an order; None when
+        they are not here (any more)."""
         kept = None if name is None else self._kept.get(name)
         if name is None or kept is None:
             return None
@@ -92,7 +106,7 @@ class ResultSets:
         if kept.identity != identity or not kept.first <= first < kept.first + len(kept.texts):
             return None
         self._kept.move_to_end(name)
-        return kept.texts[first - kept.first :]
+        return kept.texts[first - kept.first :], kept.positions[first - kept.first :]
 
     def keep_begun(self, identity: bytes, query: CompiledQuery, collector: Collector) -> str | None:
         """The name under which a collection that is not at its end waits to be gone on with; None without room."""

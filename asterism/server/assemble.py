@@ -112,6 +112,7 @@ async def assembled(
         try:
             with _opening(config, directory):
                 await work.start()
+                await store.conversion.finished()
                 await migration.recover()
             yield Assembly(
                 fleet=fleet,
@@ -203,6 +204,10 @@ def _tables(config: ServerConfig, fleet: Fleet, spaces: _Keyspaces) -> TableStor
     return TableStore(spaces.catalog, spaces.admission, SmallDocuments(fleet.engines), tools)
 
 
+async def _nothing() -> None:
+    """Stop what stops by itself."""
+
+
 def _background(
     config: ServerConfig, fleet: Fleet, spaces: _Keyspaces, store: DocumentStore, *, is_first: bool
 ) -> BackgroundWork:
@@ -214,6 +219,8 @@ def _background(
         [
             (spaces.reshaping.recover, spaces.reshaping.stop),
             (spaces.moving.start, spaces.moving.stop),
+            # Before whatever goes by entries that only the present layout has.
+            (store.conversion.run, _nothing),
             (store.reindexing.start, store.reindexing.stop),
             (store.housekeeping.recover, store.housekeeping.stop),
             (store.rekeying.recover, store.rekeying.stop),

@@ -1,8 +1,7 @@
 """Runs the scenario files in `query/`: items, a query with its parameters, and the results or the error.
 
-A file has items that its cases share. A case has `query`, `parameters` if it needs any, `include_undefined` for an
-ORDER BY that keeps items without its path, and either `results` or an `error` with the code, the place in the text and
-the reason.
+A file has items that its cases share. A case has `query`, `parameters` if it needs any, and either `results` or an
+`error` with the code, the place in the text and the reason.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ def _cases(outcome: str) -> list[Any]:
     ]
 
 
-def _fed(compiled: CompiledQuery, items: list[dict[str, object]], case: dict[str, Any]) -> Collector:
-    collector = compiled.new_collector(include_undefined=case.get("include_undefined"))
-    for item in items:
-        collector.feed(item)
+def _fed(compiled: CompiledQuery, items: list[tuple[int, dict[str, object]]]) -> Collector:
+    collector = compiled.new_collector()
+    for number, item in items:
+        collector.feed(item, number)
     return collector
 
 
 def _run(items: list[dict[str, object]], case: dict[str, Any]) -> list[object]:
     compiled = compile_query(parse_query(case["query"]), case.get("parameters", {}))
-    return list(_fed(compiled, items if compiled.reads_items else [{}], case).results())
+    return list(_fed(compiled, list(enumerate(items if compiled.reads_items else [{}]))).results())
 
 
 @pytest.mark.parametrize(("items", "case"), _cases("results"))
@@ -54,9 +53,9 @@ def test_a_query_gives_the_same_when_each_item_is_a_partition(
     items: list[dict[str, object]], case: dict[str, Any]
 ) -> None:
     compiled = compile_query(parse_query(case["query"]), case.get("parameters", {}))
-    merged = compiled.new_collector(include_undefined=case.get("include_undefined"))
-    for item in items if compiled.reads_items else [{}]:
-        merged.merge(_fed(compiled, [item], case))
+    merged = compiled.new_collector()
+    for numbered in enumerate(items if compiled.reads_items else [{}]):
+        merged.merge(_fed(compiled, [numbered]))
     assert json.dumps(list(merged.results())) == json.dumps(case["results"])
 
 

@@ -12,12 +12,22 @@ from pathlib import Path
 from asterism.clock import SYSTEM_CLOCK, Clock
 from asterism.documents.container import Container, Tools
 from asterism.documents.expiry_hints import ExpiryHints
+from asterism.documents.item_record import number_in
 from asterism.documents.store import DocumentStore
 from asterism.keyspaces.admission import Admission
 from asterism.keyspaces.budget_sharing import BudgetSharing
 from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.coordination import Coordination, Services
-from asterism.keyspaces.layout import COUNTERS, ITEMS, LOGICAL_SIZES, TOTALS_KEY, after_prefix
+from asterism.keyspaces.layout import (
+    COUNTERS,
+    CREATION_ORDER,
+    ITEMS,
+    LOGICAL_ORDER,
+    LOGICAL_SIZES,
+    TOTALS_KEY,
+    after_prefix,
+    number_bytes,
+)
 from asterism.keyspaces.moving import Moving
 from asterism.keyspaces.owner import Owner
 from asterism.keyspaces.reshape_job import Step
@@ -82,6 +92,19 @@ class World:
             (totals,) = await self.engine.read_unfenced(one.partition, [TOTALS_KEY])
             summed = tuple(map(sum, zip(*sizes.values(), strict=True))) if sizes else (0, 0)
             assert (COUNTERS.unpack(totals) if totals is not None else (0, 0)) == summed
+            await self._check_order(one.partition, items, list(sizes))
+
+    async def _check_order(
+        self, partition: PartitionNumber, items: Sequence[tuple[bytes, bytes]], points: Sequence[bytes]
+    ) -> None:
+        """Every item is listed by its number, among all of its partition and among those of its logical partition."""
+        expected: dict[bytes, bytes] = {}
+        for key, stored in items:
+            number, point = number_bytes(number_in(stored)), next(one for one in points if key[1:].startswith(one))
+            expected[CREATION_ORDER + number] = key[1:]
+            expected[LOGICAL_ORDER + point + number] = key[1 + len(point) :]
+        listed = [*await self.everything(partition, CREATION_ORDER), *await self.everything(partition, LOGICAL_ORDER)]
+        assert dict(listed) == expected
 
 
 def node_directory(directory: Path, number: int) -> Path:

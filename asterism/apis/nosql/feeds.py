@@ -1,4 +1,4 @@
-"""Which part of a container a feed or query is about, and the pages of its items in key order."""
+"""Which part of a container a feed or query is about, and the pages of its items."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from asterism.apis.nosql.paging import encode_position, feed_body, page_items_ma
 from asterism.apis.nosql.session import session_token
 from asterism.documents.answers import Scope
 from asterism.documents.container import Container, check_session
+from asterism.documents.item_position import Position
 from asterism.documents.pages import range_scope, read_items_page
 from asterism.errors import MalformedRequest
 from asterism.partitioning.effective_key import from_text
@@ -125,11 +126,12 @@ async def read_item_feed(context: Context, request: Request, parts: list[str]) -
     scope = scope_of(container, told)
     session = context.consistency_rules.session_of(told)
     await check_sessions(context, container, scope, session)
+    token = position_of(told)
     page = await read_items_page(
         context.reading_owner(told, session),
         container,
         scope,
-        position=position_of(told),
+        position=None if token is None else Position.from_bytes(token),
         items_max=page_items_max(told),
         tells_unindexed=is_true(told.get(headers.INDEX_MARKS)),
     )
@@ -141,7 +143,7 @@ async def read_item_feed(context: Context, request: Request, parts: list[str]) -
         range_id=page.range_id,
         lsn=page.lsn,
         count=len(page.bodies),
-        position=page.position,
+        position=None if page.position is None else page.position.to_bytes(),
     )
     if page.unindexed:
         answer_headers.append((headers.UNINDEXED_ITEMS, ",".join(map(str, page.unindexed))))

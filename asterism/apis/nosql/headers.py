@@ -73,6 +73,8 @@ SCRIPT_LOG: Final = "x-ms-documentdb-script-log-results"
 SESSION_TOKEN: Final = "x-ms-session-token"
 SUBSTATUS: Final = "x-ms-substatus"
 # The places of such items on the page, as `0,7,8`.
+# How ties of an order lie: clients that go on in the middle of equal values skip rows by their resource ids.
+QUERY_EXECUTION_INFO: Final = "x-ms-cosmos-query-execution-info"
 UNINDEXED_ITEMS: Final = "x-asterism-unindexed-items"
 
 # Clients take these for the versions of the service's parts; none of them decides anything by them.

@@ -103,6 +103,10 @@ async def query_items(context: Context, request: Request, parts: list[str]) -> R
     )
     seconds = context.clock.monotonic_seconds() - started
     answer_headers += metrics_headers(told, container, page, seconds=seconds)
+    if query.compiled.order_by:
+        is_descending = query.compiled.order_by[0].descending
+        info = {"reverseRidEnabled": False, "reverseIndexScan": is_descending}
+        answer_headers.append((headers.QUERY_EXECUTION_INFO, dumps(info).decode()))
     if is_true(told.get(headers.EXPLAIN)):
         # Header values are ASCII; paths in it may not be.
         text = json.dumps(explanation(container, query.compiled, page), separators=(",", ":"))

@@ -14,6 +14,7 @@ from asterism.apis.nosql.paging import decode_position, encode_position
 from asterism.apis.nosql.partition_view import PartitionView
 from asterism.apis.nosql.script_functions import udfs_of
 from asterism.documents.container import Container
+from asterism.documents.item_position import Position
 from asterism.documents.transaction import Conditions, Outcome, Transaction
 from asterism.documents.unit_reads import UnitReads
 from asterism.errors import (
@@ -64,8 +65,8 @@ _SCRIPTS_OWN: Final = (
 # A page of a feed ends after this long; a query that needs all items is given up after the other.
 _PAGE_SECONDS_MAX: Final = 1.0
 _QUERY_SECONDS_MAX: Final = 4.0
-# What a continuation goes on with: a place among the keys, or whatever the query's own says.
-_BY_KEY: Final = b"k"
+# What a continuation goes on with: a position of a feed, or whatever the query's own says.
+_OF_FEED: Final = b"f"
 _OF_QUERY: Final = b"q"
 # One batch holds all that a script writes, and numbers its items with 16 bits.
 _STAGED_ITEMS_MAX: Final = 50_000
@@ -80,13 +81,13 @@ class UnitOperations:
         self._context = context
         self._container = container
         self._work = work
-        self._view = PartitionView(container, work, snapshot)
         self._reads = UnitReads(work, snapshot)
+        self._view = PartitionView(container, work, snapshot, self._reads)
         self._computed = computed_properties(container)
         self._handed_over = work.mark()
         self._written_bytes = 0
-        # The key of the item that was found by its resource id last.
-        self._found_at: bytes | None = None
+        # The position of the item that was found by its resource id last.
+        self._found_at: Position | None = None
         self._monotonic_seconds = context.clock.monotonic_seconds
 
     def roll_back(self) -> None:
@@ -157,7 +158,7 @@ class UnitOperations:
         if reference.item_id is not None:
             return reference.item_id
         resource_id = str(reference.resource_id)
-        # A script that goes through what a query gave it asks in the order of the keys: the next one is not far.
+        # A script that goes through what a query gave it asks in the order of creation: the next one is not far.
         found = await self._find(resource_id, self._found_at)
         if found is None and self._found_at is not None:
             found = await self._find(resource_id, None)
@@ -165,13 +166,13 @@ class UnitOperations:
             raise ItemNotFound(item_id=resource_id)
         return found
 
-    async def _find(self, resource_id: str, start: bytes | None) -> str | None:
+    async def _find(self, resource_id: str, start: Position | None) -> str | None:
         wanted = f'"_rid":"{resource_id}"'.encode()
-        async for key, body in self._view.scan(start):
+        async for position, body in self._view.scan(start):
             if wanted in body:
                 item = cast("dict[str, Any]", loads(body))
                 if item.get("_rid") == resource_id:
-                    self._found_at = key
+                    self._found_at = position
                     return str(item["id"])
         return None
 
@@ -179,7 +180,8 @@ class UnitOperations:
 
     async def read_feed(self, options: FeedOptions) -> FeedOutcome | OperationRefused:
         try:
-            start = _position(options, _BY_KEY)
+            token = _position(options, _OF_FEED)
+            start = None if token is None else Position.from_bytes(token)
         except MalformedRequest as error:
             return _refused(error)
         return await self._page(self._view.scan(start), options)
@@ -242,18 +244,18 @@ class UnitOperations:
 
     async def _page(
         self,
-        items: AsyncIterator[tuple[bytes, bytes]],
+        items: AsyncIterator[tuple[Position, bytes]],
         options: FeedOptions,
     ) -> FeedOutcome:
-        """A page in key order."""
+        """A page in the order of creation."""
         found: list[bytes] = []
         found_bytes = 0
         continuation = None
         finish_at = self._monotonic_seconds() + _PAGE_SECONDS_MAX
-        async for key, body in items:
+        async for position, body in items:
             is_full = len(found) >= options.page_size or found_bytes + len(body) > PAGE_BYTES_MAX
             if found and (is_full or self._monotonic_seconds() >= finish_at):
-                continuation = encode_position(_BY_KEY + key)
+                continuation = encode_position(_OF_FEED + position.to_bytes())
                 break
             found.append(body)
             found_bytes += len(body)

@@ -13,7 +13,7 @@ from pathlib import Path
 import lmdb
 
 from asterism.storage.contract import EngineFailed, OutOfSpace, StorageRefusal
-from asterism.storage.lmdb.layout import FORMAT_KEY, check_format, encode_format
+from asterism.storage.lmdb.layout import FORMAT_KEY, FORMAT_VERSION, check_format, encode_format
 
 # The map is only address space, the file grows as it is used; where a limit on address space forbids this much, the
 # map is halved until it is allowed.
@@ -209,7 +209,10 @@ def _claim_format(env: lmdb.Environment) -> None:
             if record is None and txn.stat()["entries"] == 0:
                 record = encode_format()
                 txn.put(FORMAT_KEY, record)
-    check_format(record or b"")
+    if check_format(record or b"") != FORMAT_VERSION:
+        # The engine's own records are as they were; what lies in partitions is converted by the floors above.
+        with env.begin(write=True) as txn:
+            txn.put(FORMAT_KEY, encode_format())
 
 
 def _sync_directory(path: Path) -> None:

@@ -19,7 +19,9 @@ from asterism.storage.contract import (
 )
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber, sequence_of
 
-FORMAT_VERSION = 1
+# 2 tells programs that know only 1 to keep off: they would write items that no reader of this one finds.
+FORMAT_VERSION = 2
+OLDEST_FORMAT_VERSION = 1
 FORMAT_NAME = b"asterism-lmdb"
 
 PREFIX_BYTES = 4
@@ -95,13 +97,14 @@ def encode_format() -> bytes:
     return FORMAT_NAME + _COUNT.pack(FORMAT_VERSION)
 
 
-def check_format(record: bytes) -> None:
-    """Refuses a store that another program, or a later version of this one, has written."""
+def check_format(record: bytes) -> int:
+    """Refuses a store that another program, or a later version of this one, has written; returns its version."""
     if len(record) != len(FORMAT_NAME) + _COUNT.size or not record.startswith(FORMAT_NAME):
         raise EngineFailed("the directory holds an LMDB environment that is not Asterism's")
     (version,) = _COUNT.unpack(record[len(FORMAT_NAME) :])
-    if version != FORMAT_VERSION:
+    if not OLDEST_FORMAT_VERSION <= version <= FORMAT_VERSION:
         raise EngineFailed(f"the store has format version {version}; this program knows {FORMAT_VERSION}")
+    return int(version)
 
 
 def bounds(prefix: bytes, span: Span) -> tuple[bytes, bytes]:

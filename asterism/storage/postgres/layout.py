@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from asterism.storage.contract import KEY_BYTES_MAX
 
-FORMAT_VERSION = 1
+# 2 tells programs that know only 1 to keep off: they would write items that no reader of this one finds.
+FORMAT_VERSION = 2
+OLDEST_FORMAT_VERSION = 1
 # Raised whenever a function below changes. It is part of the functions' names where their arguments or their meaning
 # change, so that programs of two versions can work on one database.
 FUNCTIONS_VERSION = 2

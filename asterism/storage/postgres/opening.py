@@ -9,7 +9,13 @@ import asyncpg
 from asterism.storage.contract import EngineFailed
 from asterism.storage.postgres.connections import Link
 from asterism.storage.postgres.database_errors import ConnectionLost, TryAgain
-from asterism.storage.postgres.layout import FORMAT_VERSION, FUNCTIONS, FUNCTIONS_VERSION, TABLES
+from asterism.storage.postgres.layout import (
+    FORMAT_VERSION,
+    FUNCTIONS,
+    FUNCTIONS_VERSION,
+    OLDEST_FORMAT_VERSION,
+    TABLES,
+)
 from asterism.storage.postgres.node import ADVISORY_LOCK, Node
 from asterism.values.identifiers import NodeNumber
 
@@ -58,8 +64,11 @@ async def _prepare(node: Node, link: Link) -> None:
         versions = await link.ask(seconds, READ_VERSIONS)
     except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
         versions = None
-    if versions is not None and versions[0] != FORMAT_VERSION:
+    if versions is not None and not OLDEST_FORMAT_VERSION <= versions[0] <= FORMAT_VERSION:
         raise EngineFailed(f"the database has format version {versions[0]}; this program knows {FORMAT_VERSION}")
+    if versions is not None and versions[0] < FORMAT_VERSION:
+        # The engine's own tables are as they were; what lies in partitions is converted by the floors above.
+        await link.run(seconds, f"UPDATE asterism.node SET format_version = {FORMAT_VERSION};")
     if versions is None or versions[1] < FUNCTIONS_VERSION:
         lock = f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK});"
         seen = f"UPDATE asterism.node SET functions_version = {FUNCTIONS_VERSION};"

@@ -15,6 +15,7 @@ import pytest
 from asterism.clock import Clock
 from asterism.documents import expiry, housekeeping
 from asterism.documents.container import Container
+from asterism.documents.item_position import Position
 from asterism.documents.pages import range_scope, read_items_page
 from asterism.documents.time_to_live import TimeToLive, check_item_ttl
 from asterism.errors import ItemExists, ItemNotFound, MalformedRequest
@@ -51,7 +52,7 @@ class Timed:
 
     async def visible(self, container: Container, *, items_max: int = 100) -> list[str]:
         found: list[str] = []
-        position: bytes | None = b""
+        position: Position | None = Position(b"")
         while position is not None:
             page = await read_items_page(
                 self.world.owner, container, range_scope(FULL), position=position, items_max=items_max

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from asterism.errors import TooLarge
 from asterism.query import CompiledQuery, Kind, compile_query, limits, parse_query
+from asterism.query.ordered_rows import positions_before
 from asterism.values.ordering import compare, sort_key
 from asterism.values.undefined import UNDEFINED
 
@@ -43,8 +44,8 @@ def _compiled(text: str) -> CompiledQuery:
     return compile_query(parse_query(text), {})
 
 
-def _results(query: CompiledQuery, items: list[Item], *, include_undefined: bool | None = None) -> list[object]:
-    collector = query.new_collector(include_undefined=include_undefined)
+def _results(query: CompiledQuery, items: list[Item]) -> list[object]:
+    collector = query.new_collector()
     for item in items:
         collector.feed(item)
     return list(collector.results())
@@ -111,10 +112,31 @@ def test_rows_are_in_order(first: str, second: str, items: list[Item]) -> None:
     assert json.dumps(results) == json.dumps(sorted(items, key=functools.cmp_to_key(order)))
 
 
-@given(_ITEMS, st.booleans())
-def test_whether_rows_without_a_value_are_kept_is_a_choice(items: list[Item], kept: bool) -> None:
-    results = _results(_compiled("SELECT * FROM c ORDER BY c.a"), items, include_undefined=kept)
-    assert len(results) == sum(kept or "a" in item for item in items)
+@given(_ITEMS)
+def test_rows_without_a_value_are_in_every_order(items: list[Item]) -> None:
+    assert len(_results(_compiled("SELECT * FROM c ORDER BY c.a"), items)) == len(items)
+
+
+@pytest.mark.parametrize(("direction", "expected"), [("ASC", [1, 2, 3, 0]), ("DESC", [0, 3, 2, 1])])
+def test_equal_rows_are_in_the_order_of_item_numbers_or_against_it(direction: str, expected: list[int]) -> None:
+    collector = _compiled(f"SELECT VALUE c.id FROM c ORDER BY c.a {direction}").new_collector()
+    for identity, value in ((3, 1), (0, 2), (1, 1), (2, 1)):
+        collector.feed({"id": identity, "a": value}, identity)
+    assert list(collector.results()) == expected
+
+
+@given(_ITEMS, st.integers(0, 8), st.sampled_from(["ASC", "DESC"]))
+def test_a_collector_goes_on_behind_any_of_its_rows(items: list[Item], count: int, direction: str) -> None:
+    query = _compiled(f"SELECT VALUE x FROM c JOIN x IN c.a ORDER BY x {direction}")
+    whole = query.ordered_collector(None, None)
+    for number, item in enumerate(items):
+        whole.feed(item, number)
+    rows = whole.ordered_rows()
+    for before, index in zip(positions_before(rows, None), range(min(count, len(rows))), strict=False):
+        rest = query.ordered_collector(None, before)
+        for number, item in reversed(list(enumerate(items))):
+            rest.feed(item, number)
+        assert rest.ordered_rows() == rows[index:]
 
 
 @given(_ITEMS, st.integers(0, 5), st.integers(0, 5))
@@ -134,15 +156,6 @@ def test_the_first_few_of_many_rows_are_those_of_the_whole_order(direction: str)
 def test_the_first_few_distinct_results_are_found_among_many_equal_rows() -> None:
     items = [{"id": number // 2000, "a": number} for number in range(5000)]
     assert _results(_compiled("SELECT DISTINCT TOP 3 VALUE c.id FROM c ORDER BY c.a"), items) == [0, 1, 2]
-
-
-@given(_PARTITIONS)
-def test_sorted_partitions_can_be_merged_by_their_keys(partitions: list[list[Item]]) -> None:
-    query = _compiled("SELECT * FROM c ORDER BY c.a DESC, c.b")
-    before = functools.cmp_to_key(lambda left, right: query.compare_keys(left.keys, right.keys))
-    rows = [row for items in partitions for item in items for row in query.ordered_rows(item)]
-    everything = [item for items in partitions for item in items]
-    assert json.dumps([row.result for row in sorted(rows, key=before)]) == json.dumps(_results(query, everything))
 
 
 def test_a_full_collector_says_so() -> None:

@@ -125,7 +125,7 @@ async def test_what_is_kept_is_bounded(sets: ResultSets, monkeypatch: pytest.Mon
     monkeypatch.setattr(module, "ALL_BYTES_MAX", 100)
     first, second, third = [await sets.keep(b"q", ["x" * 38], first=0) for _ in range(3)]
     assert sets.find(first, b"q", first=0) is None
-    assert sets.find(second, b"q", first=0) == sets.find(third, b"q", first=0) == [b'"' + b"x" * 38 + b'"']
+    assert sets.find(second, b"q", first=0) == sets.find(third, b"q", first=0) == ([b'"' + b"x" * 38 + b'"'], [])
     assert sets.find(second, b"other", first=0) is None
     assert sets.find(second, b"q", first=1) is None
     assert sets.find("made up", b"q", first=0) is None

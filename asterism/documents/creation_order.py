@@ -1,0 +1,245 @@
+"""Reading items in the order of their creation, in slices that survive splits.
+
+The service answers the items of a physical partition in the order in which they were created. Two families of entries
+list items by their numbers: those of a physical partition, and those of each logical partition. A slice is a run of
+such entries and the items they name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from asterism.documents.answers import Scope
+from asterism.documents.container import Container
+from asterism.documents.index_reader import MapChanged, PartitionReader
+from asterism.documents.item_position import Numbered, Piece, Position, pieces_of
+from asterism.documents.item_record import body_of, is_indexed
+from asterism.keyspaces.layout import CREATION_ORDER, ITEM_NUMBER_BYTES, LOGICAL_ORDER, after_prefix, number_bytes
+from asterism.keyspaces.owner import Reads
+from asterism.partitioning.partition_map import PartitionRange
+from asterism.storage.contract import Span
+
+# One slice of a scan: small enough that the event loop is held for about a millisecond.
+SLICE_ITEMS = 128
+SLICE_BYTES = 256 * 1024
+# Before the size of the items is known, so many are loaded.
+_FIRST_LOAD_ITEMS = 32
+# Of an interval with several logical partitions that is not a whole physical one, so many items are put into the order
+# of their creation; of more, one logical partition comes after the other, each in its order.
+SORTED_ITEMS_MAX = 1_000
+
+
+# Made for every portion of a scan, so not frozen: that would double the time it takes.
+@dataclass(slots=True)
+class Slice:
+    """Some consecutive items of one partition: `numbers` and (reference, body) of each. It may be empty although more
+    follows, because expired items are left out."""
+
+    partition: PartitionRange
+    numbers: list[int]
+    items: list[tuple[bytes, bytes]]
+    # What was left when the slice was read: the piece that it is of, and those behind it.
+    left: Sequence[Piece]
+    behind: Position
+    # Of each item the length of its point, where items are read one logical partition after the other.
+    point_lengths: Sequence[int] | None = None
+    # References of items that were left out of the index; empty unless asked for.
+    unindexed: frozenset[bytes] = frozenset()
+    # Whether items are in the order of their keys; positions are then references, and good for such a walk alone.
+    is_in_key_order: bool = False
+
+    def before(self, index: int) -> Position:
+        """Return the position at which the item with this index is the next to be read."""
+        if self.is_in_key_order:
+            return Position(self.items[index][0])
+        lengths = self.point_lengths
+        point = None if lengths is None else self.items[index][0][: lengths[index]]
+        return position_at(self.left, self.numbers[index], point)
+
+    def portion(self, start: int, stop: int) -> Slice:
+        """Return some of the items, as a slice of their own."""
+        if start == 0 and stop >= len(self.items):
+            return self
+        lengths = None if self.point_lengths is None else self.point_lengths[start:stop]
+        behind = self.before(stop) if stop < len(self.items) else self.behind
+        numbers, items = self.numbers[start:stop], self.items[start:stop]
+        unindexed, is_in_key_order = self.unindexed, self.is_in_key_order
+        return Slice(self.partition, numbers, items, self.left, behind, lengths, unindexed, is_in_key_order)
+
+
+def position_at(left: Sequence[Piece], number: int, point: bytes | None) -> Position:
+    """Return the position in the first of these pieces at which `number` is the next; with a `point`, in the logical
+    partition that is there, behind which the rest of the piece is left."""
+    own, *rest = left
+    if point is None:
+        return Position.of([Piece(own.start, own.end, number), *rest])
+    end = min(after_prefix(point) or own.end, own.end)
+    if end < own.end:
+        rest = [Piece(end, own.end, own.least), *rest]
+    return Position.of([Piece(point, end, max(number, own.least)), *rest])
+
+
+def cut_at(pieces: Sequence[Piece], end: bytes) -> list[Piece]:
+    """Return the pieces with the first of them ending where its physical partition does."""
+    first, *rest = pieces
+    if first.end <= end:
+        return [first, *rest]
+    return [Piece(first.start, end, first.least), Piece(end, first.end, first.least), *rest]
+
+
+async def walk_items(
+    owner: Reads,
+    container: Container,
+    scope: Scope,
+    *,
+    position: Position | None,
+    slice_items: int = SLICE_ITEMS,
+    indexed_only: bool = False,
+    tells_unindexed: bool = False,
+) -> AsyncIterator[Slice]:
+    """Yield every item of the scope from `position` on; between slices other requests have their turn."""
+    keyspace = container.keyspace
+    loader = ItemLoader(container, slice_items, indexed_only=indexed_only, tells_unindexed=tells_unindexed)
+    pieces = pieces_of(scope, position)
+    while pieces:
+        record = keyspace.record
+        partition = record.map.find(pieces[0].start)
+        reader = PartitionReader(owner, keyspace, record, partition)
+        left = cut_at(pieces, partition.range.end)
+        pieces = left[1:]
+        try:
+            async for numbered, lengths in listed_items(reader, container, left[0], slice_items):
+                async for items in loader.slices(reader, numbered, left, lengths):
+                    position = items.behind
+                    yield items
+                    await asyncio.sleep(0)
+        except MapChanged:
+            pieces = pieces_of(scope, position)
+
+
+async def listed_items(
+    reader: PartitionReader, container: Container, piece: Piece, limit: int
+) -> AsyncIterator[tuple[list[Numbered], list[int] | None]]:
+    """Yield the numbers and references of a piece's items in pages, in the order in which they are to be answered;
+    and the lengths of their points, where one logical partition comes after the other."""
+    interval = reader.partition.range
+    if piece.start <= interval.start and interval.end <= piece.end:
+        span = Span(CREATION_ORDER + number_bytes(piece.least), after_prefix(CREATION_ORDER))
+        async for page in reader.pages(span, limit=limit):
+            yield [key[1:] + reference for key, reference in page], None
+    elif await _is_one_key(reader, container, piece):
+        start = piece.start
+        span = Span(LOGICAL_ORDER + start + number_bytes(piece.least), LOGICAL_ORDER + piece.end)
+        async for page in reader.pages(span, limit=limit):
+            yield [key[-ITEM_NUMBER_BYTES:] + start + id_key for key, id_key in page], None
+    else:
+        async for found in _of_several_keys(reader, piece, limit):
+            yield found
+
+
+async def _is_one_key(reader: PartitionReader, container: Container, piece: Piece) -> bool:
+    """Whether a piece is one logical partition."""
+    point = piece.start
+    is_likely = container.is_one_key(Scope(point, piece.end))
+    if not is_likely or container.record.definition.version != 1:
+        return is_likely
+    # Only an entry tells where a point of version 1 ends.
+    async for page in reader.pages(Span(LOGICAL_ORDER + point, LOGICAL_ORDER + piece.end), limit=1):
+        return not page or page[0][0][1:-ITEM_NUMBER_BYTES] == point
+    return True
+
+
+async def _of_several_keys(
+    reader: PartitionReader, piece: Piece, limit: int
+) -> AsyncIterator[tuple[list[Numbered], list[int] | None]]:
+    """Few items are put into the order of their creation; of many, one logical partition comes after the other."""
+    least = number_bytes(piece.least)
+    listed: list[Numbered] = []
+    lengths: list[int] = []
+    are_few = True
+    async for page in reader.pages(Span(LOGICAL_ORDER + piece.start, LOGICAL_ORDER + piece.end), limit=limit):
+        wanted = [entry for entry in page if entry[0][-ITEM_NUMBER_BYTES:] >= least]
+        listed += [key[-ITEM_NUMBER_BYTES:] + key[1:-ITEM_NUMBER_BYTES] + id_key for key, id_key in wanted]
+        lengths += [len(key) - 1 - ITEM_NUMBER_BYTES for key, _ in wanted]
+        are_few = are_few and len(listed) <= SORTED_ITEMS_MAX
+        if not are_few:
+            yield listed, lengths
+            listed, lengths = [], []
+    if are_few:
+        listed.sort()
+        for start in range(0, len(listed), limit):
+            yield listed[start : start + limit], None
+
+
+class ItemLoader:
+    """Makes slices of the items that were listed: those that exist, in the order in which they were listed."""
+
+    def __init__(
+        self,
+        container: Container,
+        slice_items: int = SLICE_ITEMS,
+        *,
+        indexed_only: bool = False,
+        tells_unindexed: bool = False,
+    ) -> None:
+        self._container = container
+        self._slice_items = slice_items
+        self._load_items = min(_FIRST_LOAD_ITEMS, slice_items)
+        self.indexed_only = indexed_only
+        self._tells_unindexed = tells_unindexed
+
+    async def slices(
+        self,
+        reader: PartitionReader,
+        numbered: Sequence[Numbered],
+        left: Sequence[Piece],
+        lengths: Sequence[int] | None = None,
+    ) -> AsyncIterator[Slice]:
+        start = 0
+        while start < len(numbered):
+            stop = start + self._load_items
+            part = numbered[start:stop]
+            yield await self._slice(reader, part, left, None if lengths is None else lengths[start:stop])
+            start += len(part)
+
+    async def _slice(
+        self,
+        reader: PartitionReader,
+        numbered: Sequence[Numbered],
+        left: Sequence[Piece],
+        lengths: Sequence[int] | None,
+    ) -> Slice:
+        references = [one[ITEM_NUMBER_BYTES:] for one in numbered]
+        stored = await reader.load_stored(references)
+        self._learn(stored)
+        unindexed: frozenset[bytes] = frozenset()
+        if self._tells_unindexed:
+            unindexed = frozenset(reference for reference, record in stored if not is_indexed(record))
+        if self.indexed_only:
+            stored = [entry for entry in stored if is_indexed(entry[1])]
+        items = [(reference, body_of(record)) for reference, record in stored]
+        planner = self._container.planner
+        if planner.time_to_live is not None:
+            items = [item for item in items if planner.is_visible(item[1])]
+        last = numbered[-1]
+        point = None if lengths is None else references[-1][: lengths[-1]]
+        behind = position_at(left, number_of(last) + 1, point)
+        numbers = [number_of(one) for one in numbered]
+        if len(items) < len(numbered):
+            kept = {reference for reference, _ in items}
+            chosen = [index for index, reference in enumerate(references) if reference in kept]
+            numbers = [numbers[index] for index in chosen]
+            lengths = None if lengths is None else [lengths[index] for index in chosen]
+        return Slice(reader.partition, numbers, items, left, behind, lengths, unindexed)
+
+    def _learn(self, stored: Sequence[tuple[bytes, bytes]]) -> None:
+        """Items of one container are of about one size: load as many at once as make a slice."""
+        if stored:
+            bytes_each = sum([len(record) for _, record in stored]) // len(stored)
+            self._load_items = max(1, min(self._slice_items, SLICE_BYTES // bytes_each))
+
+
+def number_of(numbered: Numbered) -> int:
+    return int.from_bytes(numbered[:ITEM_NUMBER_BYTES], "big")
