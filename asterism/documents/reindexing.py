@@ -234,11 +234,9 @@ class Reindexing:
         """All in one batch; or one by one, when somebody changed an item meanwhile, or the partition was split."""
         if not changes:
             return
-        together = Batch(
-            expectations=[one for change in changes for one in change.expectations],
-            deletes=[key for change in changes for key in change.deletes],
-            puts=[put for change in changes for put in change.puts],
-        )
+        together = Batch()
+        for change in changes:
+            together.extend(change)
         if not await self._apply_one(keyspace, together, settings):
             for change in changes:
                 await self._apply_one(keyspace, change, settings)

@@ -189,16 +189,16 @@ class Principals:
 
     async def delete(self, record: PrincipalRecord, *, with_changes: Batch | None = None) -> None:
         """`with_changes` is what else goes in the same batch: a user's permissions go with the user."""
-        more = with_changes or Batch()
 
         async def attempt() -> None:
             current = self._required(record)
             key = self._record_key(current)
             batch = Batch(
                 expectations=[Expectation(key, _PRESENT)],
-                range_deletes=list(more.range_deletes),
                 deletes=[key, self._name_key(self._owner_of(current), current.name)],
             )
+            if with_changes is not None:
+                batch.extend(with_changes)
             await self._change(batch)
             self._forget(current)
 
