@@ -138,7 +138,7 @@ class Nodes:
         key = NODE + _NUMBER.pack(record.number)
         expectation = Expectation(key, None if known is None else known.to_bytes())
         try:
-            await self._change(Batch(expectations=[expectation], puts=[(key, record.to_bytes())]))
+            await self._change(Batch(expectations=[expectation], puts=[(key, record.to_bytes())], may_use_reserve=True))
         except ExpectationFailed:
             self.follow(key, await self._read(key))
             return False
@@ -150,7 +150,8 @@ class Nodes:
     async def want(self, moves: Iterable[Move]) -> None:
         puts = [(_wanted_key(move.name), _NUMBER.pack(move.target)) for move in moves]
         if puts:
-            await self._change(Batch(puts=puts))
+            # Also when the store is full: to move partitions away makes room.
+            await self._change(Batch(puts=puts, may_use_reserve=True))
             for key, value in puts:
                 self.follow(key, value)
 

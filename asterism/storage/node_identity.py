@@ -46,7 +46,11 @@ async def read_identity(engine: Engine) -> NodeIdentity | None:
 async def claim(engine: Engine, identity: NodeIdentity) -> NodeIdentity:
     """Makes the node say who it is, unless it says so already; returns what it says, which may be another."""
     await _ensure_partition(engine)
-    batch = Batch(expectations=[Expectation(_IDENTITY, None)], puts=[(_IDENTITY, dumps(asdict(identity)))])
+    batch = Batch(
+        expectations=[Expectation(_IDENTITY, None)],
+        puts=[(_IDENTITY, dumps(asdict(identity)))],
+        may_use_reserve=True,
+    )
     try:
         await engine.apply(IDENTITY_PARTITION, _EPOCH, batch)
     except ExpectationFailed:
@@ -63,7 +67,7 @@ async def read_note(engine: Engine, name: str) -> str | None:
 async def write_note(engine: Engine, name: str, text: str | None) -> None:
     await _ensure_partition(engine)
     key = name.encode()
-    batch = Batch(deletes=[key]) if text is None else Batch(puts=[(key, text.encode())])
+    batch = Batch(deletes=[key]) if text is None else Batch(puts=[(key, text.encode())], may_use_reserve=True)
     await engine.apply(IDENTITY_PARTITION, _EPOCH, batch)
 
 

@@ -110,6 +110,7 @@ def test_a_batch_extended_by_another_has_all_of_its_lists() -> None:
         versioned_puts=[(b"v", b"")],
         stamped_puts=[(b"s", b"", b"")],
         adds=[Add(b"c", (1,))],
+        may_use_reserve=True,
     )
     assert all(getattr(other, each.name) for each in fields(Batch)), "a list that this test does not fill"
     batch = Batch(puts=[(b"own", b"")])
