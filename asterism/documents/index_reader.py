@@ -97,7 +97,7 @@ class PartitionReader:
             if partition.partition != self.partition.partition:
                 raise MapChanged
             found += [
-                (reference, unpack_item(stored))
+                (reference, unpack_item(stored, ITEMS + reference))
                 for reference, stored in zip(part, values, strict=True)
                 if stored is not None
             ]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from asterism.documents.answers import ItemsPage, Scope, Stopped
 from asterism.documents.container import Container
 from asterism.documents.item_record import body_of, is_indexed
-from asterism.errors import RequestRateTooLarge
+from asterism.errors import RequestRateTooLarge, StoredDamage
 from asterism.keyspaces.layout import ITEMS
 from asterism.keyspaces.owner import Owner, Reads
 from asterism.limits import PAGE_BYTES_MAX
@@ -145,6 +145,8 @@ class _Page:
                 return place, Stopped.PAGE_BYTES
             if place in piece.unindexed:
                 self.unindexed.append(len(self.bodies))
+            if body[:1] != b"{" or body[-1:] != b"}":
+                raise StoredDamage(what="item record", key=(ITEMS + place).hex())
             self.bodies.append(body)
             self.bytes_taken += len(body)
         return None

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 from asterism.errors import StorageUnavailable
-from asterism.keyspaces.catalog_memory import CatalogChanges, CatalogMemory
+from asterism.keyspaces.catalog_memory import CatalogChanges, CatalogMemory, catalog_key
 from asterism.keyspaces.catalog_store import (
     DATABASE,
     GARBAGE,
@@ -179,11 +179,12 @@ class FollowingCatalog(CatalogMemory):
             self._lsn_floor = entries[LSN_FLOOR]
         self._take_over_records(entries, changes)
         for key, value in entries.items():
-            if self.work.follow(key, value) or self.nodes.follow(key, value):
-                changes.work = True
-            for owned in self._owned:
-                if key.startswith(owned.record_prefix):
-                    owned.follow(key, value)
+            with catalog_key(key):
+                if self.work.follow(key, value) or self.nodes.follow(key, value):
+                    changes.work = True
+                for owned in self._owned:
+                    if key.startswith(owned.record_prefix):
+                        owned.follow(key, value)
         return changes
 
     def _forget_database(self, rid: bytes) -> None:

@@ -14,7 +14,7 @@ from typing import Any, cast
 from asterism.partitioning.placement import Move, NodeState, RangeName
 from asterism.storage.contract import Batch, Expectation, ExpectationFailed
 from asterism.values.identifiers import Lsn, NodeNumber
-from asterism.values.json_text import dumps, loads
+from asterism.values.json_text import dumps, loads_stored
 
 NODE = b"N"
 WANTED_MOVE = b"m"
@@ -43,7 +43,7 @@ class NodeRecord:
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> NodeRecord:
-        told = cast(dict[str, Any], loads(stored))
+        told = cast(dict[str, Any], loads_stored(stored))
         return cls(NodeNumber(told["number"]), told["name"], frozenset(told["labels"]), NodeState(told["state"]))
 
 

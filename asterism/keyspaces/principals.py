@@ -15,7 +15,7 @@ from asterism.errors import OwnerNotFound, ResourceExists, ResourceNotFound
 from asterism.keyspaces.layout import after_prefix
 from asterism.storage.contract import LSN_BYTES, Batch, Expectation, Span
 from asterism.values.identifiers import Lsn
-from asterism.values.json_text import dumps, loads
+from asterism.values.json_text import dumps, loads_stored
 from asterism.values.resource_ids import CHILD_NUMBER_LIMIT, OWNED_NUMBER_LIMIT, permission_rid, user_rid
 
 
@@ -42,7 +42,7 @@ class PrincipalRecord:
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> PrincipalRecord:
-        told = cast("dict[str, Any]", loads(stored))
+        told = cast("dict[str, Any]", loads_stored(stored))
         return cls(
             rid=bytes.fromhex(told["rid"]),
             name=told["name"],

@@ -15,7 +15,7 @@ from itertools import islice
 
 from asterism.documents.answers import Scope
 from asterism.documents.container import Container
-from asterism.errors import MalformedRequest
+from asterism.errors import MalformedRequest, StoredDamage
 from asterism.keyspaces.owner import Reads
 from asterism.query.collectors import Collector
 from asterism.query.compile import CompiledQuery, Item
@@ -98,7 +98,11 @@ async def run_page(
         reads = ItemReads(owner, container, scopes, work)
         run = _Run(container, query, scopes, reads, work, computed or NOTHING_COMPUTED, result_sets, identity)
         with container.keyspace.at_work, client:  # while this goes on, no index entry is taken away
-            rest = await run.page(continuation)
+            try:
+                rest = await run.page(continuation)
+            except StoredDamage as damage:
+                reads.name_damage(damage)
+                raise
     if not work.charge:
         work.pay(start)
     newest = container.keyspace.record.map.get(max(work.ranges_read, default=partition.id)) or partition

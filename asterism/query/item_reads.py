@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from asterism.documents.answers import Scope
 from asterism.documents.container import Container
 from asterism.documents.index_reader import LOAD_ITEMS, MapChanged, PartitionReader
-from asterism.documents.item_record import body_of
+from asterism.documents.item_record import StoredItem, body_of
 from asterism.documents.pages import scan_items
+from asterism.errors import StoredDamage
 from asterism.keyspaces.layout import ITEMS
 from asterism.keyspaces.owner import Reads
 from asterism.keyspaces.statistics import items_between
@@ -50,6 +51,8 @@ class ItemReads:
     # Items that were left out of the index are found by no query that goes by it, whichever way it then takes.
     hides_unindexed: bool = False
     _portion_items: int = _PORTION_ITEMS
+    # What was handed on last, for who has to say which of it was damaged.
+    _latest: Slice | list[FoundEntry] = field(default_factory=list)
 
     async def items(self, scope: Scope, place: bytes | None, access: Access | None) -> AsyncIterator[Slice]:
         """Every item of the scope that may match and is there for clients, in the order of the hash line; no slice is
@@ -60,6 +63,7 @@ class ItemReads:
             while start < len(items):
                 portion = items[start : start + self._portion_items]
                 begun = now()
+                self._latest = portion
                 yield portion
                 start += len(portion)
                 seconds = now() - begun
@@ -135,9 +139,17 @@ class ItemReads:
             try:
                 found = await ordered_entries(readers, order, self.scopes, after=after, count=min(count, _ENTRIES_MAX))
                 self.work.index_lookups += sum(reader.index_lookups for reader in readers)
+                self._latest = found[0]
                 return found
             except MapChanged:
                 continue
+
+    def name_damage(self, damage: StoredDamage) -> None:
+        """Finds the key of what could not be read among the items that were handed on last."""
+        for entry, held in self._latest:
+            body = held.body if isinstance(held, StoredItem) else held
+            if body is damage.value and not damage.key:
+                damage.key = (ITEMS + (entry if isinstance(entry, bytes) else entry.reference)).hex()
 
     def partitions(self) -> list[PartitionRange]:
         """Those that the scopes touch, each once."""

@@ -18,7 +18,7 @@ from asterism.storage.contract import (
     PartitionUnknown,
 )
 from asterism.values.identifiers import Epoch, NodeNumber, PartitionNumber
-from asterism.values.json_text import dumps, loads
+from asterism.values.json_text import dumps, loads_stored
 
 IDENTITY_PARTITION = PartitionNumber(15)
 _EPOCH = Epoch(1)
@@ -39,7 +39,7 @@ async def read_identity(engine: Engine) -> NodeIdentity | None:
     stored = await _read(engine, _IDENTITY)
     if stored is None:
         return None
-    told = cast(dict[str, Any], loads(stored))
+    told = cast(dict[str, Any], loads_stored(stored))
     return NodeIdentity(told["fleet"], NodeNumber(told["number"]), told["name"], told["is_founder"])
 
 
