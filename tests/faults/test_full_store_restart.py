@@ -18,6 +18,8 @@ from tests.support.server import PlainClient, running_server
 
 ROOM_BYTES = 8 * MIB
 ITEM_PAD = "x" * 20_000
+# Less than any page of the store; the claim of the server is a record of 64 bytes.
+NO_ROOM_BYTES = 1024
 SMALL_MAP_BYTES = 2 * MIB
 
 ONE_PROCESS, TWO_WORKERS = (), ("--workers", "2")
@@ -77,7 +79,7 @@ def test_a_server_restarts_where_nothing_at_all_can_be_written_and_answers_reads
 ) -> None:
     count = fill_server(tmp_path, *options)
     with running_server(
-        tmp_path, "--no-throttle", *options, before_start=files_limited_to(1), embedded=True, alone=True
+        tmp_path, "--no-throttle", *options, before_start=files_limited_to(NO_ROOM_BYTES), embedded=True, alone=True
     ) as server:
         client = PlainClient(server.port)
         assert {send(client, "GET", f"i{number}") for number in range(count)} == {200}
@@ -91,7 +93,7 @@ def test_a_server_restarts_where_nothing_at_all_can_be_written_and_answers_reads
 
 def test_a_server_that_started_without_room_takes_creates_when_there_is_some(tmp_path: Path) -> None:
     fill_server(tmp_path)
-    with running_server(tmp_path, before_start=files_limited_to(1), embedded=True, alone=True) as server:
+    with running_server(tmp_path, before_start=files_limited_to(NO_ROOM_BYTES), embedded=True, alone=True) as server:
         client = PlainClient(server.port)
         assert write(client, "new") == 507
         unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
