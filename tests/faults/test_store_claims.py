@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,22 +9,7 @@ import pytest
 from asterism.storage.contract import EngineFailed
 from asterism.storage.lmdb import LmdbEngine
 from asterism.storage.lmdb.claim import DirectoryClaim
-from tests.support.server import PROGRAM, WAIT_SECONDS_MAX, environment, free_port, running_server
-
-
-def refused_start(data: Path, *options: str) -> str:
-    """What a server says that cannot start."""
-    finished = subprocess.run(
-        [*PROGRAM, "serve", "--data", str(data), "--port", str(free_port()), *options],
-        capture_output=True,
-        text=True,
-        env=environment(),
-        timeout=WAIT_SECONDS_MAX,
-        check=False,
-    )
-    assert finished.returncode == 1
-    assert "Traceback" not in finished.stderr
-    return finished.stderr
+from tests.support.server import refused_start, running_server
 
 
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["one process", "workers"])
