@@ -191,6 +191,23 @@ class StorageUnavailable(AsterismError):
     reason: str
 
 
+@dataclass(eq=False)
+class StoredDamage(AsterismError):
+    """Something in the store is not what was written there: nothing that a client did, and nothing it can mend.
+
+    `what` says what kind of record it is and `key` names it, as far as that is known, for the server's log; neither
+    holds any of the data. Clients are told of neither.
+    """
+
+    text: ClassVar[str] = "Stored data is damaged."
+    what: str
+    key: str = ""
+
+    def __post_init__(self) -> None:
+        # What could not be read, by which its key can be found; never shown.
+        self.value = b""
+
+
 # --- reshaping ------------------------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, cast
 
-from asterism.values.json_text import dumps, loads
+from asterism.values.json_text import dumps, loads_stored
 
 
 class TaskKind(Enum):
@@ -43,7 +43,7 @@ class BackgroundTask:
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> BackgroundTask:
-        told = cast("dict[str, Any]", loads(stored))
+        told = cast("dict[str, Any]", loads_stored(stored))
         return cls(
             number=told["number"],
             kind=TaskKind(told["kind"]),

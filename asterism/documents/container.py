@@ -100,7 +100,7 @@ class Container:
         partition, lsn, (stored,) = await (owner or self._tools.owner).read(keyspace, place.point, (place.key,))
         if session is not None:
             check_session(session, partition, lsn)
-        found = None if stored is None else unpack_item(stored)
+        found = None if stored is None else unpack_item(stored, place.key)
         if found is None or not self.planner.is_visible(found.body):
             keyspace.spend(partition, charge.MISS, place.point)
             raise ItemNotFound(item_id=item_id)

@@ -26,7 +26,7 @@ from asterism.partitioning.effective_key import HASH_BYTES, storage_point
 from asterism.partitioning.partition_key import PartitionKeyDefinition, extract
 from asterism.storage.contract import Batch, Expectation, ExpectationFailed, Span
 from asterism.values.item import Item
-from asterism.values.json_text import loads
+from asterism.values.json_text import loads_stored
 
 _log = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class Conversion:
             page = await self._owner.scan(keyspace, seen, partition, span, limit=SLICE_ITEMS, bytes_max=SLICE_BYTES)
             if page is None:
                 continue
-            items = [(key, unpack_item(stored)) for key, stored in page.entries]
+            items = [(key, unpack_item(stored, key)) for key, stored in page.entries]
             await self._apply(keyspace, [_change_of(key, item, record.definition, rules) for key, item in items])
             position = page.entries[-1][0][1:] + b"\x00" if page.more else partition.range.end
             done += len(items)
@@ -87,9 +87,7 @@ class Conversion:
             return
         together = Batch()
         for change in changes:
-            together.expectations += change.expectations
-            together.deletes += change.deletes
-            together.puts += change.puts
+            together.extend(change)
         if not await self._apply_one(keyspace, together):
             # An item was changed or removed by a process of the present layout, or the partition was split.
             for change in changes:
@@ -123,7 +121,7 @@ def _change_of(
     place = Place(_point_of(reference, stored, definition), key, reference)
     change = Batch(expectations=[Expectation(key, stored.version)], puts=order_puts(place, stored.number))
     if rules is not None and stored.is_indexed:
-        missing, outdated = rules.changes_due(cast(Item, loads(stored.body)))
+        missing, outdated = rules.changes_due(cast(Item, loads_stored(stored.body)))
         tail = number_bytes(stored.number)
         change.puts += [(term + tail, reference) for term in missing]
         change.deletes += [term + tail for term in outdated]
@@ -134,5 +132,5 @@ def _point_of(reference: bytes, stored: StoredItem, definition: PartitionKeyDefi
     if definition.system_key:
         return b""
     if definition.version == 1:
-        return storage_point(definition, extract(definition, cast(Item, loads(stored.body))))
+        return storage_point(definition, extract(definition, cast(Item, loads_stored(stored.body))))
     return reference[: HASH_BYTES * len(definition.paths)]

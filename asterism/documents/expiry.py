@@ -165,7 +165,7 @@ class ExpirySweeper:
         planned: set[bytes] = set()
         for (hint, reference), stored in zip(hints, values, strict=False):
             number = expiry_of(hint)[1]
-            found = None if stored is None else unpack_item(stored)
+            found = None if stored is None else unpack_item(stored, ITEMS + reference)
             expires_at = None if found is None or found.number != number else rule.expires_at(found.body)
             right = None if expires_at is None else expiry_key(expires_at, item_number=number)
             if hint != right:

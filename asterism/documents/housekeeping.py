@@ -209,7 +209,7 @@ class Housekeeping:
         page = await self._tools.owner.scan(keyspace, record, partition, span, limit=share.items, bytes_max=SHARE_BYTES)
         if page is None:
             return task
-        found = [(key[1:], unpack_item(stored)) for key, stored in page.entries]
+        found = [(key[1:], unpack_item(stored, key)) for key, stored in page.entries]
         done = await self._STEPS[task.kind](self, container, task, share, found)
         behind = page.entries[-1][0][1:] + b"\x00" if page.more else end
         return replace(task, start=behind, done=task.done + done)

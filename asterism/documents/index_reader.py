@@ -122,7 +122,7 @@ class PartitionReader:
         found: list[tuple[bytes, StoredItem]] = []
         for start in range(0, len(references), LOAD_ITEMS):
             stored = await self.load_stored(references[start : start + LOAD_ITEMS])
-            found += [(reference, unpack_item(record)) for reference, record in stored]
+            found += [(reference, unpack_item(record, ITEMS + reference)) for reference, record in stored]
             if start:
                 await asyncio.sleep(0)
         return found

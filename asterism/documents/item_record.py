@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from asterism.errors import StorageUnavailable
+from asterism.errors import StoredDamage
 from asterism.storage.contract import LSN_BYTES
 from asterism.values.identifiers import Lsn
 
@@ -27,6 +27,7 @@ _STORED_HEADER = struct.Struct(">QBQH16s")
 HEADER_BYTES = _STORED_HEADER.size
 _NUMBER_AT = LSN_BYTES + 1
 _NUMBER_END = _NUMBER_AT + 8
+_OPENING, _CLOSING = b"{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,16 @@ def pack_item(*, number: int, place_in_batch: int, guid: bytes, body: bytes, is_
     return _HEADER.pack(_FORMAT if is_indexed else _FORMAT_UNINDEXED, number, place_in_batch, guid) + body
 
 
-def unpack_item(stored: bytes) -> StoredItem:
-    lsn, form, number, place_in_batch, guid = _STORED_HEADER.unpack_from(stored)
-    if form not in (_FORMAT, _FORMAT_UNINDEXED):
-        raise StorageUnavailable(reason=f"an item has the unknown format {form}")
+def unpack_item(stored: bytes, key: bytes = b"") -> StoredItem:
+    """The parts of a record; StoredDamage, naming its key, for one that was cut short or is none."""
+    try:
+        lsn, form, number, place_in_batch, guid = _STORED_HEADER.unpack_from(stored)
+        # That a body is JSON is found out where it is read; that it is whole costs next to nothing.
+        is_whole = stored[HEADER_BYTES] == _OPENING and stored[-1] == _CLOSING
+    except (struct.error, IndexError):
+        raise StoredDamage(what="item record", key=key.hex()) from None
+    if not is_whole or form not in (_FORMAT, _FORMAT_UNINDEXED):
+        raise StoredDamage(what="item record", key=key.hex())
     return StoredItem(Lsn(lsn), number, place_in_batch, etag_text(guid), stored[HEADER_BYTES:], form == _FORMAT)
 
 

@@ -20,7 +20,7 @@ from asterism.keyspaces.layout import VERSIONS, log_suffix, lsn_in_log_key
 from asterism.partitioning.partition_key import PartitionKeyDefinition, extract
 from asterism.storage.contract import Batch
 from asterism.values.item import Item
-from asterism.values.json_text import dumps, loads
+from asterism.values.json_text import dumps, loads_stored
 from asterism.values.undefined import UNDEFINED
 
 _FOOTER = struct.Struct(">BBHIQQ")
@@ -87,7 +87,7 @@ def version_row(key: bytes, value: bytes, definition: PartitionKeyDefinition) ->
     if operation is not Operation.CREATE:
         metadata["previousImageLSN"] = before_lsn
     if operation is Operation.DELETE:
-        item = cast(Item, loads(before))
+        item = cast(Item, loads_stored(before))
         metadata["timeToLiveExpired"] = bool(flags & _EXPIRED_FLAG)
         metadata["id"] = item["id"]
         metadata["partitionKey"] = _key_json(definition, item)

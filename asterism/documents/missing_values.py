@@ -28,7 +28,7 @@ from asterism.keyspaces.layout import (
 from asterism.storage.contract import Span
 from asterism.values.identifiers import Lsn, PartitionNumber
 from asterism.values.item import Item
-from asterism.values.json_text import loads
+from asterism.values.json_text import loads_stored
 from asterism.values.undefined import UNDEFINED
 
 _ANY_VALUE_END = b"\xff"
@@ -155,6 +155,6 @@ async def _without_value(
     for start in range(0, len(numbered), _LOAD_ITEMS):
         part = {one[ITEM_NUMBER_BYTES:]: one for one in numbered[start : start + _LOAD_ITEMS]}
         for reference, record in await reader.load_stored(list(part)):
-            if is_indexed(record) and value_at(cast(Item, loads(body_of(record))), path) is UNDEFINED:
+            if is_indexed(record) and value_at(cast(Item, loads_stored(body_of(record))), path) is UNDEFINED:
                 found.append(part[reference])
     return found

@@ -11,7 +11,7 @@ from asterism.documents.container import Container
 from asterism.documents.creation_order import SLICE_BYTES, SLICE_ITEMS, Slice, walk_items
 from asterism.documents.item_position import Position
 from asterism.documents.item_record import body_of, is_indexed, number_in
-from asterism.errors import RequestRateTooLarge
+from asterism.errors import RequestRateTooLarge, StoredDamage
 from asterism.keyspaces.layout import ITEMS
 from asterism.keyspaces.owner import Owner, Reads
 from asterism.limits import PAGE_BYTES_MAX
@@ -145,6 +145,8 @@ class _Page:
                 return piece.before(index), Stopped.PAGE_BYTES
             if reference in piece.unindexed:
                 self.unindexed.append(len(self.bodies))
+            if body[:1] != b"{" or body[-1:] != b"}":
+                raise StoredDamage(what="item record", key=(ITEMS + reference).hex())
             self.bodies.append(body)
             self.bytes_taken += len(body)
         return None

@@ -41,7 +41,7 @@ from asterism.partitioning.effective_key import storage_point
 from asterism.partitioning.partition_key import PartitionKey, is_full
 from asterism.storage.contract import Add, Batch
 from asterism.values.item import Item
-from asterism.values.json_text import dumps, loads
+from asterism.values.json_text import dumps, loads_stored
 from asterism.values.resource_ids import DocumentLinks
 
 GUID_BYTES = 16
@@ -353,7 +353,7 @@ def rules_of(record: KeyspaceRecord) -> IndexingRules:
 
 
 def _parsed(stored: StoredItem) -> Item:
-    return cast(Item, loads(stored.body))
+    return cast(Item, loads_stored(stored.body, key=f"item number {stored.number}"))
 
 
 def earliest_expiry(batch: Batch) -> int | None:

@@ -30,7 +30,7 @@ from asterism.keyspaces.owner import Owner, PlanOutdated
 from asterism.keyspaces.records import KeyspaceRecord
 from asterism.keyspaces.statistics import partition_size
 from asterism.storage.contract import Batch, Expectation, ExpectationFailed, Span, StorageRefusal
-from asterism.values.json_text import dumps, loads
+from asterism.values.json_text import dumps, loads_stored
 
 _log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class Walk:
         return dumps({"mark": self.mark, "position": self.position.hex(), "items": self.items_walked})
 
     def take_up(self, stored: bytes | None) -> None:
-        told = {} if stored is None else cast(dict[str, Any], loads(stored))
+        told = {} if stored is None else cast(dict[str, Any], loads_stored(stored))
         if told.get("mark") == self.mark:
             self.position, self.items_walked = bytes.fromhex(told["position"]), told["items"]
 
@@ -222,7 +222,7 @@ class Reindexing:
         changes = [
             change
             for key, stored in page.entries
-            if (change := _change_of(key, unpack_item(stored), rules)) is not None
+            if (change := _change_of(key, unpack_item(stored, key), rules)) is not None
         ]
         worked_seconds = self._clock.monotonic_seconds() - began
         await self._apply(keyspace, changes, settings)
@@ -234,11 +234,9 @@ class Reindexing:
         """All in one batch; or one by one, when somebody changed an item meanwhile, or the partition was split."""
         if not changes:
             return
-        together = Batch(
-            expectations=[one for change in changes for one in change.expectations],
-            deletes=[key for change in changes for key in change.deletes],
-            puts=[put for change in changes for put in change.puts],
-        )
+        together = Batch()
+        for change in changes:
+            together.extend(change)
         if not await self._apply_one(keyspace, together, settings):
             for change in changes:
                 await self._apply_one(keyspace, change, settings)
@@ -262,7 +260,7 @@ def _change_of(key: bytes, stored: StoredItem, rules: IndexingRules) -> Batch | 
     """What an item still needs; None if nothing, whatever policy it was indexed by."""
     if not stored.is_indexed:
         return None
-    missing, outdated = rules.changes_due(cast(Mapping[str, Any], loads(stored.body)))
+    missing, outdated = rules.changes_due(cast(Mapping[str, Any], loads_stored(stored.body)))
     if not missing and not outdated:
         return None
     keys_of = _entry_keys(stored.number)

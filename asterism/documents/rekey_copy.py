@@ -31,7 +31,7 @@ from asterism.errors import (
 from asterism.keyspaces.owner import Owner
 from asterism.partitioning.partition_key import PartitionKey, extract
 from asterism.values.item import Item
-from asterism.values.json_text import dumps, loads
+from asterism.values.json_text import dumps, loads_stored
 from asterism.values.undefined import UNDEFINED
 
 # With more than this the copying is given up: the key is not one for these items.
@@ -86,7 +86,7 @@ class ItemCopier:
             if current is None:
                 del self._job.uncopied[reference]
             else:
-                await self._settle_one(cast(Item, loads(current.body)))
+                await self._settle_one(cast(Item, loads_stored(current.body)))
 
     # --- one item ---------------------------------------------------------------------------------------------------
 
@@ -102,7 +102,7 @@ class ItemCopier:
     async def _attempt(self, image: Item) -> None:
         place = self._source_place(image)
         stored = await self._visible(self._source, place)
-        current = None if stored is None else cast(Item, loads(stored.body))
+        current = None if stored is None else cast(Item, loads_stored(stored.body))
         item_id = cast(str, image["id"])
         before = self._target_place(image)
         try:
@@ -120,7 +120,7 @@ class ItemCopier:
     async def _put(self, item: Item, source_place: Place, wanted: Place, *, indexes: bool) -> None:
         there = await self._visible(self._target, wanted)
         if there is not None:
-            other = cast(Item, loads(there.body))
+            other = cast(Item, loads_stored(there.body))
             if await self._belongs_to_another(other, source_place, wanted):
                 self._note(source_place, cast(str, item["id"]), item, _COLLISION)
                 return
@@ -142,12 +142,12 @@ class ItemCopier:
         if theirs == mine:
             return False
         stored = await self._visible(self._source, theirs)
-        return stored is not None and self._target_place(cast(Item, loads(stored.body))) == wanted
+        return stored is not None and self._target_place(cast(Item, loads_stored(stored.body))) == wanted
 
     async def _remove(self, before: Place, image: Item, source_place: Place) -> None:
         """Empties a place, if it is that item's."""
         there = await self._visible(self._target, before)
-        if there is None or self._source_place(cast(Item, loads(there.body))) != source_place:
+        if there is None or self._source_place(cast(Item, loads_stored(there.body))) != source_place:
             return
         key = extract(self._target.record.definition, image)
         try:

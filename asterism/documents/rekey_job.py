@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, cast
 
-from asterism.values.json_text import dumps, loads
+from asterism.values.json_text import dumps, loads_stored
 
 
 class RekeyPhase(StrEnum):
@@ -87,6 +87,6 @@ class RekeyJob:
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> RekeyJob:
-        told = cast("dict[str, Any]", loads(stored))
+        told = cast("dict[str, Any]", loads_stored(stored))
         uncopied = {reference: Uncopied(**one) for reference, one in told["uncopied"].items()}
         return cls(**{**told, "phase": RekeyPhase(told["phase"]), "uncopied": uncopied})

@@ -30,7 +30,7 @@ from asterism.keyspaces.statistics import partition_size
 from asterism.partitioning.key_range import FULL
 from asterism.storage.contract import StorageRefusal
 from asterism.values.item import Item
-from asterism.values.json_text import loads
+from asterism.values.json_text import loads_stored
 
 _log = logging.getLogger(__name__)
 
@@ -250,7 +250,7 @@ class Rekeying:
         began = clock.monotonic_seconds()
         at = bytes.fromhex(job.copied_up_to)
         async for piece in scan_items(self._tools.owner, pair.source, _WHOLE_LINE, position=at):
-            await self._copier(job, pair).settle([cast(Item, loads(body)) for _, body in piece.items])
+            await self._copier(job, pair).settle([cast(Item, loads_stored(body)) for _, body in piece.items])
             job.items_copied += len(piece.items)
             job.copied_up_to = piece.behind.start.hex()
             await self._record_at_times(job)
@@ -260,7 +260,7 @@ class Rekeying:
             began = clock.monotonic_seconds()
         if job.must_sweep:
             async for piece in scan_items(self._tools.owner, pair.target, _WHOLE_LINE, position=None):
-                await self._copier(job, pair).settle([cast(Item, loads(body)) for _, body in piece.items])
+                await self._copier(job, pair).settle([cast(Item, loads_stored(body)) for _, body in piece.items])
         job.phase, job.must_sweep = RekeyPhase.FOLLOWING, False
         await self._record(job)
         self.on_step(RekeyStep.COPIED)
@@ -357,7 +357,7 @@ def _told_at_once(job: RekeyJob) -> tuple[bool, int]:
 
 def _images(page: FeedPage) -> list[Item]:
     """What the changed items were, and what they became."""
-    rows = [cast("dict[str, Item]", loads(row)) for row in page.rows]
+    rows = [cast("dict[str, Item]", loads_stored(row)) for row in page.rows]
     return [image for row in rows for image in (row.get("previous"), row.get("current")) if image]
 
 

@@ -14,7 +14,7 @@ from asterism.keyspaces.layout import ITEMS, LOGICAL_SIZES, TOTALS_KEY
 from asterism.partitioning.partition_key import extract
 from asterism.storage.contract import Add, Batch, Expectation, ExpectationFailed
 from asterism.values.item import Item
-from asterism.values.json_text import loads
+from asterism.values.json_text import loads_stored
 
 # What is read in one go, however few items that are.
 SHARE_BYTES = 256 * 1024
@@ -67,7 +67,7 @@ class Removal:
 
     async def add(self, reference: bytes, found: StoredItem) -> None:
         planner = self._container.planner
-        item = cast(Item, loads(found.body))
+        item = cast(Item, loads_stored(found.body))
         point = planner.point(extract(planner.record.definition, item))
         place = Place(point, ITEMS + reference, reference)
         part = self._part(point)

@@ -12,7 +12,7 @@ from typing import cast
 
 from asterism.errors import MalformedRequest
 from asterism.values.item import Item
-from asterism.values.json_text import loads
+from asterism.values.json_text import loads_stored, unreadable
 
 # A 32-bit integer in the service.
 TTL_SECONDS_MAX = 2**31 - 1
@@ -53,7 +53,10 @@ class TimeToLive:
             seconds = self._own_seconds(body)
         if seconds == FOR_EVER:
             return None
-        changed_at = int(body[body.rindex(_TIMESTAMP) + len(_TIMESTAMP) : -1])
+        try:
+            changed_at = int(body[body.rindex(_TIMESTAMP) + len(_TIMESTAMP) : -1])
+        except ValueError:
+            raise unreadable(body) from None
         return changed_at + seconds
 
     def is_expired(self, body: bytes, *, now: float) -> bool:
@@ -61,6 +64,6 @@ class TimeToLive:
         return expires_at is not None and expires_at <= now
 
     def _own_seconds(self, body: bytes) -> int:
-        own = cast(Item, loads(body)).get("ttl")
+        own = cast(Item, loads_stored(body)).get("ttl")
         # A property of that name may also stand deeper in the item, where it says nothing.
         return int(own) if isinstance(own, int | float) else self.default_seconds

@@ -29,7 +29,7 @@ from asterism.partitioning.partition_key import PartitionKey, extract, header_ag
 from asterism.storage.contract import Batch, Expectation
 from asterism.throughput import charge
 from asterism.values.item import Item, check_nesting, validate_item_id
-from asterism.values.json_text import loads
+from asterism.values.json_text import loads_stored
 
 ReadKeys = Callable[[Sequence[bytes]], Awaitable[Sequence[bytes | None]]]
 Version = StoredItem | NewItem
@@ -130,7 +130,7 @@ class Transaction:
         if not keys:
             return
         for key, stored in zip(keys, await self._read_keys(keys), strict=True):
-            self._found[key] = None if stored is None else unpack_item(stored)
+            self._found[key] = None if stored is None else unpack_item(stored, key)
 
     async def read(self, item_id: str) -> Outcome:
         found = await self._visible(self._place(item_id))
@@ -195,7 +195,7 @@ class Transaction:
         """The item as a patch would make it; nothing is staged."""
         place = self._place(item_id)
         before = await self._required(place, item_id, conditions)
-        item = cast(Item, loads(before.body))
+        item = cast(Item, loads_stored(before.body, key=place.key.hex()))
         if patch.condition is not None and not patch.condition(item):
             raise PreconditionFailed
         patch.apply(item)
@@ -306,7 +306,7 @@ class Transaction:
     async def _find(self, key: bytes) -> StoredItem | None:
         if key not in self._found:
             (stored,) = await self._read_keys((key,))
-            self._found[key] = None if stored is None else unpack_item(stored)
+            self._found[key] = None if stored is None else unpack_item(stored, key)
         return self._found[key]
 
     async def _kept(self, key: bytes) -> Version | None:
@@ -372,7 +372,7 @@ class Transaction:
     async def _hold(self, place: Place, item: Item | None) -> None:
         """Moves the unique-key entries of a place from its old version to its new one, or refuses."""
         kept = await self._kept(place.key)
-        old = {} if kept is None else self._entries(cast(Item, loads(kept.body)))
+        old = {} if kept is None else self._entries(cast(Item, loads_stored(kept.body, key=place.key.hex())))
         new = {} if item is None else self._entries(item)
         own = place.reference[len(self.point) :]
         for entry, paths in new.items():

@@ -289,11 +289,10 @@ class Catalog(FollowingCatalog):
                 return False
             key = KEYSPACE + record.rid
             batch = Batch(
-                expectations=[Expectation(key, keyspace.version), *with_changes.expectations],
-                deletes=list(with_changes.deletes),
-                puts=list(with_changes.puts),
-                versioned_puts=[(key, record.to_bytes()), *with_changes.versioned_puts],
+                expectations=[Expectation(key, keyspace.version)],
+                versioned_puts=[(key, record.to_bytes())],
             )
+            batch.extend(with_changes)
             lsn = await self.store.change(batch, as_leader=as_leader)
             keyspace.replace_record(record, NUMBER.pack(lsn))
             return True

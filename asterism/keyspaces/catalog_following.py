@@ -4,11 +4,12 @@ are taken again when another process was faster."""
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 from asterism.errors import StorageUnavailable
-from asterism.keyspaces.catalog_memory import CatalogChanges, CatalogMemory
+from asterism.keyspaces.catalog_memory import CatalogChanges, CatalogMemory, catalog_key
 from asterism.keyspaces.catalog_store import (
     DATABASE,
     GARBAGE,
@@ -28,13 +29,15 @@ from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.nodes import NODE, WANTED_MOVE, Nodes
 from asterism.keyspaces.principals import PERMISSIONS, USERS, PrincipalKind, Principals
 from asterism.keyspaces.scripts_catalog import ScriptsCatalog
-from asterism.storage.contract import Batch, Engine, Expectation, ExpectationFailed
+from asterism.storage.contract import Batch, Engine, Expectation, ExpectationFailed, OutOfSpace
 from asterism.values.identifiers import PartitionNumber
 
 # Each attempt but the last was overtaken by a change of another process.
 _ATTEMPTS_MAX = 50
 # What of the catalog is kept in memory; counters, names, history and positions are not.
 _FOLLOWED = (DATABASE, KEYSPACE, OFFER, GARBAGE, JOB, TASK, REKEY, REKEY_SWITCH, NODE, WANTED_MOVE)
+
+_log = logging.getLogger(__name__)
 
 _Result = TypeVar("_Result")
 
@@ -58,6 +61,7 @@ class FollowingCatalog(CatalogMemory):
         self.store = CatalogStore(engine, is_shared=is_shared)
         self.work = CatalogWork(self.store)
         self.nodes = Nodes(self.store.change, self._read_key)
+        # Of this start of the process among all; 0 while the store has had no room for it.
         self.boot_number = 0
         # The leadership record as it is known; None if nobody ever led.
         self.leader: bytes | None = None
@@ -105,7 +109,16 @@ class FollowingCatalog(CatalogMemory):
         await self.store.open()
         self._take_over(await self._everything())
         await self.work.open()
-        self.boot_number = await self.store.take_numbers(NEXT_BOOT, 1)
+        try:
+            await self.take_boot_number()
+        except OutOfSpace as refusal:
+            # What is stored can be read all the same.
+            _log.warning("the store has no room left and is opened for reading: %s", refusal)
+
+    async def take_boot_number(self) -> None:
+        """Takes the number of this start, unless it has one; raises OutOfSpace when not even that can be written."""
+        if not self.boot_number:
+            self.boot_number = await self.store.take_numbers(NEXT_BOOT, 1)
 
     async def _read_key(self, key: bytes) -> bytes | None:
         (stored,) = await self.store.read([key])
@@ -166,11 +179,12 @@ class FollowingCatalog(CatalogMemory):
             self._lsn_floor = entries[LSN_FLOOR]
         self._take_over_records(entries, changes)
         for key, value in entries.items():
-            if self.work.follow(key, value) or self.nodes.follow(key, value):
-                changes.work = True
-            for owned in self._owned:
-                if key.startswith(owned.record_prefix):
-                    owned.follow(key, value)
+            with catalog_key(key):
+                if self.work.follow(key, value) or self.nodes.follow(key, value):
+                    changes.work = True
+                for owned in self._owned:
+                    if key.startswith(owned.record_prefix):
+                        owned.follow(key, value)
         return changes
 
     def _forget_database(self, rid: bytes) -> None:
@@ -189,7 +203,7 @@ class FollowingCatalog(CatalogMemory):
     async def take_leadership(self, mark: bytes) -> bool:
         """Makes `mark` the leadership record, if it is still the one that is known; False if somebody was faster."""
         async with self._changing:
-            batch = Batch(expectations=[Expectation(LEADER, self.leader)], puts=[(LEADER, mark)])
+            batch = Batch(expectations=[Expectation(LEADER, self.leader)], puts=[(LEADER, mark)], may_use_reserve=True)
             try:
                 await self.store.change(batch)
             except ExpectationFailed:

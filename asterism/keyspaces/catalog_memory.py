@@ -3,13 +3,25 @@ other processes have written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from asterism.errors import StoredDamage
 from asterism.keyspaces.catalog_store import DATABASE, KEYSPACE, OFFER
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.records import DatabaseRecord, KeyspaceRecord, OfferRecord
 from asterism.storage.contract import LSN_BYTES
+
+
+@contextmanager
+def catalog_key(key: bytes) -> Iterator[None]:
+    """What cannot be made of a record that is read from this key is damage of it."""
+    try:
+        yield
+    except (StoredDamage, KeyError, TypeError, ValueError, struct.error) as error:
+        raise StoredDamage(what="catalog record", key=key.hex()) from error
 
 
 @dataclass(slots=True)
@@ -120,7 +132,8 @@ class CatalogMemory:
                 self._take_over_removal(key, changes)
         for key, value in entries.items():
             if value is not None:
-                self._take_over_record(key, value, changes)
+                with catalog_key(key):
+                    self._take_over_record(key, value, changes)
 
     def _take_over_removal(self, key: bytes, changes: CatalogChanges) -> None:
         kind, rid = key[:1], key[1:]

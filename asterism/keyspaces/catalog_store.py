@@ -130,7 +130,11 @@ class CatalogStore:
     # --- changing ---------------------------------------------------------------------------------------------------
 
     async def change(self, batch: Batch, *, as_leader: bool = False) -> Lsn:
-        """Applies a batch; raises ExpectationFailed. `as_leader`: only if this process still leads."""
+        """Applies a batch; raises ExpectationFailed. `as_leader`: only if this process still leads.
+
+        Records of background work may use the reserve of a full store: they are small, and the work they stand for is
+        what makes room, or ends what can have none."""
+        batch.may_use_reserve = batch.may_use_reserve or as_leader
         if self.is_shared:
             touched = [*batch.deletes, *(key for key, _ in (*batch.puts, *batch.versioned_puts))]
             batch.stamped_puts.append((_LOG, b"", encode_keys(touched)))
@@ -160,13 +164,15 @@ class CatalogStore:
         return lsn
 
     async def take_numbers(self, counter_key: bytes, count: int, *, first: int = 1) -> int:
-        """The first of `count` numbers that nobody else is given."""
+        """Return the first of `count` numbers that nobody else is given, also when the store is full: the counter
+        takes no more room than before."""
         while True:
             (stored,) = await self.read([counter_key])
             number = first if stored is None else int(NUMBER.unpack(stored)[0])
             batch = Batch(
                 expectations=[Expectation(counter_key, stored)],
                 puts=[(counter_key, NUMBER.pack(number + count))],
+                may_use_reserve=True,
             )
             try:
                 self._note(await self._engine.apply(CATALOG_PARTITION, CATALOG_EPOCH, batch))
@@ -183,7 +189,11 @@ class CatalogStore:
                 number = PartitionNumber(NUMBER.unpack(stored)[0])
                 break
             chosen = await self._free_number()
-            batch = Batch(expectations=[Expectation(_COORDINATION, None)], puts=[(_COORDINATION, NUMBER.pack(chosen))])
+            batch = Batch(
+                expectations=[Expectation(_COORDINATION, None)],
+                puts=[(_COORDINATION, NUMBER.pack(chosen))],
+                may_use_reserve=True,
+            )
             try:
                 self._note(await self._engine.apply(CATALOG_PARTITION, CATALOG_EPOCH, batch))
             except ExpectationFailed:

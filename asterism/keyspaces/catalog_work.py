@@ -69,7 +69,7 @@ class CatalogWork:
 
     async def put_garbage(self, numbers: Iterable[PartitionNumber]) -> None:
         """Partitions that were made for something that did not come about."""
-        batch = Batch(puts=[(numbered(GARBAGE, number), b"") for number in numbers])
+        batch = Batch(puts=[(numbered(GARBAGE, number), b"") for number in numbers], may_use_reserve=True)
         if batch.puts:
             await self._store.change(batch)
             self.garbage.update(numbers)
@@ -120,8 +120,11 @@ class CatalogWork:
 
     async def ask_for_task(self, number: int, stored: bytes, *, keyspace_rid: bytes, version: bytes) -> None:
         """A task on a keyspace whose record is still of this version; raises ExpectationFailed."""
+        # Also when the store is full: what it asks for may be to delete.
         batch = Batch(
-            expectations=[Expectation(KEYSPACE + keyspace_rid, version)], puts=[(numbered(TASK, number), stored)]
+            expectations=[Expectation(KEYSPACE + keyspace_rid, version)],
+            puts=[(numbered(TASK, number), stored)],
+            may_use_reserve=True,
         )
         await self._store.change(batch)
         self.tasks[number] = stored

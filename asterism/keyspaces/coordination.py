@@ -22,7 +22,7 @@ from asterism.keyspaces.background_tasks import end_tasks
 from asterism.keyspaces.catalog import CATALOG_PARTITION, Catalog, CatalogChanges
 from asterism.keyspaces.catalog_store import CATALOG_EPOCH, NUMBER
 from asterism.keyspaces.layout import after_prefix
-from asterism.storage.contract import Batch, Engine, Span, StorageRefusal
+from asterism.storage.contract import Batch, Engine, OutOfSpace, Span, StorageRefusal
 from asterism.values.identifiers import PartitionNumber
 from asterism.values.json_text import dumps, loads
 
@@ -109,6 +109,8 @@ class Coordination:
         self._hurry = asyncio.Event()
         self._unwatch: Callable[[], None] | None = None
         self._trimmed_at = 0.0
+        # Why the others could not be reached at the last attempt; empty if they could.
+        self._trouble = ""
 
     @property
     def number(self) -> int:
@@ -128,7 +130,11 @@ class Coordination:
         self._follower = asyncio.create_task(self._follow())
         self._leader_seen = (self._catalog.leader, self._monotonic())
         self._catalog.listeners.append(self._on_change)
-        await self._tick()
+        try:
+            await self._tick()
+        except OutOfSpace as problem:
+            # What is stored can be read all the same; who leads is agreed on when there is room.
+            self._note_trouble(problem)
         self._ticking = asyncio.create_task(self._tick_for_ever())
 
     async def stop(self) -> None:
@@ -175,10 +181,18 @@ class Coordination:
             self._hurry.clear()
             try:
                 await self._tick()
+                self._trouble = ""
             except (StorageRefusal, AsterismError) as problem:
-                _log.warning("the other processes cannot be reached for now: %s", problem)
+                self._note_trouble(problem)
+
+    def _note_trouble(self, problem: Exception) -> None:
+        """Once for each reason: the next attempt is due in half a second."""
+        if str(problem) != self._trouble:
+            _log.warning("the other processes cannot be reached for now: %s", problem)
+        self._trouble = str(problem)
 
     async def _tick(self) -> None:
+        await self._catalog.take_boot_number()
         self._counter += 1
         told: dict[str, Any] = {"name": self._name, "counter": self._counter}
         for one in self._presence:
@@ -192,6 +206,8 @@ class Coordination:
 
     async def _apply(self, batch: Batch) -> None:
         assert self._partition is not None
+        # One small record for each process, also in a full store: that its processes know of each other empties it.
+        batch.may_use_reserve = True
         await self._engine.apply(self._partition, CATALOG_EPOCH, batch)
 
     async def _look_around(self) -> None:

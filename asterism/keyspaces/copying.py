@@ -59,7 +59,8 @@ class Copier:
             first_span = cursor.span if source_place == cursor.source else 0
             for span_place in range(first_span, len(spans)):
                 span = spans[span_place]
-                if (source_place, span_place) == (cursor.source, cursor.span) and cursor.key:
+                # A cursor of an earlier version may name a key of another span: then all of this one is read.
+                if (source_place, span_place) == (cursor.source, cursor.span) and span.contains(cursor.key):
                     span = Span(cursor.key + b"\x00", span.end)
                 async for last_key, count in self._copy_span(source.partition, span):
                     yield Cursor(source_place, span_place, last_key), count
@@ -72,10 +73,13 @@ class Copier:
             shares = self._divide(page.entries)
             worked_seconds = self.monotonic() - began
             await self._write(shares)
-            if page.entries:
-                last_key = page.entries[-1][0]
-                yield last_key, len(page.entries)
-                span = Span(last_key + b"\x00", span.end)
+            if not page.entries:
+                # Most families are empty, and a seek is no work to rest from.
+                await asyncio.sleep(0)
+                return
+            last_key = page.entries[-1][0]
+            yield last_key, len(page.entries)
+            span = Span(last_key + b"\x00", span.end)
             more = page.more
             # Requests come first: the copy rests longer than it has worked.
             await asyncio.sleep(min(worked_seconds, WORK_SECONDS_MAX) + REST_SECONDS)

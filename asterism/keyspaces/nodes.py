@@ -14,7 +14,7 @@ from typing import Any, cast
 from asterism.partitioning.placement import Move, NodeState, RangeName
 from asterism.storage.contract import Batch, Expectation, ExpectationFailed
 from asterism.values.identifiers import Lsn, NodeNumber
-from asterism.values.json_text import dumps, loads
+from asterism.values.json_text import dumps, loads_stored
 
 NODE = b"N"
 WANTED_MOVE = b"m"
@@ -43,7 +43,7 @@ class NodeRecord:
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> NodeRecord:
-        told = cast(dict[str, Any], loads(stored))
+        told = cast(dict[str, Any], loads_stored(stored))
         return cls(NodeNumber(told["number"]), told["name"], frozenset(told["labels"]), NodeState(told["state"]))
 
 
@@ -138,7 +138,7 @@ class Nodes:
         key = NODE + _NUMBER.pack(record.number)
         expectation = Expectation(key, None if known is None else known.to_bytes())
         try:
-            await self._change(Batch(expectations=[expectation], puts=[(key, record.to_bytes())]))
+            await self._change(Batch(expectations=[expectation], puts=[(key, record.to_bytes())], may_use_reserve=True))
         except ExpectationFailed:
             self.follow(key, await self._read(key))
             return False
@@ -150,7 +150,8 @@ class Nodes:
     async def want(self, moves: Iterable[Move]) -> None:
         puts = [(_wanted_key(move.name), _NUMBER.pack(move.target)) for move in moves]
         if puts:
-            await self._change(Batch(puts=puts))
+            # Also when the store is full: to move partitions away makes room.
+            await self._change(Batch(puts=puts, may_use_reserve=True))
             for key, value in puts:
                 self.follow(key, value)
 

@@ -15,7 +15,7 @@ from asterism.errors import OwnerNotFound, ResourceExists, ResourceNotFound
 from asterism.keyspaces.layout import after_prefix
 from asterism.storage.contract import LSN_BYTES, Batch, Expectation, Span
 from asterism.values.identifiers import Lsn
-from asterism.values.json_text import dumps, loads
+from asterism.values.json_text import dumps, loads_stored
 from asterism.values.resource_ids import CHILD_NUMBER_LIMIT, OWNED_NUMBER_LIMIT, permission_rid, user_rid
 
 
@@ -42,7 +42,7 @@ class PrincipalRecord:
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> PrincipalRecord:
-        told = cast("dict[str, Any]", loads(stored))
+        told = cast("dict[str, Any]", loads_stored(stored))
         return cls(
             rid=bytes.fromhex(told["rid"]),
             name=told["name"],
@@ -189,16 +189,16 @@ class Principals:
 
     async def delete(self, record: PrincipalRecord, *, with_changes: Batch | None = None) -> None:
         """`with_changes` is what else goes in the same batch: a user's permissions go with the user."""
-        more = with_changes or Batch()
 
         async def attempt() -> None:
             current = self._required(record)
             key = self._record_key(current)
             batch = Batch(
                 expectations=[Expectation(key, _PRESENT)],
-                range_deletes=list(more.range_deletes),
                 deletes=[key, self._name_key(self._owner_of(current), current.name)],
             )
+            if with_changes is not None:
+                batch.extend(with_changes)
             await self._change(batch)
             self._forget(current)
 

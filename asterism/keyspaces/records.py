@@ -11,7 +11,7 @@ from asterism.partitioning.partition_map import PartitionMap
 from asterism.partitioning.placement import Rules
 from asterism.throughput import budgets
 from asterism.throughput.budgets import Throughput
-from asterism.values.json_text import dumps, loads
+from asterism.values.json_text import dumps, loads_stored
 
 Json = dict[str, Any]
 
@@ -41,7 +41,7 @@ class DatabaseRecord:
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> DatabaseRecord:
-        told = cast(Json, loads(stored))
+        told = cast(Json, loads_stored(stored))
         return cls(
             rid=bytes.fromhex(told["rid"]),
             account=told["account"],
@@ -93,7 +93,7 @@ class KeyspaceRecord:
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> KeyspaceRecord:
-        told = cast(Json, loads(stored))
+        told = cast(Json, loads_stored(stored))
         return cls(
             rid=bytes.fromhex(told["rid"]),
             name=told["name"],
@@ -135,7 +135,7 @@ class OfferRecord:
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> OfferRecord:
-        told = cast(Json, loads(stored))
+        told = cast(Json, loads_stored(stored))
         return cls(
             rid=bytes.fromhex(told["rid"]),
             resource_rid=bytes.fromhex(told["resource_rid"]),

@@ -9,7 +9,7 @@ from typing import Any, cast
 from asterism.partitioning.key_range import KeyRange
 from asterism.partitioning.partition_map import PartitionMap, RangeStatus
 from asterism.values.identifiers import Epoch, PartitionNumber, node_of
-from asterism.values.json_text import dumps, loads
+from asterism.values.json_text import dumps, loads_stored
 
 
 class Step(Enum):
@@ -103,7 +103,7 @@ class ReshapeJob:
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> ReshapeJob:
-        told = cast(dict[str, Any], loads(stored))
+        told = cast(dict[str, Any], loads_stored(stored))
         source, span, key = told["cursor"]
         return cls(
             id=told["id"],
@@ -152,7 +152,7 @@ class Progress:
 
     def to_bytes(self) -> bytes:
         """The job with how far it is, for processes that do not carry it out."""
-        told = cast(dict[str, Any], loads(self.job.to_bytes()))
+        told = cast(dict[str, Any], loads_stored(self.job.to_bytes()))
         return dumps(
             {**told, "progress": {"step": self.step.value, "entries": self.entries_copied, "trouble": self.trouble}}
         )
@@ -160,7 +160,7 @@ class Progress:
     @classmethod
     def from_bytes(cls, stored: bytes) -> Progress:
         job = ReshapeJob.from_bytes(stored)
-        told = cast(dict[str, Any], loads(stored)).get("progress")
+        told = cast(dict[str, Any], loads_stored(stored)).get("progress")
         if told is None:
             return cls(job)
         return cls(job, Step(told["step"]), entries_copied=told["entries"], trouble=told["trouble"])

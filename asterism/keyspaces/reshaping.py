@@ -47,7 +47,7 @@ from asterism.partitioning.split_merge import (
     plan_merges,
     plan_throughput_splits,
 )
-from asterism.storage.contract import Batch, Engine, FenceChanged, StorageRefusal
+from asterism.storage.contract import Batch, Engine, FenceChanged, OutOfSpace, StorageRefusal
 from asterism.throughput.budgets import effective_ru
 from asterism.values.identifiers import Epoch, NodeNumber
 
@@ -127,11 +127,18 @@ class Reshaping:
         if self._catalog.is_shared:
             self._sweeping = asyncio.create_task(sweep_orphans(self._catalog, self._garbage.wake))
         else:
-            for orphan in await orphans(self._catalog):
-                await self._garbage.drop(orphan)
+            await self._drop_orphans()
         for keyspace in self._catalog.keyspaces.values():
             self.grow(keyspace)
         self._garbage.wake()
+
+    async def _drop_orphans(self) -> None:
+        try:
+            for orphan in await orphans(self._catalog):
+                await self._garbage.drop(orphan)
+        except OutOfSpace as refusal:
+            # No reason not to start: they are found again at the next start.
+            _log.warning("partitions that nothing refers to are still to be dropped: %s", refusal)
 
     async def stop(self) -> None:
         self._is_at_work = False
@@ -330,7 +337,8 @@ class Reshaping:
             epoch=Epoch(max(source.epoch for source in sources) + 1),
             started_at=int(self._clock.wall_seconds()),
         )
-        batch = Batch()
+        # A move takes data away from a store that may be full.
+        batch = Batch(may_use_reserve=job.kind == "move")
         remember = self._catalog.work.plan_job(job.id, Progress(job).to_bytes(), batch)
 
         def announce(current: PartitionMap) -> PartitionMap:

@@ -10,7 +10,7 @@ from typing import Final, cast
 from asterism.documents.container import Container
 from asterism.query.compile import CompiledQuery, Item, compile_query
 from asterism.query.parser import parse_query
-from asterism.values.json_text import loads
+from asterism.values.json_text import loads_stored
 from asterism.values.undefined import UNDEFINED
 
 
@@ -23,7 +23,7 @@ class Computed:
 
 
 def _as_stored(body: bytes) -> Item:
-    return cast(Item, loads(body))
+    return cast(Item, loads_stored(body))
 
 
 NOTHING_COMPUTED: Final = Computed(_as_stored)
@@ -36,7 +36,7 @@ def computed_properties(container: Container) -> Computed:
     queries = [(str(one["name"]), _compiled(str(one["query"]))) for one in told]
 
     def with_computed(body: bytes) -> Item:
-        item = cast(Item, loads(body))
+        item = cast(Item, loads_stored(body))
         values = [(name, next(iter(query.rows(item)), UNDEFINED)) for name, query in queries]
         # What is stored under such a name is hidden by it.
         return {**item, **{name: value for name, value in values if value is not UNDEFINED}}

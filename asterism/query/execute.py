@@ -18,7 +18,7 @@ from asterism.documents.container import Container
 from asterism.documents.creation_order import Slice
 from asterism.documents.index_reader import IndexEntry
 from asterism.documents.item_record import StoredItem
-from asterism.errors import MalformedRequest
+from asterism.errors import MalformedRequest, StoredDamage
 from asterism.keyspaces.owner import Owner, Reads
 from asterism.query.collectors import Collector, GroupState, OrderedCollector
 from asterism.query.compile import CompiledQuery, Item
@@ -114,7 +114,11 @@ async def run_page(
         reads = ItemReads(owner, container, scopes, work, is_remembered=isinstance(owner, Owner))
         run = _Run(container, query, scopes, reads, work, computed or NOTHING_COMPUTED, result_sets, identity)
         with container.keyspace.at_work, client:  # while this goes on, no index entry is taken away
-            rest = await run.page(continuation)
+            try:
+                rest = await run.page(continuation)
+            except StoredDamage as damage:
+                reads.name_damage(damage)
+                raise
     if not work.charge:
         work.pay(start)
     newest = container.keyspace.record.map.get(max(work.ranges_read, default=partition.id)) or partition

@@ -10,7 +10,7 @@ from asterism.documents.index_place import ARRAY_VALUE, VALUE_BYTES_MAX
 from asterism.documents.index_reader import IndexEntry, IndexSpan, PartitionReader
 from asterism.query.scope import PropertyPath
 from asterism.query.work import Work
-from asterism.values.json_text import loads
+from asterism.values.json_text import loads_stored
 from asterism.values.key_bytes import encode, is_truncated
 from asterism.values.undefined import UNDEFINED
 
@@ -55,7 +55,7 @@ async def _extreme(reader: PartitionReader, path: PropertyPath, work: Work, *, i
         # The entry knows the value as a double; the item knows how it was written.
         for _, stored in await reader.load([entry.reference]):
             work.load(stored.body)
-            value = _value_at(loads(stored.body), path)
+            value = _value_at(loads_stored(stored.body), path)
             if encode(value, bytes_max=VALUE_BYTES_MAX) == entry.value:
                 return value, False
     return None

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from asterism.documents.answers import Scope
 from asterism.documents.container import Container
 from asterism.documents.creation_order import SLICE_ITEMS, ItemLoader, Slice, cut_at, listed_items
 from asterism.documents.index_reader import PAGE_ENTRIES, MapChanged, PartitionReader
 from asterism.documents.item_position import Piece, Position, pieces_of
+from asterism.documents.item_record import StoredItem
 from asterism.documents.pages import scan_items
+from asterism.errors import StoredDamage
+from asterism.keyspaces.layout import ITEMS
 from asterism.keyspaces.owner import Reads
 from asterism.keyspaces.statistics import items_between
 from asterism.partitioning.key_range import KeyRange
@@ -50,6 +53,8 @@ class ItemReads:
     # Whether what is found out about the container may be remembered.
     is_remembered: bool = False
     _portion_items: int = _PORTION_ITEMS
+    # What was handed on last, for who has to say which of it was damaged.
+    _latest: list[tuple[bytes, bytes]] | list[FoundEntry] = field(default_factory=list)
 
     async def items(
         self, scope: Scope, position: Position | None, access: Access | None, *, in_key_order: bool = False
@@ -63,6 +68,7 @@ class ItemReads:
             while start < len(items.items):
                 portion = items.portion(start, start + self._portion_items)
                 begun = now()
+                self._latest = portion.items
                 yield portion
                 start += len(portion.items)
                 seconds = now() - begun
@@ -197,7 +203,7 @@ class ItemReads:
             for reader in readers:
                 self.work.enter(reader.partition)
             try:
-                return await ordered_entries(
+                found = await ordered_entries(
                     readers,
                     self.container,
                     order,
@@ -206,11 +212,20 @@ class ItemReads:
                     count=min(count, _ENTRIES_MAX),
                     is_remembered=self.is_remembered,
                 )
+                self._latest = found[0]
+                return found
             except MapChanged:
                 continue
             finally:
                 for reader in readers:
                     self._count_lookups(reader)
+
+    def name_damage(self, damage: StoredDamage) -> None:
+        """Finds the key of what could not be read among the items that were handed on last."""
+        for entry, held in self._latest:
+            body = held.body if isinstance(held, StoredItem) else held
+            if body is damage.value and not damage.key:
+                damage.key = (ITEMS + (entry if isinstance(entry, bytes) else entry.reference)).hex()
 
     def partitions(self) -> list[PartitionRange]:
         """Those that the scopes touch, each once."""

@@ -1,20 +1,25 @@
 """The script host: a process that runs JavaScript and nothing else.
 
-It holds no data, no keys and no files. If a script breaks the engine (QuickJS does not survive every full heap) or
-stays in a built-in that no time limit interrupts, this process ends, and the server starts another one.
+It holds no data, no keys and no files, and before the first script it gives up every way to them (`wall`). If a script
+breaks the engine (QuickJS does not survive every full heap) or stays in a built-in that no time limit interrupts, this
+process ends, and the server starts another one.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import resource
 import signal
 import sys
+import time
 from contextlib import suppress
 
 from asterism.scripts import frames
 from asterism.scripts.limits import ScriptLimits
 from asterism.scripts.sandbox import FunctionSandbox, Sandbox, Stopped
+from asterism.scripts.sources import function_prelude
+from asterism.scripts.wall import build_wall
 
 _CALL_BYTE = frames.CALL[0]
 
@@ -29,6 +34,14 @@ class ScriptHost:
         self._spare: Sandbox | None = None
         self._call_seconds_max = limits.udf_call_seconds + limits.overrun_grace_seconds
         self._functions: list[FunctionSandbox] = []
+
+    def warm_up(self) -> None:
+        """Does whatever needs files, while they can still be opened."""
+        self._spare = Sandbox(self._limits)
+        function_prelude()
+        # The zone of the machine's clock, which the engine's dates go by, is read once.
+        time.tzset()
+        time.localtime()
 
     def serve(self) -> None:
         """Answers until the server goes away."""
@@ -120,9 +133,17 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     limits = ScriptLimits(**json.loads(sys.argv[3]))
+    reads_from, writes_to = int(sys.argv[1]), int(sys.argv[2])
+    host = ScriptHost(reads_from=reads_from, writes_to=writes_to, limits=limits)
+    host.warm_up()
+    for missing in build_wall(reads_from=reads_from, writes_to=writes_to):
+        # Without the library of logs, which takes a tenth of the time that a host needs to start.
+        sys.stderr.write(f"WARNING asterism.scripts: scripts run without {missing}\n")
     # The server may go away while a script runs; then nobody waits for the answer.
     with suppress(BrokenPipeError, ConnectionResetError):
-        ScriptHost(reads_from=int(sys.argv[1]), writes_to=int(sys.argv[2]), limits=limits).serve()
+        host.serve()
+    # Nothing of what an interpreter does on its way out is of use here, or allowed.
+    os._exit(0)
 
 
 if __name__ == "__main__":

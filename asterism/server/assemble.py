@@ -51,13 +51,10 @@ from asterism.server.config import (
 )
 from asterism.server.data_directory import DataDirectory
 from asterism.server.fleet import Fleet, embedded, open_fleet
+from asterism.server.item_numbers import numbers_of_this_start
 from asterism.server.migration import Migration
 from asterism.server.migration_desk import MigrationDesk
 from asterism.storage.contract import StorageRefusal
-
-# An item's number has 60 bits: 24 for the start of the server that gave it, 36 for its place among those given since.
-_ITEM_NUMBER_BITS_PER_BOOT = 36
-_BOOT_NUMBER_MAX = 2**24 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +188,7 @@ def _documents(config: ServerConfig, spaces: _Keyspaces) -> DocumentStore:
         limits=config.limits,
         clock=SYSTEM_CLOCK,
         random_bytes=os.urandom,
-        next_item_number=item_numbers(spaces.catalog.boot_number),
+        next_item_number=numbers_of_this_start(spaces.catalog),
     )
     store = DocumentStore(spaces.catalog, spaces.admission, tools)
     spaces.catalog.listeners.append(store.take_over)
@@ -310,13 +307,6 @@ def _opening(config: ServerConfig, directory: DataDirectory) -> Iterator[None]:
     except (StorageRefusal, AsterismError) as refusal:
         what = f"the store in {directory.store}" if config.fleet is None else f"the fleet {config.fleet.name}"
         raise StartRefused(f"{what} cannot be used: {refusal}") from None
-
-
-def item_numbers(boot_number: int) -> Callable[[], int]:
-    """Numbers no other start of the server has given or will give."""
-    if boot_number > _BOOT_NUMBER_MAX:
-        raise StartRefused("the store was opened more than 16 million times; copy its data to a new one")
-    return itertools.count(boot_number << _ITEM_NUMBER_BITS_PER_BOOT).__next__
 
 
 def new_fleet_id() -> str:

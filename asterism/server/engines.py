@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import os
 from pathlib import Path
 
 from asterism.server.store_address import LMDB_PREFIX, POSTGRES_SCHEMES, without_password
 from asterism.storage.contract import Engine, EngineFailed
 from asterism.storage.lmdb import LmdbEngine
 
+_log = logging.getLogger(__name__)
+
+# Which server this process belongs to: chosen before any worker is forked, so that all of them have the same.
+_SERVER = f"{os.getpid()} {os.urandom(8).hex()}"
+
+
+# A store that answers does so sooner; one that does not is waited for (`storage.postgres.Patience`), and is named.
+_SILENT_SECONDS_MAX = 1.5
+
+
+async def open_awaited(url: str, *, shown: str, shared: bool = True) -> Engine:
+    """The same as `open_engine`, and a line in the log when that takes long, with the address as it may be `shown`."""
+    alarm = asyncio.get_running_loop().call_later(
+        _SILENT_SECONDS_MAX, _log.warning, "waiting for the store %s, which does not answer yet", shown
+    )
+    try:
+        return await open_engine(url, shared=shared)
+    finally:
+        alarm.cancel()
+
 
 async def open_engine(url: str, *, shared: bool = True) -> Engine:
     """Raises a StorageRefusal when the store cannot be used now. `shared`: other processes may write to it too."""
     if url.startswith(LMDB_PREFIX):
-        return LmdbEngine.open(Path(url.removeprefix(LMDB_PREFIX)), shared=shared)
+        return LmdbEngine.open(Path(url.removeprefix(LMDB_PREFIX)), shared=shared, server=_SERVER)
     if url.partition(":")[0] in POSTGRES_SCHEMES:
         # Only here: a server with its data in a directory is quicker to start without it.
         from asterism.storage.postgres import PostgresEngine

@@ -18,7 +18,7 @@ from asterism.keyspaces.catalog import Catalog
 from asterism.keyspaces.nodes import EMBEDDED, EMBEDDED_NAME, EMBEDDED_NODE, NodeRecord
 from asterism.partitioning.placement import NodeState, Rules
 from asterism.server.config import StartRefused
-from asterism.server.engines import open_engine
+from asterism.server.engines import open_awaited, open_engine
 from asterism.server.fleet_config import FleetConfig, NodeConfig, read_fleet
 from asterism.server.migration_note import (
     MigrationNote,
@@ -214,7 +214,7 @@ async def open_fleet(
     was on its way to one."""
     first = next(one for one in config.nodes if one.name == config.catalog)
     try:
-        engine = await open_engine(first.dsn, shared=shared)
+        engine = await open_awaited(first.dsn, shown=first.shown, shared=shared)
     except StorageRefusal as refusal:
         raise StartRefused(f"the store {first.shown} cannot be used: {refusal}") from None
     opened = {first.name: engine}
@@ -251,7 +251,7 @@ async def open_fleet(
 
 async def _open_others(config: FleetConfig, opened: dict[str, Engine]) -> None:
     others = [one for one in config.nodes if one.name not in opened]
-    outcomes = await asyncio.gather(*(open_engine(one.dsn) for one in others), return_exceptions=True)
+    outcomes = await asyncio.gather(*(open_awaited(one.dsn, shown=one.shown) for one in others), return_exceptions=True)
     for node, outcome in zip(others, outcomes, strict=True):
         if isinstance(outcome, StorageRefusal):
             _log.warning("node %s (%s) cannot be reached: %s", node.name, node.shown, outcome)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Protocol
 
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
@@ -108,6 +108,17 @@ class Batch:
     # (prefix, suffix, value): stored under prefix + LSN + suffix. The change log is written with these.
     stamped_puts: list[tuple[bytes, bytes, bytes]] = field(default_factory=list)
     adds: list[Add] = field(default_factory=list)
+    # A small record without which the store could not be served or emptied: taken while a full store takes only
+    # deletes, as far as there is any room at all.
+    may_use_reserve: bool = False
+
+    def extend(self, other: Batch) -> None:
+        """Add everything of another batch to this one: every list, so that no kind of change is lost on the way."""
+        for each in fields(self):
+            mine = getattr(self, each.name)
+            if isinstance(mine, list):
+                mine.extend(getattr(other, each.name))
+        self.may_use_reserve = self.may_use_reserve or other.may_use_reserve
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from asterism.storage.contract import (
     PartitionUnknown,
 )
 from asterism.values.identifiers import Epoch, NodeNumber, PartitionNumber
-from asterism.values.json_text import dumps, loads
+from asterism.values.json_text import dumps, loads_stored
 
 IDENTITY_PARTITION = PartitionNumber(15)
 _EPOCH = Epoch(1)
@@ -39,14 +39,18 @@ async def read_identity(engine: Engine) -> NodeIdentity | None:
     stored = await _read(engine, _IDENTITY)
     if stored is None:
         return None
-    told = cast(dict[str, Any], loads(stored))
+    told = cast(dict[str, Any], loads_stored(stored))
     return NodeIdentity(told["fleet"], NodeNumber(told["number"]), told["name"], told["is_founder"])
 
 
 async def claim(engine: Engine, identity: NodeIdentity) -> NodeIdentity:
     """Makes the node say who it is, unless it says so already; returns what it says, which may be another."""
     await _ensure_partition(engine)
-    batch = Batch(expectations=[Expectation(_IDENTITY, None)], puts=[(_IDENTITY, dumps(asdict(identity)))])
+    batch = Batch(
+        expectations=[Expectation(_IDENTITY, None)],
+        puts=[(_IDENTITY, dumps(asdict(identity)))],
+        may_use_reserve=True,
+    )
     try:
         await engine.apply(IDENTITY_PARTITION, _EPOCH, batch)
     except ExpectationFailed:
@@ -63,7 +67,7 @@ async def read_note(engine: Engine, name: str) -> str | None:
 async def write_note(engine: Engine, name: str, text: str | None) -> None:
     await _ensure_partition(engine)
     key = name.encode()
-    batch = Batch(deletes=[key]) if text is None else Batch(puts=[(key, text.encode())])
+    batch = Batch(deletes=[key]) if text is None else Batch(puts=[(key, text.encode())], may_use_reserve=True)
     await engine.apply(IDENTITY_PARTITION, _EPOCH, batch)
 
 

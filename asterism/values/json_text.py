@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from asterism.errors import MalformedRequest
+from asterism.errors import MalformedRequest, StoredDamage
 
 # What the library can write as it is; larger whole numbers are written as the doubles that JSON numbers are.
 _WRITABLE_INTEGERS = range(-(2**63), 2**64)
@@ -24,6 +24,22 @@ def loads(text: bytes | str) -> object:
     except orjson.JSONDecodeError as error:
         raise MalformedRequest(reason=f"The text is not valid JSON: {error}.") from None
     return value
+
+
+def loads_stored(text: bytes, *, key: str = "") -> object:
+    """The value of JSON that this program has written; StoredDamage, with the `key` it lies under, if it is none."""
+    try:
+        value: object = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        raise unreadable(text, key=key) from None
+    return value
+
+
+def unreadable(text: bytes, *, key: str = "") -> StoredDamage:
+    """The damage of a stored text; who knows under which key it lies can tell by its `value`."""
+    damage = StoredDamage(what="JSON", key=key)
+    damage.value = text
+    return damage
 
 
 def dumps(value: object) -> bytes:

@@ -76,7 +76,7 @@ async def test_one_process_opens_a_directory_once(tmp_path: Path) -> None:
 async def test_the_files_are_for_their_owner_only(tmp_path: Path) -> None:
     await make_store(tmp_path)
     modes = {name: stat.S_IMODE(os.stat(tmp_path / name).st_mode) for name in os.listdir(tmp_path)}
-    assert modes == {"data.mdb": 0o600, "lock.mdb": 0o600}
+    assert modes == {"data.mdb": 0o600, "lock.mdb": 0o600, "store.marker": 0o600}
 
 
 async def test_stats_tell_use_size_and_readers(tmp_path: Path) -> None:

@@ -111,6 +111,21 @@ def running_server(
         process.communicate()
 
 
+def refused_start(data: Path, *options: str) -> str:
+    """What a server says that cannot start."""
+    finished = subprocess.run(
+        [*PROGRAM, "serve", "--data", str(data), "--port", str(free_port()), *options],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=WAIT_SECONDS_MAX,
+        check=False,
+    )
+    assert finished.returncode == 1
+    assert "Traceback" not in finished.stderr
+    return finished.stderr
+
+
 class PlainClient:
     """Signed requests over one connection, without a retry: what the server says is what the test sees."""
 

@@ -7,9 +7,10 @@ from asterism.access.master_key import check_master_key
 from asterism.apis.admin.console import Console
 from asterism.apis.admin.errors import refusal, response_for
 from asterism.apis.admin.routes import ROUTES, Route
+from asterism.apis.damage import name_damage
 from asterism.apis.http import Request, Response
 from asterism.clock import Clock
-from asterism.errors import AsterismError, Forbidden, Unauthorized
+from asterism.errors import AsterismError, Forbidden, StoredDamage, Unauthorized
 from asterism.keyspaces.refusals import REPORTED, as_error
 
 # What takes the place of a Cosmos resource type in the signed text; the link is the path without its slashes.
@@ -38,6 +39,8 @@ class AdminDoor:
                 await self._console.store.catch_up()
             return await route.handle(self._console, request)
         except AsterismError as error:
+            if isinstance(error, StoredDamage):
+                name_damage(error, request)
             return response_for(error)
         except REPORTED as problem:
             return response_for(as_error(problem))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from asterism import errors
+from asterism.apis.damage import report_damage
 from asterism.apis.http import Response
 from asterism.values.json_text import dumps
 
@@ -32,6 +33,7 @@ STATUS_AND_CODE: dict[type[errors.AsterismError], tuple[int, str]] = {
     errors.PhysicalPartitionFull: (403, "Forbidden"),
     errors.StorageFull: (507, "InsufficientStorage"),
     errors.StorageUnavailable: (503, "ServiceUnavailable"),
+    errors.StoredDamage: (500, "InternalServerError"),
     errors.ReshapeRefused: (409, "ReshapeRefused"),
     errors.ThroughputRefused: (400, "BadRequest"),
 }
@@ -61,6 +63,8 @@ def message_of(error: errors.AsterismError) -> str:
     match error:
         case errors.ResourceNotFound(kind, name) | errors.OwnerNotFound(kind, name):
             return f"There is no {kind} '{name}'."
+        case errors.StoredDamage():
+            return report_damage(error)
         case _:
             # A reason is a sentence for the person who asked; the constant text alone says less.
             return str(getattr(error, "reason", error))

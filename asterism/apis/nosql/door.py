@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from asterism.access.keys import AccountKeys
 from asterism.access.resource_token import ResourceGrant
+from asterism.apis.damage import name_damage
 from asterism.apis.http import Request, Response
 from asterism.apis.nosql import headers
 from asterism.apis.nosql.auth import authorize
@@ -18,7 +19,7 @@ from asterism.apis.nosql.token_scope import check_token_scope
 from asterism.apis.nosql.triggers import names_triggers
 from asterism.clock import Clock
 from asterism.documents.store import DocumentStore
-from asterism.errors import AsterismError, ContainerRecreated, OwnerNotFound, ResourceNotFound
+from asterism.errors import AsterismError, ContainerRecreated, OwnerNotFound, ResourceNotFound, StoredDamage
 from asterism.keyspaces.refusals import REPORTED, as_error
 from asterism.limits import Limits
 from asterism.query.result_sets import ResultSets
@@ -75,6 +76,8 @@ class NoSqlDoor:
         try:
             response = await self._route(request)
         except AsterismError as error:
+            if isinstance(error, StoredDamage):
+                name_damage(error, request)
             response = error_response(error, activity_id)
         except REPORTED as problem:
             response = error_response(as_error(problem), activity_id)

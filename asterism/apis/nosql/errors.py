@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from asterism import errors
+from asterism.apis.damage import report_damage
 from asterism.apis.http import HeaderList, Response
 from asterism.apis.nosql import headers
 from asterism.errors import AsterismError
@@ -197,6 +198,7 @@ TABLE: dict[type[AsterismError], Rule] = {
     errors.StorageUnavailable: Rule(
         503, "ServiceUnavailable", lambda _: "The service is currently unavailable. Please retry the request."
     ),
+    errors.StoredDamage: Rule(500, "InternalServerError", report_damage),
     errors.ReshapeRefused: Rule(400, "BadRequest", _reason),
     errors.ThroughputRefused: Rule(400, "BadRequest", _reason),
 }

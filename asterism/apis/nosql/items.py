@@ -21,12 +21,13 @@ from asterism.documents.pages import scan_items
 from asterism.documents.patch import Patch
 from asterism.documents.transaction import Conditions
 from asterism.errors import ItemNotFound, MalformedRequest, TooLarge
+from asterism.keyspaces.layout import ITEMS
 from asterism.limits import ITEM_NESTING_LEVELS_MAX
 from asterism.partitioning.partition_key import PartitionKey
 from asterism.throughput.charge import MISS
 from asterism.values import resource_ids
 from asterism.values.item import Item, check_nesting, parse_item
-from asterism.values.json_text import loads
+from asterism.values.json_text import loads, loads_stored
 
 _KEY_NEEDED = f"PartitionKey value must be supplied for this operation, in the header {headers.PARTITION_KEY}."
 
@@ -179,9 +180,9 @@ async def _id_in_path(
         )
     wanted = f'"_rid":"{text}"'.encode()
     async for piece in scan_items(context.store.tools.owner, container, container.logical_scope(key), position=None):
-        for _, body in piece.items:
+        for place, body in piece.items:
             if wanted in body:
-                item = cast(Item, loads(body))
+                item = cast(Item, loads_stored(body, key=(ITEMS + place).hex()))
                 if item.get("_rid") == text:
                     return cast(str, item["id"])
     raise ItemNotFound(item_id=text)

@@ -49,7 +49,7 @@ from asterism.scripts.operations import (
 from asterism.storage.contract import Snapshot
 from asterism.throughput import charge
 from asterism.values.item import Item, check_nesting
-from asterism.values.json_text import dumps, loads
+from asterism.values.json_text import dumps, loads_stored
 
 # What a script can cause and may handle; anything else ends its run.
 _SCRIPTS_OWN: Final = (
@@ -170,7 +170,7 @@ class UnitOperations:
         wanted = f'"_rid":"{resource_id}"'.encode()
         async for position, body in self._view.scan(start):
             if wanted in body:
-                item = cast("dict[str, Any]", loads(body))
+                item = cast("dict[str, Any]", loads_stored(body, key=resource_id))
                 if item.get("_rid") == resource_id:
                     self._found_at = position
                     return str(item["id"])

@@ -22,7 +22,7 @@ from asterism.apis.table.xml_text import (
     read_document,
     text_of,
 )
-from asterism.values.json_text import dumps, loads
+from asterism.values.json_text import dumps, loads_stored
 
 ACL_DOCUMENT: Final = "acl"
 # The service's limits.
@@ -59,7 +59,7 @@ def _table(call: Call) -> TableLike:
 
 async def load_policies(store: StoreLike, account: str, table: TableLike) -> StoredPolicies:
     content = await store.get_document(account, table, ACL_DOCUMENT)
-    return cast("StoredPolicies", loads(content)) if content else {}
+    return cast("StoredPolicies", loads_stored(content)) if content else {}
 
 
 async def signing_policies(store: StoreLike, account: str, table_name: str) -> Mapping[str, Policy]:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from http import HTTPStatus
 
+from asterism.apis.damage import name_damage
 from asterism.apis.http import HeaderList, Request, Response
 from asterism.apis.table import headers
 from asterism.apis.table.accounts import Account, Accounts, read_address
@@ -25,7 +26,7 @@ from asterism.apis.table.resources import Kind, read_resource
 from asterism.apis.table.routes import BY_KEY, Route, refusal_for
 from asterism.apis.table.store_contract import StoreLike
 from asterism.clock import Clock
-from asterism.errors import AsterismError
+from asterism.errors import AsterismError, StoredDamage
 from asterism.keyspaces.refusals import REPORTED, as_error
 from asterism.limits import MIB
 
@@ -105,6 +106,8 @@ class TableDoor:
         try:
             response = await (self._handle_shared(route, call) if context.store.is_shared else route.handler(call))
         except (AsterismError, Refusal) as problem:
+            if isinstance(problem, StoredDamage):
+                name_damage(problem, call.request)
             refusal = problem if isinstance(problem, Refusal) else refusal_of(problem)
             if context.is_cosmos:
                 # What was looked for in vain was paid for as well.

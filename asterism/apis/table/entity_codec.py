@@ -13,7 +13,7 @@ from typing import Final, cast
 from asterism.apis.table.edm import Kept, size_bytes, utf16_units
 from asterism.apis.table.stored import FailureReason
 from asterism.limits import MIB
-from asterism.values.json_text import dumps, loads
+from asterism.values.json_text import dumps, loads_stored
 
 ANNOTATION: Final = "@odata.type"
 _ANNOTATION_BYTES: Final = ANNOTATION.encode()
@@ -40,7 +40,7 @@ def encode(members: Mapping[str, Kept]) -> bytes:
 
 
 def decode(properties: bytes) -> dict[str, Kept]:
-    return cast("dict[str, Kept]", loads(b"{%b}" % properties))
+    return cast("dict[str, Kept]", loads_stored(b"{%b}" % properties))
 
 
 def has_annotations(properties: bytes) -> bool:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 
 from asterism.apis.table.stored import StoredEntity
-from asterism.errors import StorageUnavailable
+from asterism.errors import StoredDamage
 from asterism.values.ordered_text import ordered_text
 
 _FORMAT = 1
@@ -34,9 +34,7 @@ def pack_entity(partition_key: str, row_key: str, ticks: int, properties: bytes)
 
 
 def unpack_entity(stored: bytes) -> StoredEntity:
-    form, ticks, first_bytes, second_bytes = _unpack_from(stored)
-    if form != _FORMAT:
-        raise _unknown(form)
+    _, ticks, first_bytes, second_bytes = _header(stored)
     second_at = _KEYS_AT + first_bytes
     properties_at = second_at + second_bytes
     try:
@@ -57,9 +55,7 @@ def unpack_entity(stored: bytes) -> StoredEntity:
 
 def unpack_known(stored: bytes, partition_key: str, row_key: str) -> StoredEntity:
     """The entity of keys that the reader has asked for, which saves decoding them."""
-    form, ticks, first_bytes, second_bytes = _unpack_from(stored)
-    if form != _FORMAT:
-        raise _unknown(form)
+    _, ticks, first_bytes, second_bytes = _header(stored)
     return StoredEntity(partition_key, row_key, ticks, stored[_KEYS_AT + first_bytes + second_bytes :])
 
 
@@ -73,5 +69,11 @@ def partition_key_of(stored: bytes) -> str:
     return unpack_entity(stored).partition_key
 
 
-def _unknown(form: int) -> StorageUnavailable:
-    return StorageUnavailable(reason=f"an entity has the unknown format {form}")
+def _header(stored: bytes) -> tuple[int, int, int, int]:
+    try:
+        header: tuple[int, int, int, int] = _unpack_from(stored)
+    except struct.error:
+        raise StoredDamage(what="entity record") from None
+    if header[0] != _FORMAT:
+        raise StoredDamage(what="entity record")
+    return header

@@ -9,6 +9,7 @@ from typing import Any, Final
 from xml.sax.saxutils import escape
 
 from asterism import errors
+from asterism.apis.damage import report_damage
 from asterism.apis.http import HeaderList
 from asterism.errors import AsterismError
 from asterism.values.json_text import dumps
@@ -152,6 +153,7 @@ TABLE: Final[dict[type[AsterismError], Callable[[Any], Refusal]]] = {
     # Not a 5xx that clients repeat: trying again does not empty a disk, a person does.
     errors.StorageFull: lambda _: Refusal(507, "InsufficientStorage", "The server has no room left for writes."),
     errors.StorageUnavailable: lambda _: Refusal(503, "ServerBusy", _UNAVAILABLE),
+    errors.StoredDamage: lambda error: Refusal(500, "InternalError", report_damage(error)),
     errors.ReshapeRefused: lambda error: invalid_input(error.reason),
     errors.ThroughputRefused: lambda error: Refusal(400, "BadRequest", error.reason),
 }

@@ -18,7 +18,7 @@ from asterism.apis.table.xml_text import (
     read_document,
     text_of,
 )
-from asterism.values.json_text import dumps, loads
+from asterism.values.json_text import dumps, loads_stored
 
 # The service's limit.
 CORS_RULES_MAX: Final = 5
@@ -42,7 +42,7 @@ DEFAULTS: Final[Properties] = {
 
 
 def load_properties(stored: bytes | None) -> Properties:
-    return {**DEFAULTS, **cast("Properties", loads(stored))} if stored else dict(DEFAULTS)
+    return {**DEFAULTS, **cast("Properties", loads_stored(stored))} if stored else dict(DEFAULTS)
 
 
 def dump_properties(properties: Properties) -> bytes:

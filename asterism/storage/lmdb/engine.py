@@ -21,6 +21,7 @@ from asterism.storage.contract import (
     Span,
 )
 from asterism.storage.lmdb import transactions
+from asterism.storage.lmdb.claim import DirectoryClaim
 from asterism.storage.lmdb.environment import EngineStats, StoreEnvironment
 from asterism.storage.lmdb.group_commit import GroupCommitter
 from asterism.storage.lmdb.layout import (
@@ -49,20 +50,35 @@ class LmdbEngine:
     The fence is read inside every transaction and never remembered: another process may have moved it.
     """
 
-    def __init__(self, store: StoreEnvironment, *, shared: bool = False) -> None:
+    def __init__(self, store: StoreEnvironment, *, shared: bool = False, claim: DirectoryClaim | None = None) -> None:
         self._store = store
+        self._claim = claim
         self._names = PartitionNames()
         self._committer = GroupCommitter(store, self._names)
         self._watchers = Watchers(self._lsn_now, polls=shared)
 
     @classmethod
     def open(
-        cls, path: str | Path, *, map_bytes: int | None = None, durable: bool = True, shared: bool = False
+        cls,
+        path: str | Path,
+        *,
+        map_bytes: int | None = None,
+        durable: bool = True,
+        shared: bool = False,
+        server: str | None = None,
     ) -> Self:
         """Opens the directory, which is made if it is missing. Without `map_bytes` the map is as large as allowed, up
         to 1 TiB. An engine that is not `durable` leaves it to the operating system when to write: for tests. `shared`:
-        other processes write to the store, and `watch` is to hear of it."""
-        return cls(StoreEnvironment(Path(path), map_bytes=map_bytes, durable=durable), shared=shared)
+        other processes write to the store, and `watch` is to hear of it. With `server`, only processes that name the
+        same one have the directory open at a time; others are refused."""
+        claim = None if server is None else DirectoryClaim(Path(path), server=server)
+        try:
+            store = StoreEnvironment(Path(path), map_bytes=map_bytes, durable=durable)
+        except BaseException:
+            if claim is not None:
+                claim.release()
+            raise
+        return cls(store, shared=shared, claim=claim)
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -282,3 +298,6 @@ class LmdbEngine:
         self._watchers.close()
         await self._committer.close()
         self._store.close()
+        if self._claim is not None:
+            self._claim.release()
+            self._claim = None

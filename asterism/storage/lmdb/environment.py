@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import resource
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import lmdb
 
 from asterism.storage.contract import EngineFailed, OutOfSpace, StorageRefusal
+from asterism.storage.lmdb.file_check import DATA_FILE, allocate_lock_file, check_data_file, is_marked, mark_store
 from asterism.storage.lmdb.layout import FORMAT_KEY, FORMAT_VERSION, check_format, encode_format
 
 # The map is only address space, the file grows as it is used; where a limit on address space forbids this much, the
@@ -21,11 +23,14 @@ MAP_BYTES_DEFAULT = 1 << 40
 MAP_BYTES_LEAST = 1 << 26
 # One slot per read transaction alive at once, in all processes together: snapshots are what uses them.
 READERS_MAX = 1024
+# LMDB's reader table: 64 bytes a slot, and two more of them at its head.
+LOCK_FILE_BYTES = (READERS_MAX + 2) * 64
 # Ended read transactions kept for the next read; it halves the time of a point read.
 SPARE_TRANSACTIONS = 16
 
-# Room that only deletes may use: they need pages of their own before they give any back, and those come back two
-# commits later. A full group of deletes dirties a few megabytes, a lone one some twenty pages in all.
+# Room that only deletes may use, and the few small records without which a store cannot be served
+# (`Batch.may_use_reserve`): they need pages of their own before they give any back, and those come back two commits
+# later. A full group of deletes dirties a few megabytes, a lone one some twenty pages in all.
 RESERVED_BYTES_MAX = 1 << 24
 RESERVED_BYTES_MIN = 1 << 18
 RESERVED_SHARE = 16
@@ -61,9 +66,11 @@ class StoreEnvironment:
         self.env = self._open()
 
     def _open(self) -> lmdb.Environment:
-        is_new = not (self._path / "data.mdb").exists()
+        check_data_file(self._path)
+        is_new = not is_marked(self._path)
         try:
             self._path.mkdir(parents=True, exist_ok=True)
+            allocate_lock_file(self._path, lock_bytes=LOCK_FILE_BYTES)
             env = self._open_largest()
         except (lmdb.Error, OSError) as error:
             raise EngineFailed(f"the store cannot be opened: {error}") from error
@@ -75,9 +82,11 @@ class StoreEnvironment:
             env.close()
             raise self.translate(error) from error
         self._map_bytes_open = env.info()["map_size"]
-        if is_new and self._durable:
-            _sync_directory(self._path)
-            _sync_directory(self._path.parent)
+        if is_new:
+            mark_store(self._path)
+            if self._durable:
+                _sync_directory(self._path)
+                _sync_directory(self._path.parent)
         return env
 
     def _open_largest(self) -> lmdb.Environment:
@@ -137,8 +146,8 @@ class StoreEnvironment:
         tree = txn.stat()
         used_bytes = (tree["branch_pages"] + tree["leaf_pages"] + tree["overflow_pages"]) * tree["psize"]
         disk = os.statvfs(self._path)
-        file_bytes = os.stat(self._path / "data.mdb").st_size
-        capacity_bytes = min(self._map_bytes_open, file_bytes + disk.f_bavail * disk.f_frsize)
+        file_bytes = os.stat(self._path / DATA_FILE).st_size
+        capacity_bytes = min(self._map_bytes_open, _file_bytes_limit(), file_bytes + disk.f_bavail * disk.f_frsize)
         reserved_bytes = min(RESERVED_BYTES_MAX, max(RESERVED_BYTES_MIN, capacity_bytes // RESERVED_SHARE))
         return capacity_bytes - used_bytes - reserved_bytes
 
@@ -172,8 +181,7 @@ class StoreEnvironment:
         return error.code == errno.EIO and (self._file_is_at_limit() or self._disk_is_full())
 
     def _file_is_at_limit(self) -> bool:
-        limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
-        return limit != resource.RLIM_INFINITY and (self._path / "data.mdb").stat().st_size + PROBE_BYTES > limit
+        return (self._path / DATA_FILE).stat().st_size + PROBE_BYTES > _file_bytes_limit()
 
     def _disk_is_full(self) -> bool:
         try:
@@ -213,6 +221,12 @@ def _claim_format(env: lmdb.Environment) -> None:
         # The engine's own records are as they were; what lies in partitions is converted by the floors above.
         with env.begin(write=True) as txn:
             txn.put(FORMAT_KEY, encode_format())
+
+
+def _file_bytes_limit() -> int:
+    """How large the operating system lets a file of this process become."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    return sys.maxsize if limit == resource.RLIM_INFINITY else limit
 
 
 def _sync_directory(path: Path) -> None:

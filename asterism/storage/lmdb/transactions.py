@@ -93,7 +93,7 @@ def apply_batch(view: WriteView, partition: PartitionNumber, epoch: Epoch, batch
     prefix = view.prefix(partition)
     txn = view.txn
     _check_expectations(txn, prefix, batch)
-    if not view.has_room and _grows(batch):
+    if not view.has_room and not batch.may_use_reserve and _grows(batch):
         raise OutOfSpace("the store is nearly full; what is left is for deletes")
     totals = _add_up(txn, prefix, batch)
 

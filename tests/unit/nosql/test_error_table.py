@@ -27,6 +27,7 @@ EXAMPLES: dict[str, object] = {
     "item_id": "i",
     "paths": ("/a",),
     "retry_after_seconds": 0.0104,
+    "key": "10ff",
 }
 
 

@@ -20,9 +20,10 @@ from asterism.access.master_key import signature
 from asterism.apis.admin.errors import STATUS_AND_CODE
 from asterism.apis.admin.routes import ROUTES
 from asterism.apis.http import Request, Response
-from asterism.server.assemble import Assembly, assembled, item_numbers
+from asterism.server.assemble import Assembly, assembled
 from asterism.server.config import ServerConfig, StartRefused
 from asterism.server.data_directory import DataDirectory
+from asterism.server.item_numbers import item_numbers
 
 
 @dataclass

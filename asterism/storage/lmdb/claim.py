@@ -1,0 +1,66 @@
+"""That one server at a time uses a store's directory, however many processes it has.
+
+Every process of the server holds a shared lock on a file in the directory, and the file says whose lock it is. LMDB
+itself lets any number of processes in; but two servers that do not know of each other would each take the catalog in
+its memory for the only one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from pathlib import Path
+
+from asterism.storage.contract import EngineFailed
+
+CLAIM_FILE = "server.lock"
+# Always as long as this, so that the claim of a later server is written in place, also on a full disk.
+_CLAIM_BYTES = 64
+# A process holds the lock alone while it writes its name: a moment.
+_ATTEMPTS_MAX = 100
+_ATTEMPT_SECONDS = 0.01
+
+
+class DirectoryClaim:
+    """The lock of one process. The operating system gives it back if the process dies."""
+
+    def __init__(self, directory: Path, *, server: str) -> None:
+        """`server` begins with the number of a process, for the person who is told that the directory is in use."""
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._handle = os.open(directory / CLAIM_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise EngineFailed(f"{directory} cannot be used: {error.strerror}") from None
+        try:
+            self._claim(directory, server.encode().ljust(_CLAIM_BYTES))
+        except BaseException:
+            self.release()
+            raise
+
+    def _claim(self, directory: Path, server: bytes) -> None:
+        for _ in range(_ATTEMPTS_MAX):
+            if _lock(self._handle, fcntl.LOCK_EX):
+                # Not worth failing for where nothing can be written.
+                with contextlib.suppress(OSError):
+                    os.pwrite(self._handle, server, 0)
+            if _lock(self._handle, fcntl.LOCK_SH):
+                holder = os.pread(self._handle, _CLAIM_BYTES, 0)
+                if holder in (server, b""):
+                    return
+                process = holder.decode("ascii", "replace").partition(" ")[0]
+                raise EngineFailed(f"another server (process {process}) is using {directory}; stop that first")
+            time.sleep(_ATTEMPT_SECONDS)
+        raise EngineFailed(f"another server is using {directory}; stop that first")
+
+    def release(self) -> None:
+        os.close(self._handle)
+
+
+def _lock(handle: int, kind: int) -> bool:
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
