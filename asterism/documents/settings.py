@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from asterism.documents.index_paths import parse_property_path
-from asterism.documents.indexing_policy import check_full_text_indexes, complete_indexing_policy
+from asterism.documents.indexing_policy import check_full_text_indexes, check_spatial_indexes, complete_indexing_policy
 from asterism.documents.policy_json import as_integer, as_list, as_object, as_property_path, as_text, one_of, refuse
 from asterism.documents.time_to_live import TTL_SECONDS_MAX
 from asterism.documents.vector_policy import check_vector_indexes, complete_vector_embeddings, embeddings_by_path
+from asterism.partitioning.partition_key import default_version
 from asterism.values.item import validate_resource_name
 
 ContainerProperties = dict[str, Any]
@@ -39,6 +40,7 @@ def complete_container_properties(body: Mapping[str, Any]) -> ContainerPropertie
     policy = properties["indexingPolicy"]
     check_vector_indexes(policy.get("vectorIndexes", []), properties.get("vectorEmbeddingPolicy", {}))
     check_full_text_indexes(policy.get("fullTextIndexes", []), properties.get("fullTextPolicy", {}))
+    check_spatial_indexes(policy.get("spatialIndexes", []), geospatial_type=properties["geospatialConfig"]["type"])
     return properties
 
 
@@ -51,7 +53,8 @@ def replace_container_properties(before: Mapping[str, Any], body: Mapping[str, A
     merged = {**body, **kept}
     key = merged.get("partitionKey")
     if isinstance(key, Mapping) and "partitionKey" in before:
-        merged["partitionKey"] = {"version": before["partitionKey"].get("version"), **key}
+        given = {name: value for name, value in key.items() if name != "version" or value is not None}
+        merged["partitionKey"] = {"version": before["partitionKey"].get("version"), **given}
     after = complete_container_properties(merged)
     check_replaceable(before, after)
     return after
@@ -90,8 +93,8 @@ def _complete_partition_key(given: Any) -> dict[str, Any]:
         # A fixed container: the service invents a path that no item has, and marks the key as its own.
         return {"paths": ["/_partitionKey"], "kind": "Hash", "version": 2, "systemKey": True}
     key = {"kind": "Hash", **as_object(given, what="partitionKey")}
-    # Clients take a missing version for 1, and the JavaScript one leaves it out when it creates a container.
-    return {**key, "version": key.get("version") or 2}
+    version = key.get("version")
+    return {**key, "version": default_version(key["kind"]) if version is None else version}
 
 
 def _complete_default_ttl(given: Any) -> int:
@@ -166,12 +169,17 @@ def _complete_full_text_policy(given: Any) -> dict[str, Any]:
     entries = [as_object(entry, what="fullTextPaths") for entry in paths]
     for entry in (policy, *entries):
         language = entry.get("defaultLanguage" if entry is policy else "language")
-        if language is not None and language not in _FULL_TEXT_LANGUAGES:
+        if language is not None and not _is_language(language):
             refuse(f"The Full Text Policy contains an unsupported language: {language}.")
     for entry in entries:
         path = entry.get("path")
         as_property_path(path, refusal=f"The Full Text Policy contains an invalid Path: {path}.")
     return {**policy, "fullTextPaths": entries}
+
+
+def _is_language(language: Any) -> bool:
+    # A number is a Windows locale id, such as 1033; the service accepts one.
+    return language in _FULL_TEXT_LANGUAGES if isinstance(language, str) else type(language) is int
 
 
 # A month: longer than the service keeps versions for (its continuous backup has 30 days at most).
