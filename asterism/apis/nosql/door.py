@@ -108,7 +108,7 @@ class NoSqlDoor:
         if self._catalog_store.is_shared:
             return await self._handle_shared(route, request, parts, grant)
         if grant is not None:
-            check_token_scope(self._context, request, parts, grant)
+            await check_token_scope(self._context, request, parts, grant)
         check_common_headers(request.headers)
         return await route.handler(self._context, request, parts)
 
@@ -119,12 +119,13 @@ class NoSqlDoor:
         items looks there before it says that something is missing. Items themselves need no look: fences tell."""
         store = self._context.store
         seen_lsn: int = store.catalog.store.known_lsn
-        if route.resource_type not in _NEEDS_NO_LOOK or _runs_scripts(request):
+        # A token needs its permission, which another process may have made or deleted a moment ago.
+        if grant is not None or route.resource_type not in _NEEDS_NO_LOOK or _runs_scripts(request):
             seen_lsn = await store.catch_up()
 
         async def handle() -> Response:
             if grant is not None:
-                check_token_scope(self._context, request, parts, grant)
+                await check_token_scope(self._context, request, parts, grant)
             check_common_headers(request.headers)
             return await route.handler(self._context, request, parts)
 
