@@ -27,11 +27,18 @@ COMPUTED_PROPERTIES_MAX = 20
 _FULL_TEXT_LANGUAGES = ("en-US", "fr-FR", "de-DE", "it-IT", "pt-BR", "pt-PT", "es-ES")
 _CONFLICT_MODES = ("LastWriterWins", "Custom")
 _GEOSPATIAL_TYPES = ("Geography", "Geometry")
+_GEOGRAPHY = {"type": "Geography"}
 _RESERVED_PROPERTY_NAMES = frozenset({"id", "_rid", "_ts", "_etag", "_self", "_attachments"})
 
 
 def complete_container_properties(body: Mapping[str, Any]) -> ContainerProperties:
     """The properties a container created with `body` has; MalformedRequest says what is wrong with them."""
+    properties = _completed(body)
+    _check_spatial(properties)
+    return properties
+
+
+def _completed(body: Mapping[str, Any]) -> ContainerProperties:
     properties: ContainerProperties = {"id": validate_resource_name(body.get("id"))}
     for name, complete in _COMPLETIONS.items():
         given = body.get(name)
@@ -40,8 +47,16 @@ def complete_container_properties(body: Mapping[str, Any]) -> ContainerPropertie
     policy = properties["indexingPolicy"]
     check_vector_indexes(policy.get("vectorIndexes", []), properties.get("vectorEmbeddingPolicy", {}))
     check_full_text_indexes(policy.get("fullTextIndexes", []), properties.get("fullTextPolicy", {}))
-    check_spatial_indexes(policy.get("spatialIndexes", []), geospatial_type=properties["geospatialConfig"]["type"])
     return properties
+
+
+def _check_spatial(properties: ContainerProperties) -> None:
+    indexes, config = _spatial(properties)
+    check_spatial_indexes(indexes, geospatial_type=config["type"])
+
+
+def _spatial(properties: Mapping[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    return properties["indexingPolicy"].get("spatialIndexes", []), properties.get("geospatialConfig", _GEOGRAPHY)
 
 
 def replace_container_properties(before: Mapping[str, Any], body: Mapping[str, Any]) -> ContainerProperties:
@@ -55,8 +70,11 @@ def replace_container_properties(before: Mapping[str, Any], body: Mapping[str, A
     if isinstance(key, Mapping) and "partitionKey" in before:
         given = {name: value for name, value in key.items() if name != "version" or value is not None}
         merged["partitionKey"] = {"version": before["partitionKey"].get("version"), **given}
-    after = complete_container_properties(merged)
+    after = _completed(merged)
     check_replaceable(before, after)
+    # A container of before these were checked goes on as it is.
+    if _spatial(before) != _spatial(after):
+        _check_spatial(after)
     return after
 
 

@@ -439,6 +439,15 @@ def test_a_bounding_box_that_does_not_fit_the_geospatial_type_is_refused(given: 
     assert refusal_of(given) == sentence
 
 
+def test_a_container_with_a_spatial_index_of_before_is_replaced_in_other_things() -> None:
+    before = complete_container_properties(spatial("Geography"))
+    before["geospatialConfig"] = {"type": "Geometry"}
+    assert replace_container_properties(before, {**before, "defaultTtl": 5}) == {**before, "defaultTtl": 5}
+    more = {**before["indexingPolicy"], "spatialIndexes": [{"path": "/other/?"}]}
+    with pytest.raises(MalformedRequest, match="boundingBox"):
+        replace_container_properties(before, {**before, "indexingPolicy": more})
+
+
 # --- replacing ------------------------------------------------------------------------------------------------------
 
 
