@@ -24,7 +24,7 @@ NOT_ON_POSTGRES ?= tests/clients/test_fleet_commands.py tests/clients/test_fleet
 CONFORMANCE_SET_UP = $(STAMPS)/conformance $(if $(filter postgres,$(STORE)),$(STAMPS)/postgresql)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test lint unit bench conformance conformance-tables format clean
+.PHONY: help serve test test-all lint unit bench conformance conformance-clients conformance-tables format clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -33,6 +33,8 @@ serve: $(STAMPS)/run ## Start the server (options: ARGS="--port 9000 --https")
 	@exec $(BIN)/asterism serve $(ARGS)
 
 test: lint unit ## Check style and types, then run every test
+
+test-all: test conformance-clients ## The same, and the checks with official clients of several ages
 
 lint: $(STAMPS)/test
 	$(BIN)/ruff check .
@@ -56,6 +58,9 @@ conformance: $(CONFORMANCE_SET_UP) ## Run the official client's own tests, write
 conformance-tables: $(CONFORMANCE_SET_UP) ## The same for the client for tables (STORE=postgres, RUNNER="--strict", ARGS=...)
 	$(BIN)/python -m conformance.tables.run --store $(STORE) $(RUNNER) -- $(ARGS)
 
+conformance-clients: $(CONFORMANCE_SET_UP) $(STAMPS)/node ## Run checks with clients of several ages, write docs/conformance.md (STORE=postgres, ARGS="--only 4.9.0")
+	$(BIN)/python -m conformance.clients.run --store $(STORE) $(ARGS)
+
 format: $(STAMPS)/test ## Put the code into the project's format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -76,6 +81,14 @@ $(STAMPS)/postgresql: | $(BIN)/python
 		|| { [ "$$(id -u)" = 0 ] && apt-get update -qq \
 			&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql >/dev/null; } \
 		|| { echo "The tests need PostgreSQL 15 or later; run: sudo apt-get install postgresql" >&2; exit 1; }
+	@mkdir -p $(STAMPS) && touch $@
+
+# The JavaScript clients of the matrix need Node.js; nothing else does.
+$(STAMPS)/node: | $(BIN)/python
+	@command -v npm >/dev/null \
+		|| { [ "$$(id -u)" = 0 ] && apt-get update -qq \
+			&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq nodejs npm >/dev/null; } \
+		|| { echo "The JavaScript clients need Node.js and npm; run: sudo apt-get install nodejs npm" >&2; exit 1; }
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/%: pyproject.toml | $(BIN)/python

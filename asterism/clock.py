@@ -15,4 +15,9 @@ class Clock:
     monotonic_seconds: Callable[[], float]
 
 
-SYSTEM_CLOCK = Clock(wall_seconds=time.time, monotonic_seconds=time.monotonic)
+def _wall_seconds() -> float:
+    # Times are stored as seconds since 1970, without a sign; a machine whose clock is lost can stand before that.
+    return max(time.time(), 0.0)
+
+
+SYSTEM_CLOCK = Clock(wall_seconds=_wall_seconds, monotonic_seconds=time.monotonic)

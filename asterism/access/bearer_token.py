@@ -59,7 +59,7 @@ def _check_signature(keys: Sequence[bytes], signed: str, given: str) -> None:
 def _claims(part: str) -> dict[str, object] | None:
     try:
         told = json.loads(_decoded(part))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return told if isinstance(told, dict) else None
 

@@ -37,7 +37,7 @@ def check_entra_token(keys: AccountKeys, authorization: str, *, now_wall_seconds
 def _check_times(claims_text: bytes, now_wall_seconds: float) -> None:
     try:
         claims = json.loads(claims_text)
-    except ValueError:
+    except (ValueError, RecursionError):
         claims = None
     if not isinstance(claims, dict):
         raise Unauthorized(reason="The claims of the token are no JSON object.")

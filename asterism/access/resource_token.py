@@ -1,7 +1,8 @@
 """Resource tokens: what a permission hands out, so that a program without an account key can use one resource.
 
-A token carries all it grants, and a signature that only a holder of an account key can make; nothing is looked up to
-check it, and nothing but time takes it back. Its form is the service's, `type=resource&ver=1.0&sig=...`, of which
+A token carries all it grants, and a signature that only a holder of an account key can make. It names the permission
+that it was made for and the container that the resource was in at that time, so that the door can tell whether both are
+still there. Its form is the service's, `type=resource&ver=1.0&sig=...`, of which
 clients read nothing.
 """
 
@@ -39,16 +40,24 @@ class ResourceGrant:
     # The only partition key value (or prefix of one) that the token is good for; None: all of them.
     partition_key: tuple[Any, ...] | None
     expires_at_wall_seconds: int
+    # Of the permission. None in tokens of before these two were written: they last five hours at most.
+    permission_rid: bytes | None = None
+    # Of the container; empty when there was none of that name when the token was made.
+    container_rid: bytes | None = None
 
 
 def make_resource_token(keys: AccountKeys, grant: ResourceGrant) -> str:
-    told = {
+    content: dict[str, object] = {
         "r": grant.resource,
         "m": "r" if grant.is_read_only else "a",
         "k": None if grant.partition_key is None else list(grant.partition_key),
         "e": grant.expires_at_wall_seconds,
     }
-    payload = _encode(json.dumps(told, separators=(",", ":")).encode())
+    if grant.permission_rid is not None:
+        content["p"] = grant.permission_rid.hex()
+    if grant.container_rid is not None:
+        content["c"] = grant.container_rid.hex()
+    payload = _encode(json.dumps(content, separators=(",", ":")).encode())
     return f"{_TOKEN_START}{payload}.{_encode(_signature(keys.decoded[0][0], payload))}"
 
 
@@ -58,11 +67,18 @@ def check_resource_token(keys: AccountKeys, authorization: str, *, now_wall_seco
     payload, _, signature = token[len(_TOKEN_START) :].partition(".")
     if not token.startswith(_TOKEN_START) or not _is_signed(keys, payload, signature):
         raise Unauthorized(reason="The resource token was not made by this account, or not with one of its keys.")
-    told = json.loads(_decode(payload))
-    if now_wall_seconds >= told["e"]:
+    content = json.loads(_decode(payload))
+    if now_wall_seconds >= content["e"]:
         raise Forbidden(reason="The authorization token has expired. Read the permission again to get a new one.")
-    key = told["k"]
-    return ResourceGrant(told["r"], told["m"] == "r", None if key is None else tuple(key), told["e"])
+    key, permission, container = content["k"], content.get("p"), content.get("c")
+    return ResourceGrant(
+        resource=content["r"],
+        is_read_only=content["m"] == "r",
+        partition_key=None if key is None else tuple(key),
+        expires_at_wall_seconds=content["e"],
+        permission_rid=None if permission is None else bytes.fromhex(permission),
+        container_rid=None if container is None else bytes.fromhex(container),
+    )
 
 
 def keys_agree(granted: Sequence[Any] | None, asked: Sequence[Any] | None) -> bool:

@@ -115,3 +115,29 @@ def check_full_text_indexes(indexes: list[dict[str, Any]], policy: Mapping[str, 
     for index in indexes:
         if index["path"] not in paths:
             refuse(f"The path of the full text index {index['path']} is not in the full text policy.")
+
+
+def check_spatial_indexes(indexes: list[dict[str, Any]], *, geospatial_type: str) -> None:
+    """Refuse what does not fit the container's geospatial type: a plane has borders, and the Earth has none."""
+    for index in indexes:
+        box = index.get("boundingBox")
+        path = index["path"].replace("/", "\\/")
+        if geospatial_type == "Geography":
+            if box is not None:
+                refuse("Incorrect parameter 'boundingBox' specified for 'Geography' collection")
+        elif box is None:
+            refuse(f"Required parameter 'boundingBox' for 'Geometry' collection is missing in spatial path '{path}'")
+        else:
+            _check_bounding_box(as_object(box, what="boundingBox"), path)
+
+
+def _check_bounding_box(box: Mapping[str, Any], path: str) -> None:
+    for name in ("xmin", "ymin", "xmax", "ymax"):
+        if isinstance(box.get(name), bool) or not isinstance(box.get(name), int | float):
+            refuse(f"Required parameter '{name}' in 'boundingBox' for spatial path '{path}' is missing or no number")
+    for axis in ("x", "y"):
+        if box[f"{axis}max"] <= box[f"{axis}min"]:
+            refuse(
+                f"The value of parameter '{axis}max' must be greater than the value of parameter '{axis}min' in "
+                f"'boundingBox' for spatial path '{path}'"
+            )

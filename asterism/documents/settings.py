@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from asterism.documents.index_paths import parse_property_path
-from asterism.documents.indexing_policy import check_full_text_indexes, complete_indexing_policy
+from asterism.documents.indexing_policy import check_full_text_indexes, check_spatial_indexes, complete_indexing_policy
 from asterism.documents.policy_json import as_integer, as_list, as_object, as_property_path, as_text, one_of, refuse
 from asterism.documents.time_to_live import TTL_SECONDS_MAX
 from asterism.documents.vector_policy import check_vector_indexes, complete_vector_embeddings, embeddings_by_path
+from asterism.partitioning.partition_key import default_version
 from asterism.values.item import validate_resource_name
 
 ContainerProperties = dict[str, Any]
@@ -26,11 +27,18 @@ COMPUTED_PROPERTIES_MAX = 20
 _FULL_TEXT_LANGUAGES = ("en-US", "fr-FR", "de-DE", "it-IT", "pt-BR", "pt-PT", "es-ES")
 _CONFLICT_MODES = ("LastWriterWins", "Custom")
 _GEOSPATIAL_TYPES = ("Geography", "Geometry")
+_GEOGRAPHY = {"type": "Geography"}
 _RESERVED_PROPERTY_NAMES = frozenset({"id", "_rid", "_ts", "_etag", "_self", "_attachments"})
 
 
 def complete_container_properties(body: Mapping[str, Any]) -> ContainerProperties:
     """The properties a container created with `body` has; MalformedRequest says what is wrong with them."""
+    properties = _completed(body)
+    _check_spatial(properties)
+    return properties
+
+
+def _completed(body: Mapping[str, Any]) -> ContainerProperties:
     properties: ContainerProperties = {"id": validate_resource_name(body.get("id"))}
     for name, complete in _COMPLETIONS.items():
         given = body.get(name)
@@ -42,6 +50,15 @@ def complete_container_properties(body: Mapping[str, Any]) -> ContainerPropertie
     return properties
 
 
+def _check_spatial(properties: ContainerProperties) -> None:
+    indexes, config = _spatial(properties)
+    check_spatial_indexes(indexes, geospatial_type=config["type"])
+
+
+def _spatial(properties: Mapping[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    return properties["indexingPolicy"].get("spatialIndexes", []), properties.get("geospatialConfig", _GEOGRAPHY)
+
+
 def replace_container_properties(before: Mapping[str, Any], body: Mapping[str, Any]) -> ContainerProperties:
     """The properties after `body` replaced `before`, or MalformedRequest.
 
@@ -51,9 +68,13 @@ def replace_container_properties(before: Mapping[str, Any], body: Mapping[str, A
     merged = {**body, **kept}
     key = merged.get("partitionKey")
     if isinstance(key, Mapping) and "partitionKey" in before:
-        merged["partitionKey"] = {"version": before["partitionKey"].get("version"), **key}
-    after = complete_container_properties(merged)
+        given = {name: value for name, value in key.items() if name != "version" or value is not None}
+        merged["partitionKey"] = {"version": before["partitionKey"].get("version"), **given}
+    after = _completed(merged)
     check_replaceable(before, after)
+    # A container of before these were checked goes on as it is.
+    if _spatial(before) != _spatial(after):
+        _check_spatial(after)
     return after
 
 
@@ -90,8 +111,8 @@ def _complete_partition_key(given: Any) -> dict[str, Any]:
         # A fixed container: the service invents a path that no item has, and marks the key as its own.
         return {"paths": ["/_partitionKey"], "kind": "Hash", "version": 2, "systemKey": True}
     key = {"kind": "Hash", **as_object(given, what="partitionKey")}
-    # Clients take a missing version for 1, and the JavaScript one leaves it out when it creates a container.
-    return {**key, "version": key.get("version") or 2}
+    version = key.get("version")
+    return {**key, "version": default_version(key["kind"]) if version is None else version}
 
 
 def _complete_default_ttl(given: Any) -> int:
@@ -166,12 +187,17 @@ def _complete_full_text_policy(given: Any) -> dict[str, Any]:
     entries = [as_object(entry, what="fullTextPaths") for entry in paths]
     for entry in (policy, *entries):
         language = entry.get("defaultLanguage" if entry is policy else "language")
-        if language is not None and language not in _FULL_TEXT_LANGUAGES:
+        if language is not None and not _is_language(language):
             refuse(f"The Full Text Policy contains an unsupported language: {language}.")
     for entry in entries:
         path = entry.get("path")
         as_property_path(path, refusal=f"The Full Text Policy contains an invalid Path: {path}.")
     return {**policy, "fullTextPaths": entries}
+
+
+def _is_language(language: Any) -> bool:
+    # A number is a Windows locale id, such as 1033; the service accepts one.
+    return language in _FULL_TEXT_LANGUAGES if isinstance(language, str) else type(language) is int
 
 
 # A month: longer than the service keeps versions for (its continuous backup has 30 days at most).

@@ -80,7 +80,7 @@ class KeyspaceRecord:
                 "rid": self.rid.hex(),
                 "name": self.name,
                 "settings": dict(self.settings),
-                "definition": self.definition.to_json(),
+                "definition": self.definition.to_record(),
                 "map": self.map.to_json(),
                 "etag": self.etag,
                 "changed_at": self.changed_at,

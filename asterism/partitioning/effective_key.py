@@ -59,13 +59,19 @@ def effective_key(definition: PartitionKeyDefinition, key: PartitionKey) -> byte
 
 
 def storage_point(definition: PartitionKeyDefinition, key: PartitionKey) -> bytes:
-    """What stored keys of a logical partition begin with: its effective key and, where version 1 has cut a long
-    string, a digest of the whole of it, because values that share their first 100 characters share their place on
-    the line but are different keys."""
+    """Return what stored keys of a logical partition begin with: its effective key and, where version 1 may have cut a
+    string, a digest of the whole of it. Values that share their first 100 characters share their place on the line but
+    are different keys, and the points of neither may begin with those of the other."""
     point = effective_key(definition, key)
-    if definition.version == 1 and key and isinstance(key[0], str) and len(key[0]) > _V1_STRING_CHARACTERS:
+    if definition.version == 1 and key and isinstance(key[0], str) and _needs_digest(definition, key[0]):
         return point + hashlib.blake2b(_utf8(key[0]), digest_size=16).digest()
     return point
+
+
+def _needs_digest(definition: PartitionKeyDefinition, value: str) -> bool:
+    if definition.digests_cut_strings_only:
+        return len(value) > _V1_STRING_CHARACTERS
+    return len(_utf8(value)) >= _V1_STRING_BYTES
 
 
 def prefix_range(definition: PartitionKeyDefinition, key: PartitionKey) -> KeyRange:

@@ -2,9 +2,49 @@
 
 from __future__ import annotations
 
+import json
+import re
+from typing import NoReturn
+
 from asterism.errors import MalformedRequest
 
 _QUOTES = ('"', "'")
+# What a name may hold without quotes. The service refuses spaces, dots and wildcards; of a hyphen nothing is known, so
+# it is accepted.
+_PLAIN_NAME = re.compile(r"[\w-]+")
+
+
+def check_key_path(path: str) -> None:
+    """Raise MalformedRequest with the service's sentence when a new container cannot have this path."""
+    position = 0
+    while position < len(path):
+        if path[position] != "/":
+            _refuse(path, position)
+        position += 1
+        if path[position : position + 1] in _QUOTES:
+            try:
+                name, position = _quoted_name(path, position)
+            except MalformedRequest:
+                _refuse(path, position)
+            if not name:
+                _refuse(path, position - 1)
+        else:
+            plain = _PLAIN_NAME.match(path, position)
+            if plain is None:
+                _refuse(path, position)
+            position = plain.end()
+    if not path:
+        _refuse(path, 0)
+
+
+def _refuse(path: str, position: int) -> NoReturn:
+    # Within its list of errors the service writes slashes as JSON may, with a backslash.
+    shown = json.dumps(path[:256], ensure_ascii=False)[1:-1].replace("/", "\\/")
+    raise MalformedRequest(
+        reason='Message: {"Errors":["The partition key component definition path '
+        f"'{shown}' could not be accepted, failed near position '{position}'. Partition key paths must contain only "
+        'valid characters and not contain a trailing slash or wildcard character."]}'
+    )
 
 
 def parse_key_path(path: str) -> tuple[str, ...]:

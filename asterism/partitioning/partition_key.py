@@ -5,14 +5,14 @@ from __future__ import annotations
 import enum
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NoReturn
 
 from asterism.errors import MalformedRequest, PartitionKeyMismatch
 from asterism.limits import PARTITION_KEY_BYTES_MAX, PARTITION_KEY_LEVELS_MAX
-from asterism.partitioning.key_path import parse_key_path
+from asterism.partitioning.key_path import check_key_path, parse_key_path
 from asterism.values.undefined import UNDEFINED, Undefined
 
 Component = str | int | float | bool | None | Undefined
@@ -28,6 +28,9 @@ _CHARACTERS_SURELY_SHORT = PARTITION_KEY_BYTES_MAX // 4
 # Longer headers are parsed each time, so that a few large keys cannot fill memory.
 _CACHED_HEADER_CHARACTERS_MAX = 256
 _CACHED_HEADERS_MAX = 8192
+
+# In a stored definition: which strings of a version 1 key have a digest in their points.
+_DIGESTS = "digests"
 
 
 class PartitionKeyKind(enum.Enum):
@@ -48,6 +51,9 @@ class PartitionKeyDefinition:
     kind: PartitionKeyKind = PartitionKeyKind.HASH
     version: int = 2
     system_key: bool = False
+    # A version 1 key keeps the first 100 characters of a string; a stored point of one with as many bytes as this gets
+    # a digest of the whole (see `effective_key.storage_point`). Containers of before had it from 101 characters on.
+    digests_cut_strings_only: bool = False
     segments: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
     # The property's name when the key is one property of the item itself: by far the usual case, kept quick.
     only_property: str | None = field(init=False, repr=False, compare=False)
@@ -60,14 +66,17 @@ class PartitionKeyDefinition:
 
     @classmethod
     def parse(cls, definition: object) -> PartitionKeyDefinition:
-        """Reads the JSON object a client sends. A version that is not asked for is 2, unlike what clients assume of
-        a stored definition without one; so `to_json` always states it."""
+        """Read the JSON object a client sends to create a container."""
+        return cls._parse(definition, check_path=check_key_path)
+
+    @classmethod
+    def _parse(cls, definition: object, *, check_path: Callable[[str], object]) -> PartitionKeyDefinition:
         if not isinstance(definition, Mapping):
             raise MalformedRequest(reason="The partition key definition must be an object with 'paths'.")
         kind = _parse_kind(definition.get("kind", PartitionKeyKind.HASH.value))
         version = definition.get("version")
         if version is None:
-            version = 2
+            version = default_version(kind.value)
         if type(version) is not int or version not in (1, 2):
             raise MalformedRequest(reason="The partition key definition's 'version' must be 1 or 2.")
         if kind is PartitionKeyKind.MULTI_HASH and version != 2:
@@ -77,20 +86,35 @@ class PartitionKeyDefinition:
             raise MalformedRequest(reason="The partition key definition's 'systemKey' must be true or false.")
         if system_key and kind is PartitionKeyKind.MULTI_HASH:
             raise MalformedRequest(reason="A container without a partition key cannot have the kind MultiHash.")
-        return cls(paths=_parse_paths(definition.get("paths"), kind), kind=kind, version=version, system_key=system_key)
+        paths = _parse_paths(definition.get("paths"), kind, check_path)
+        return cls(paths=paths, kind=kind, version=version, system_key=system_key)
 
     @classmethod
     def from_record(cls, stored: Mapping[str, object]) -> PartitionKeyDefinition:
-        """Reads what `to_json` wrote, kinds that clients cannot ask for included."""
+        """Read what `to_record` wrote, kinds that clients cannot ask for and paths that are refused by now included."""
         if stored.get("kind") != PartitionKeyKind.RANGE.value:
-            return cls.parse(stored)
-        return cls(paths=_parse_paths(stored.get("paths"), PartitionKeyKind.HASH), kind=PartitionKeyKind.RANGE)
+            parsed = cls._parse(stored, check_path=parse_key_path)
+            return parsed if _DIGESTS in stored else replace(parsed, digests_cut_strings_only=parsed.version == 1)
+        paths = _parse_paths(stored.get("paths"), PartitionKeyKind.HASH, parse_key_path)
+        return cls(paths=paths, kind=PartitionKeyKind.RANGE)
 
     def to_json(self) -> dict[str, object]:
-        told: dict[str, object] = {"paths": list(self.paths), "kind": self.kind.value, "version": self.version}
+        """Return the definition as clients see it."""
+        shown: dict[str, object] = {"paths": list(self.paths), "kind": self.kind.value, "version": self.version}
         if self.system_key:
-            told["systemKey"] = True
-        return told
+            shown["systemKey"] = True
+        return shown
+
+    def to_record(self) -> dict[str, object]:
+        """Return the definition as it is stored: with what places keys in the store and concerns no client."""
+        if self.version == 1 and not self.digests_cut_strings_only:
+            return {**self.to_json(), _DIGESTS: "long"}
+        return self.to_json()
+
+
+def default_version(kind: object) -> int:
+    """Return the version of a definition that states none: the service's first, which has no hierarchical keys."""
+    return 2 if kind == PartitionKeyKind.MULTI_HASH.value else 1
 
 
 def _parse_kind(kind: object) -> PartitionKeyKind:
@@ -100,7 +124,7 @@ def _parse_kind(kind: object) -> PartitionKeyKind:
     raise MalformedRequest(reason="The partition key definition's 'kind' must be 'Hash' or 'MultiHash'.")
 
 
-def _parse_paths(paths: object, kind: PartitionKeyKind) -> tuple[str, ...]:
+def _parse_paths(paths: object, kind: PartitionKeyKind, check_path: Callable[[str], object]) -> tuple[str, ...]:
     if isinstance(paths, str) or not isinstance(paths, Sequence) or not paths:
         raise MalformedRequest(reason="The partition key definition needs 'paths', a list with at least one path.")
     if kind is PartitionKeyKind.HASH and len(paths) != 1:
@@ -113,6 +137,7 @@ def _parse_paths(paths: object, kind: PartitionKeyKind) -> tuple[str, ...]:
     for path in paths:
         if not isinstance(path, str):
             raise MalformedRequest(reason="Each partition key path must be a string.")
+        check_path(path)
         segments.append(parse_key_path(path))
     if len(set(segments)) != len(segments):
         raise MalformedRequest(reason="The partition key definition names a path twice.")

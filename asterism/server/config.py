@@ -20,6 +20,8 @@ CONSISTENCY_LEVELS = ("Strong", "BoundedStaleness", "Session", "ConsistentPrefix
 
 _UNIT_BYTES = {"": 1, "B": 1, "KB": KIB, "MB": MIB, "GB": GIB}
 _AMOUNT = re.compile(r"([0-9]+) ?([KMG]?B|)", re.IGNORECASE)
+# What needs no encoding in an address.
+_ACCOUNT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class StartRefused(Exception):
@@ -145,6 +147,15 @@ def _parse_accounts(given: Sequence[str]) -> dict[str, Account]:
         twice = next(name for name in names if names.count(name) > 1)
         raise StartRefused(f"the table account {twice!r} is given twice; two keys of one are NAME:KEY1;KEY2")
     return by_name
+
+
+def check_account(config: ServerConfig) -> None:
+    """Refuse an account whose name cannot stand in an address, where clients and connection strings put it."""
+    if not _ACCOUNT_NAME.fullmatch(config.account):
+        raise StartRefused(
+            f"the account cannot be named {config.account[:64]!r}; use up to 64 letters, digits, hyphens, dots and "
+            "underscores, with a letter or digit first"
+        )
 
 
 def check_ports(config: ServerConfig) -> None:

@@ -17,7 +17,7 @@ from asterism.apis.http import Door
 from asterism.keyspaces.reshape_job import Step
 from asterism.limits import MIB
 from asterism.server.assemble import Assembly, assembled
-from asterism.server.config import ServerConfig, check_ports
+from asterism.server.config import ServerConfig, check_account, check_ports
 from asterism.server.data_directory import DataDirectory, claimed
 from asterism.server.greeting import greeting
 from asterism.server.listeners import (
@@ -43,6 +43,7 @@ def run_server(config: ServerConfig, *, say: Callable[[str], None]) -> None:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     raise_open_files_limit()
     check_ports(config)
+    check_account(config)
     if config.workers > 1:
         _run_workers(config, say=say)
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NoReturn
 
 from asterism.errors import MalformedRequest, TooLarge
 from asterism.limits import ITEM_ID_CHARACTERS_MAX, ITEM_NESTING_LEVELS_MAX, RESOURCE_NAME_CHARACTERS_MAX
@@ -11,9 +11,12 @@ from asterism.values import json_text
 
 Item = dict[str, object]
 
-# Names are segments of a URL path, so what would end or escape a segment is refused; so are control characters, of
-# which the official clients refuse tab, carriage return and newline before they send.
+# Names are segments of a URL path. The service accepts every other character in the id of an item, encoded in the path,
+# and is stricter with the names of databases, containers, users and scripts.
+_FORBIDDEN_IN_ITEM_IDS = re.compile(r"[/\\#]")
 _FORBIDDEN_IN_NAMES = re.compile(r"[/\\#?\x00-\x1f\x7f]")
+# HTTP clients resolve these segments before they send a path, so such a resource could not be read or deleted by name.
+_PATH_STEPS = frozenset({".", ".."})
 _NESTED = (dict, list)
 
 
@@ -48,16 +51,26 @@ def check_nesting(value: object, *, levels_max: int) -> None:
 
 def validate_item_id(value: object) -> str:
     """`value` as the id of an item; MalformedRequest when it cannot be one."""
-    return _validate_name(value, characters_max=ITEM_ID_CHARACTERS_MAX, told_limit=ITEM_ID_CHARACTERS_MAX + 1)
+    text = _checked_length(value, characters_max=ITEM_ID_CHARACTERS_MAX, told_limit=ITEM_ID_CHARACTERS_MAX + 1)
+    if _FORBIDDEN_IN_ITEM_IDS.search(text):
+        raise MalformedRequest(reason=f"The input name '{text[:64]}' has a character that ids cannot have: / \\ or #.")
+    return text if text not in _PATH_STEPS else _refuse_path_step(text)
 
 
 def validate_resource_name(value: object) -> str:
     """`value` as the name of a database, container, user or script; MalformedRequest when it cannot be one."""
     # The service names 255 in its refusal and yet accepts 255 characters.
-    return _validate_name(value, characters_max=RESOURCE_NAME_CHARACTERS_MAX, told_limit=RESOURCE_NAME_CHARACTERS_MAX)
+    text = _checked_length(value, characters_max=RESOURCE_NAME_CHARACTERS_MAX, told_limit=RESOURCE_NAME_CHARACTERS_MAX)
+    if _FORBIDDEN_IN_NAMES.search(text):
+        raise MalformedRequest(
+            reason=f"The input name '{text[:64]}' has a character that names cannot have: / \\ # ? or a control one."
+        )
+    if text[-1] == " ":
+        raise MalformedRequest(reason=f"The input name '{text[:64]}' ends with a space.")
+    return text if text not in _PATH_STEPS else _refuse_path_step(text)
 
 
-def _validate_name(value: object, *, characters_max: int, told_limit: int) -> str:
+def _checked_length(value: object, *, characters_max: int, told_limit: int) -> str:
     if type(value) is not str:
         raise MalformedRequest(
             reason="The input content is invalid because the required property 'id' is missing or not a string."
@@ -67,10 +80,10 @@ def _validate_name(value: object, *, characters_max: int, told_limit: int) -> st
             reason=f"The input name '{value[:64]}' is invalid. "
             f"Ensure to provide a unique non-empty string less than '{told_limit}' characters."
         )
-    if _FORBIDDEN_IN_NAMES.search(value):
-        raise MalformedRequest(
-            reason=f"The input name '{value[:64]}' has a character that names cannot have: / \\ # ? or a control one."
-        )
-    if value[-1] == " ":
-        raise MalformedRequest(reason=f"The input name '{value[:64]}' ends with a space.")
     return value
+
+
+def _refuse_path_step(name: str) -> NoReturn:
+    raise MalformedRequest(
+        reason=f"The input name '{name}' is invalid: in an address it means the place above, and clients resolve it."
+    )

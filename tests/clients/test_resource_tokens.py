@@ -14,7 +14,7 @@ from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy, PartitionK
 from azure.cosmos import aio as cosmos_aio
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
-from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY
+from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY, derive_readonly_key
 from tests.support.server import RunningServer, running_server
 
 
@@ -37,6 +37,39 @@ def test_a_token_for_all_reads_and_writes_items(
             "a"
         ]
         assert len(list(things.query_items_change_feed(start_time="Beginning"))) == 1
+
+
+def test_a_token_for_an_item_by_its_self_link_opens_it_by_name(
+    server: RunningServer, database: DatabaseProxy, container: ContainerProxy
+) -> None:
+    item = container.create_item({"id": "a", "pk": "x"})
+    container.create_item({"id": "b", "pk": "x"})
+    user = database.create_user({"id": f"user-{uuid.uuid4()}"})
+    permission = user.create_permission({"id": "p", "permissionMode": "All", "resource": item["_self"]})
+    by_name = {f"dbs/{database.id}/colls/{container.id}/docs/a": permission.properties["_token"]}
+    with CosmosClient(server.endpoint, by_name) as limited:
+        things = limited.get_database_client(database.id).get_container_client(container.id)
+        assert things.read_item("a", "x") == item
+        with pytest.raises(CosmosHttpResponseError) as refused:
+            things.read_item("b", "x")
+        assert refused.value.status_code in (401, 403)
+        user.delete_permission("p")
+        with pytest.raises(CosmosHttpResponseError) as ended:
+            things.read_item("a", "x")
+    assert ended.value.status_code == 403
+
+
+def test_a_read_only_key_hands_out_no_token(
+    server: RunningServer, database: DatabaseProxy, container: ContainerProxy
+) -> None:
+    token_for(database, container, "All")
+    with server.client(key=derive_readonly_key(WELL_KNOWN_EMULATOR_KEY)) as reader:
+        (user,) = reader.get_database_client(database.id).list_users()
+        limited = reader.get_database_client(database.id).get_user_client(user["id"])
+        for ask in (lambda: list(limited.list_permissions()), lambda: limited.get_permission("p")):
+            with pytest.raises(CosmosHttpResponseError) as refused:
+                ask()
+            assert refused.value.status_code == 403
 
 
 def test_a_token_for_reading_writes_nothing(

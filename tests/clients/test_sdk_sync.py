@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from azure.core import MatchConditions
 from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy, PartitionKey, ThroughputProperties
+from azure.cosmos import aio as cosmos_aio
 from azure.cosmos.exceptions import (
     CosmosAccessConditionFailedError,
     CosmosHttpResponseError,
@@ -18,7 +20,7 @@ from azure.cosmos.exceptions import (
 from azure.cosmos.partition_key import NonePartitionKeyValue
 
 from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY, derive_readonly_key
-from tests.support.server import RunningServer
+from tests.support.server import PlainClient, RunningServer
 
 SPLIT_SECONDS_MAX = 60.0
 WHOLE_LINE = {"Range": {"min": "", "max": "FF", "isMinInclusive": True, "isMaxInclusive": False}}
@@ -48,6 +50,32 @@ def test_an_item_is_created_read_replaced_and_deleted(container: ContainerProxy)
 def test_an_id_may_hold_what_an_address_must_escape(container: ContainerProxy, item_id: str) -> None:
     created = container.create_item({"id": item_id, "pk": item_id})
     assert container.read_item(item_id, item_id) == created
+
+
+# The client refuses to create these, and addresses them all the same.
+@pytest.mark.parametrize(
+    "item_id", ["a?b", "?", "tab\tbed", "line\nfeed", "return\rs", "Test ", "a?b=c&d e", "100%20", "~"]
+)
+def test_an_id_that_other_clients_create_is_read_and_deleted(
+    server: RunningServer, database: DatabaseProxy, container: ContainerProxy, item_id: str
+) -> None:
+    link = f"dbs/{database.id}/colls/{container.id}"
+    plain = PlainClient(server.port)
+    item = {"id": item_id, "pk": "x"}
+    told = {"x-ms-documentdb-partitionkey": '["x"]'}
+    status, _, created = plain.send("POST", f"/{link}/docs/", item, resource_type="docs", link=link, headers=told)
+    plain.close()
+    assert status == 201
+    assert container.read_item(item_id, "x") == created
+    assert asyncio.run(_read_on_asyncio(server, database.id, container.id, item_id)) == created
+    container.delete_item(item_id, "x")
+    with pytest.raises(CosmosResourceNotFoundError):
+        container.read_item(item_id, "x")
+
+
+async def _read_on_asyncio(server: RunningServer, database: str, container: str, item_id: str) -> dict[str, Any]:
+    async with cosmos_aio.CosmosClient(server.endpoint, WELL_KNOWN_EMULATOR_KEY) as client:
+        return await client.get_database_client(database).get_container_client(container).read_item(item_id, "x")
 
 
 @pytest.mark.parametrize("pk", ["text", "", 7, -1.5, True, False, None])

@@ -13,6 +13,8 @@ from asterism.values.resource_ids import from_text
 
 # The text of a database's resource id, four bytes in base64.
 _DATABASE_RID_CHARACTERS = 8
+# The place of this kind of resource in a path: dbs/{database}/users/{user}/permissions.
+_PERMISSIONS_AT = 4
 
 # What the official clients' master tokens begin with.
 _MASTER_TOKEN_START = "type%3Dmaster"
@@ -83,7 +85,14 @@ def token_form(authorization: str) -> str:
 
 
 def _check_grant(grant: Grant, request: Request, parts: list[str]) -> None:
-    if grant is not Grant.FULL and not grant_allows(grant, verb=request.method, is_query=is_query(request, parts)):
+    if grant is Grant.FULL:
+        return
+    if parts[_PERMISSIONS_AT : _PERMISSIONS_AT + 1] == ["permissions"]:
+        # Each answer about one carries a token, which may grant more than reading.
+        raise Forbidden(
+            reason="The given request is not authorized: a read-only key signs it, and may see no permission."
+        )
+    if not grant_allows(grant, verb=request.method, is_query=is_query(request, parts)):
         raise Forbidden(reason="The given request is not authorized: a read-only key signs it, and it is a write.")
 
 

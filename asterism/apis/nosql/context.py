@@ -24,6 +24,7 @@ from asterism.query.result_sets import ResultSets
 from asterism.scripts.runtime import ScriptRuntime
 from asterism.values import resource_ids
 from asterism.values.item import parse_item
+from asterism.values.whole_numbers import whole_number
 
 # Names may hold any character; in a header everything beyond ASCII is percent-encoded. Spaces stay: the Python client
 # looks its session up by the plain name.
@@ -133,7 +134,7 @@ def check_common_headers(told: Headers) -> None:
     """Headers that change nothing here and yet must make sense, as they must for the service."""
     bucket = told.get(headers.THROUGHPUT_BUCKET)
     # The service has buckets 1 to 5 and keeps room for more; the clients' own tests use 256 as the first bad one.
-    if bucket is not None and not (bucket.isascii() and bucket.isdigit() and 0 < int(bucket) < 256):
+    if bucket is not None and not whole_number(bucket, maximum=255):
         _refuse_value(headers.THROUGHPUT_BUCKET, bucket)
     priority = told.get(headers.PRIORITY_LEVEL)
     if priority is not None and priority not in ("High", "Low"):

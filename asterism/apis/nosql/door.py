@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from urllib.parse import unquote
 
 from asterism.access.keys import AccountKeys
 from asterism.access.resource_token import ResourceGrant
@@ -31,6 +32,8 @@ _log = logging.getLogger("asterism.nosql")
 # A GUID has 36; whatever else a client calls its activity, a response does not carry back without end.
 _ACTIVITY_ID_CHARACTERS_MAX = 64
 
+# In the path of an item: dbs/{database}/colls/{container}/docs/{item}.
+_ITEM_SEGMENTS = 6
 # The account itself is not in the catalog; what is said of items, see `_handle_shared`.
 _NEEDS_NO_LOOK = ("docs", "")
 _MAY_BE_OUTDATED = (ResourceNotFound, OwnerNotFound, ContainerRecreated)
@@ -96,6 +99,11 @@ class NoSqlDoor:
     async def _route(self, request: Request) -> Response:
         path = request.path.strip("/")
         parts = path.split("/")
+        if request.query_string and len(parts) == _ITEM_SEGMENTS and parts[4] == "docs":
+            # The JavaScript client leaves a question mark in an id as it is, and signs it as part of the link. Nothing
+            # else of an item's address is a query.
+            rest = f"?{unquote(request.query_string)}"
+            path, parts[5] = path + rest, parts[5] + rest
         # The same key as routes.route_key makes; written out, because every request pays for it.
         route = BY_KEY.get((request.method, len(parts), "/".join(parts[::2])))
         if route is None:
@@ -111,7 +119,7 @@ class NoSqlDoor:
         if self._catalog_store.is_shared:
             return await self._handle_shared(route, request, parts, grant)
         if grant is not None:
-            check_token_scope(self._context, request, parts, grant)
+            await check_token_scope(self._context, request, parts, grant)
         check_common_headers(request.headers)
         return await route.handler(self._context, request, parts)
 
@@ -122,12 +130,13 @@ class NoSqlDoor:
         items looks there before it says that something is missing. Items themselves need no look: fences tell."""
         store = self._context.store
         seen_lsn: int = store.catalog.store.known_lsn
-        if route.resource_type not in _NEEDS_NO_LOOK or _runs_scripts(request):
+        # A token needs its permission, which another process may have made or deleted a moment ago.
+        if grant is not None or route.resource_type not in _NEEDS_NO_LOOK or _runs_scripts(request):
             seen_lsn = await store.catch_up()
 
         async def handle() -> Response:
             if grant is not None:
-                check_token_scope(self._context, request, parts, grant)
+                await check_token_scope(self._context, request, parts, grant)
             check_common_headers(request.headers)
             return await route.handler(self._context, request, parts)
 

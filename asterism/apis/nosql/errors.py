@@ -107,7 +107,10 @@ TABLE: dict[type[AsterismError], Rule] = {
     errors.TooLarge: Rule(
         413,
         "RequestEntityTooLarge",
-        lambda error: f"Request size is too large: the {error.what} is larger than {size_text(error.bytes_max)}.",
+        lambda error: (
+            'Message: {"Errors":["Request size is too large"]} '
+            f"The {error.what} is larger than {size_text(error.bytes_max)}."
+        ),
     ),
     errors.Unauthorized: Rule(401, "Unauthorized", _reason),
     errors.Forbidden: Rule(403, "Forbidden", _reason),

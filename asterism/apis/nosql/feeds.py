@@ -18,6 +18,10 @@ from asterism.errors import MalformedRequest
 from asterism.partitioning.effective_key import from_text
 from asterism.partitioning.key_range import FULL, KeyRange
 from asterism.partitioning.partition_key import parse_header
+from asterism.values.whole_numbers import whole_number
+
+# Range ids are numbers of their own, one for each partition that a container ever had.
+_RANGE_ID_MAX = 2**63 - 1
 
 
 def told_key_text(container: Container, told: Headers) -> str | None:
@@ -55,11 +59,9 @@ def is_scoped(container: Container, told: Headers) -> bool:
 
 
 def _interval_of(container: Container, text: str) -> KeyRange:
-    number = _range_number(text)
-    interval = None
-    if number.isascii() and number.isdigit():
-        # An id that was split or merged away is still an interval of the line, and is served as that.
-        interval = container.keyspace.record.map.interval_of(int(number))
+    number = whole_number(_range_number(text), maximum=_RANGE_ID_MAX)
+    # An id that was split or merged away is still an interval of the line, and is served as that.
+    interval = None if number is None else container.keyspace.record.map.interval_of(number)
     if interval is None:
         raise MalformedRequest(
             reason=f"The value '{text[:64]}' specified for the header '{headers.PARTITION_RANGE_ID}' is invalid: the "
@@ -99,7 +101,7 @@ def page_headers(
     range_id: int,
     lsn: int,
     count: int,
-    position: bytes | None,
+    continuation: str | None,
 ) -> HeaderList:
     # A client that asked for a range hears of that range, even when it was split meanwhile: at an unknown id the Python
     # client drops its map, and in the middle of a query over a feed range it then begins anew and yields items twice.
@@ -114,8 +116,8 @@ def page_headers(
         (headers.PARTITION_RANGE_ID, named),
         (headers.ITEM_COUNT, str(count)),
     ]
-    if position is not None:
-        answer_headers.append((headers.CONTINUATION, encode_position(position)))
+    if continuation is not None:
+        answer_headers.append((headers.CONTINUATION, continuation))
     return answer_headers
 
 
@@ -143,7 +145,7 @@ async def read_item_feed(context: Context, request: Request, parts: list[str]) -
         range_id=page.range_id,
         lsn=page.lsn,
         count=len(page.bodies),
-        position=None if page.position is None else page.position.to_bytes(),
+        continuation=None if page.position is None else encode_position(page.position.to_bytes()),
     )
     if page.unindexed:
         answer_headers.append((headers.UNINDEXED_ITEMS, ",".join(map(str, page.unindexed))))

@@ -46,10 +46,11 @@ def _headers(context: Context, container: Container, answer: ItemAnswer) -> Head
 async def post_items(context: Context, request: Request, parts: list[str]) -> Response:
     """One address for five things; headers tell them apart."""
     told = request.headers
-    if is_true(told.get(headers.IS_QUERY)):
-        return await query_items(context, request, parts)
+    # First: azure-cosmos for Python up to 4.9 sends a plan request as a query too.
     if is_true(told.get(headers.IS_QUERY_PLAN)):
         return await plan_query(context, request, parts)
+    if is_true(told.get(headers.IS_QUERY)):
+        return await query_items(context, request, parts)
     if is_true(told.get(headers.IS_BATCH)):
         return await post_batch(context, request, parts)
     container = context.items_container(told, parts)
@@ -73,7 +74,7 @@ async def read_item(context: Context, request: Request, parts: list[str]) -> Res
     told = request.headers
     container = context.items_container(told, parts)
     key = required_key(container, request, refusal=_KEY_NEEDED)
-    item_id = parts[5] if parts[3] == container.record.name else await _id_in_path(context, container, parts, key)
+    item_id = parts[5] if parts[3] == container.record.name else await id_in_path(context, container, parts, key)
     session = context.consistency_rules.session_of(told)
     answer = await container.read_item(item_id, key, session=session, owner=context.reading_owner(told, session))
     answer_headers = _headers(context, container, answer)
@@ -94,7 +95,7 @@ async def replace_item(context: Context, request: Request, parts: list[str]) -> 
     key = named_key(container, request)
     item_id = parts[5]
     if parts[3] != container.record.name:
-        item_id = await _id_in_path(context, container, parts, key, expected=item)
+        item_id = await id_in_path(context, container, parts, key, expected=item)
     log: HeaderList = []
     if names_triggers(request):
         operation = _operation(request, OperationKind.REPLACE, item_id, item)
@@ -114,7 +115,7 @@ async def patch_item(context: Context, request: Request, parts: list[str]) -> Re
     check_nesting(body, levels_max=ITEM_NESTING_LEVELS_MAX + PATCH_NESTING_LEVELS)
     patch = patch_of(container, body)
     key = required_key(container, request, refusal=_KEY_NEEDED)
-    item_id = parts[5] if parts[3] == container.record.name else await _id_in_path(context, container, parts, key)
+    item_id = parts[5] if parts[3] == container.record.name else await id_in_path(context, container, parts, key)
     log: HeaderList = []
     if names_triggers(request):
         operation = _operation(request, OperationKind.PATCH, item_id, {}, patch)
@@ -129,7 +130,7 @@ async def delete_item(context: Context, request: Request, parts: list[str]) -> R
     told = request.headers
     container = context.items_container(told, parts)
     key = required_key(container, request, refusal=_KEY_NEEDED)
-    item_id = parts[5] if parts[3] == container.record.name else await _id_in_path(context, container, parts, key)
+    item_id = parts[5] if parts[3] == container.record.name else await id_in_path(context, container, parts, key)
     log: HeaderList = []
     if names_triggers(request):
         operation = _operation(request, OperationKind.DELETE, item_id, {})
@@ -156,7 +157,7 @@ def _operation(
     return Operation(kind, item_id, item, patch, Conditions(request.headers.get(headers.IF_MATCH)))
 
 
-async def _id_in_path(
+async def id_in_path(
     context: Context,
     container: Container,
     parts: list[str],

@@ -94,7 +94,13 @@ async def read_offer(context: Context, request: Request, parts: list[str]) -> Re
 async def replace_offer(context: Context, request: Request, parts: list[str]) -> Response:
     offer = context.store.offer(context.account, parts[1])
     check_if_match(request.headers, offer.etag)
-    throughput = throughput_in_content(json_object(request, context).get("content"))
+    body = json_object(request, context)
+    if body.get("_rid", parts[1]) != to_text(offer.rid):
+        raise MalformedRequest(
+            reason="The '_rid' of the offer in the request's body is not the one in its address. Send the offer as it "
+            "was read, with its content changed."
+        )
+    throughput = throughput_in_content(body.get("content"))
     changed = await context.store.replace_offer(offer, throughput)
     return Response(200, _headers(context, changed, charge=OFFER_CHANGE), dumps(offer_json(context, changed)))
 

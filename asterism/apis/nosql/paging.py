@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from asterism.apis.http import HeaderList, Headers, Response
 from asterism.apis.nosql import headers
 from asterism.errors import MalformedRequest
-from asterism.limits import PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX
-from asterism.values.json_text import dumps
+from asterism.limits import PAGE_BYTES_MAX, PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX
+from asterism.partitioning.key_range import KeyRange
+from asterism.values.json_text import dumps, loads
 
 # Begins every continuation, so that a token of another kind, or of a later version, is refused and not misread.
 _MARK = "a1."
@@ -51,9 +52,26 @@ def decode_position(token: str) -> bytes:
         raise MalformedRequest(reason="Invalid Continuation Token: it is none that this server has given.") from None
 
 
+def encode_composite(position: bytes, partition: KeyRange) -> str:
+    """Return the token of a query over several partitions, in the form that the service's gateway gives it: the place,
+    and the partition that was read last."""
+    start, end = partition.to_texts()
+    return dumps([{"token": encode_position(position), "range": {"min": start, "max": end}}]).decode()
+
+
 def position_of(told: Headers) -> bytes | None:
     token = told.get(headers.CONTINUATION)
+    if token and token.startswith("["):
+        token = _token_in_composite(token)
     return decode_position(token) if token and not token.startswith(_FOREIGN_MARKS) else None
+
+
+def _token_in_composite(text: str) -> str:
+    match loads(text):
+        case [{"token": str(token)}]:
+            # Within it a place is all that counts: the partition may have been split meanwhile.
+            return token
+    raise MalformedRequest(reason="Invalid Continuation Token: it is none that this server has given.")
 
 
 def feed_body(rid: str, name: str, bodies: Sequence[bytes]) -> bytes:
@@ -69,8 +87,16 @@ def list_page(
     position = position_of(told)
     first = "" if position is None else position.decode("utf-8", "replace")
     remaining = [entry for entry in entries if entry[0] >= first]
-    bodies = [dumps(resource) for _, resource in remaining[:items_max]]
+    bodies: list[bytes] = []
+    bytes_left = PAGE_BYTES_MAX
+    for _, resource in remaining[:items_max]:
+        body = dumps(resource)
+        bytes_left -= len(body)
+        # Scripts may have megabytes each. A page has at least one resource, however large, or it would never end.
+        if bytes_left < 0 and bodies:
+            break
+        bodies.append(body)
     answer_headers = [*more_headers, (headers.ITEM_COUNT, str(len(bodies)))]
-    if len(remaining) > items_max:
-        answer_headers.append((headers.CONTINUATION, encode_position(remaining[items_max][0].encode())))
+    if len(remaining) > len(bodies):
+        answer_headers.append((headers.CONTINUATION, encode_position(remaining[len(bodies)][0].encode())))
     return Response(200, answer_headers, feed_body(rid, name, bodies))

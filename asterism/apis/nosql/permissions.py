@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from asterism.access.resource_token import (
@@ -17,6 +18,7 @@ from asterism.apis.nosql.context import Context, check_if_match, is_not_modified
 from asterism.apis.nosql.headers import is_true, metadata_headers
 from asterism.apis.nosql.paging import list_page
 from asterism.apis.nosql.queries import matching
+from asterism.apis.nosql.token_scope import container_rid_of, granted_by
 from asterism.apis.nosql.users import user_at
 from asterism.errors import MalformedRequest, ResourceNotFound
 from asterism.keyspaces.principals import PrincipalRecord
@@ -24,10 +26,10 @@ from asterism.throughput.charge import METADATA, METADATA_CHANGE
 from asterism.values.item import validate_resource_name
 from asterism.values.json_text import dumps
 from asterism.values.resource_ids import from_text, self_link_of_permission, to_text
+from asterism.values.whole_numbers import whole_number
 
 # The Python client writes the modes in lower case, the others with a capital; they are echoed as they came.
 _MODES = frozenset({"all", "read"})
-_READ = "read"
 
 
 async def post_permissions(context: Context, request: Request, parts: list[str]) -> Response:
@@ -86,18 +88,17 @@ def permission_json(context: Context, record: PrincipalRecord, lifetime_seconds:
         "_self": self_link_of_permission(record.rid),
         "_etag": record.etag,
         "_ts": record.changed_at,
-        "_token": make_resource_token(context.keys, _grant(record, context.now() + lifetime_seconds)),
+        "_token": make_resource_token(context.keys, _grant(context, record, context.now() + lifetime_seconds)),
     }
 
 
-def _grant(record: PrincipalRecord, expires_at_wall_seconds: int) -> ResourceGrant:
-    properties = record.properties
-    key = properties.get("resourcePartitionKey")
-    return ResourceGrant(
-        resource=properties["resource"].strip("/"),
-        is_read_only=properties["permissionMode"].lower() == _READ,
-        partition_key=None if key is None else tuple(key),
+def _grant(context: Context, record: PrincipalRecord, expires_at_wall_seconds: int) -> ResourceGrant:
+    granted = granted_by(record)
+    return replace(
+        granted,
         expires_at_wall_seconds=expires_at_wall_seconds,
+        permission_rid=record.rid,
+        container_rid=container_rid_of(context, granted.resource.split("/")) or b"",
     )
 
 
@@ -141,8 +142,8 @@ def _lifetime_seconds(told: Headers) -> int:
     text = told.get(headers.EXPIRY_SECONDS)
     if text is None:
         return LIFETIME_SECONDS_DEFAULT
-    seconds = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
-    if not LIFETIME_SECONDS_MIN <= seconds <= LIFETIME_SECONDS_MAX:
+    seconds = whole_number(text, maximum=LIFETIME_SECONDS_MAX)
+    if seconds is None or seconds < LIFETIME_SECONDS_MIN:
         raise MalformedRequest(
             reason=f"The value '{text[:32]}' specified for the header '{headers.EXPIRY_SECONDS}' is invalid: a token "
             f"lives {LIFETIME_SECONDS_MIN} to {LIFETIME_SECONDS_MAX} seconds."

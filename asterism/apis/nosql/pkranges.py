@@ -12,8 +12,11 @@ from asterism.partitioning.partition_map import PartitionRange
 from asterism.throughput.charge import METADATA
 from asterism.values.json_text import dumps
 from asterism.values.resource_ids import pkrange_rid, self_link_of_child, to_text
+from asterism.values.whole_numbers import whole_number
 
 _INCREMENTAL = "incremental feed"
+# Versions count the changes of a container's map.
+_VERSION_MAX = 2**63 - 1
 
 
 def map_etag(record: KeyspaceRecord) -> str:
@@ -25,7 +28,7 @@ def map_etag(record: KeyspaceRecord) -> str:
 def version_in_etag(etag: str, record: KeyspaceRecord) -> int | None:
     """The version that an etag of this container names, or None for any other text."""
     rid, _, version = etag.strip('"').partition("-")
-    return int(version) if rid == record.rid.hex() and version.isascii() and version.isdigit() else None
+    return whole_number(version, maximum=_VERSION_MAX) if rid == record.rid.hex() else None
 
 
 def range_json(record: KeyspaceRecord, one: PartitionRange) -> dict[str, object]:

@@ -12,14 +12,15 @@ from asterism.apis.nosql import headers
 from asterism.apis.nosql.context import Context
 from asterism.apis.nosql.feeds import check_sessions, is_scoped, page_headers, scope_of
 from asterism.apis.nosql.headers import is_true
-from asterism.apis.nosql.paging import feed_body, page_items_max, position_of
+from asterism.apis.nosql.paging import encode_composite, encode_position, feed_body, page_items_max, position_of
 from asterism.apis.nosql.query_metrics import metrics_headers
 from asterism.apis.nosql.script_functions import udfs_of
 from asterism.apis.nosql.session import session_token
 from asterism.documents.answers import Scope
 from asterism.documents.container import Container
+from asterism.documents.pages import range_scope
 from asterism.errors import CrossPartitionNotEnabled, NeedsQueryPlan
-from asterism.partitioning.partition_key import is_full
+from asterism.partitioning.key_range import FULL
 from asterism.query import CompiledQuery
 from asterism.query.asked import AskedQuery, asked_query
 from asterism.query.computed import computed_properties
@@ -74,6 +75,7 @@ async def query_items(context: Context, request: Request, parts: list[str]) -> R
         raise NeedsQueryPlan(plan_json=dumps(plan_of(container, query, told)).decode())
     scope = scope_of(container, told)
     scopes = scopes_of(container, query.compiled, scope)
+    is_whole = scopes == [range_scope(FULL)]
     session = context.consistency_rules.session_of(told)
     await check_sessions(context, container, scope, session)
     started = context.clock.monotonic_seconds()
@@ -99,7 +101,9 @@ async def query_items(context: Context, request: Request, parts: list[str]) -> R
         range_id=page.range_id,
         lsn=page.lsn,
         count=len(page.results),
-        position=None if page.continuation is None else page.continuation.to_bytes(),
+        continuation=None
+        if page.continuation is None
+        else _continuation_text(container, page.continuation.to_bytes(), range_id=page.range_id, is_whole=is_whole),
     )
     seconds = context.clock.monotonic_seconds() - started
     answer_headers += metrics_headers(told, container, page, seconds=seconds)
@@ -114,6 +118,16 @@ async def query_items(context: Context, request: Request, parts: list[str]) -> R
     return Response(200, answer_headers, feed_body(context.facts(container).rid, "Documents", page.results))
 
 
+def _continuation_text(container: Container, position: bytes, *, range_id: int, is_whole: bool) -> str:
+    """Return the token for the next page: JSON where the query is over several partitions, as from the service."""
+    ranges = container.keyspace.record.map.ranges
+    if not is_whole or len(ranges) == 1:
+        return encode_position(position)
+    # The partition may have been split while the page was read; any of them is as good to a client.
+    read_last = next((partition for partition in ranges if partition.id == range_id), ranges[-1])
+    return encode_composite(position, read_last.range)
+
+
 def _identity(container: Container, body: bytes, scope: Scope) -> bytes:
     """Equal for the pages of one query: the same question, about the same items, under the same settings."""
     record = container.keyspace.record
@@ -122,12 +136,11 @@ def _identity(container: Container, body: bytes, scope: Scope) -> bytes:
 
 
 def check_crossing(container: Container, told: Headers, query: CompiledQuery) -> None:
-    """A query that may look anywhere needs the client's permission, or a filter that fixes the partition key."""
+    """Refuse a query that may look anywhere, unless the client permits that. A filter that fixes the partition key, or
+    the first levels of a hierarchical one, needs no permission."""
     if is_true(told.get(headers.ALLOW_CROSS_PARTITION)) or is_scoped(container, told) or not query.reads_items:
         return
-    definition = container.record.definition
-    keys = pinned_keys(container, query)
-    if definition.system_key or (keys is not None and all(is_full(definition, key) for key in keys)):
+    if container.record.definition.system_key or pinned_keys(container, query) is not None:
         return
     raise CrossPartitionNotEnabled
 

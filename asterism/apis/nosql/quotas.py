@@ -16,9 +16,13 @@ from asterism.limits import KIB
 _SCRIPTS_MAX: Final = "functions=25;storedProcedures=100;triggers=25;documentSize=10240;"
 
 
+# What the service tells of a container that has one partition: 10 GB, whatever a partition can hold by now.
+_SMALL_CONTAINER_KILOBYTES: Final = 10_485_760
+
+
 class Quota(NamedTuple):
-    """`maximum` is what a container of as many partitions can hold. Sizes are in KB, and those of the items alone:
-    what indexes take is not counted."""
+    """`maximum` is what a container of as many partitions can hold, as the service tells it. Sizes are in KB, and those
+    of the items alone: what indexes take is not counted."""
 
     maximum: str
     usage: str
@@ -36,6 +40,8 @@ async def sizes_of(context: Context, container: Container) -> list[tuple[int, Si
 def quota_of(context: Context, container: Container, sizes: Sequence[tuple[int, Size]]) -> Quota:
     scripts, rid = context.store.catalog.scripts, container.record.rid
     kilobytes_max = context.limits.physical_partition_bytes_max * len(sizes) // KIB
+    if len(sizes) == 1:
+        kilobytes_max = min(kilobytes_max, _SMALL_CONTAINER_KILOBYTES)
     kilobytes = sum(size.bytes for _, size in sizes) // KIB
     counts = ";".join(
         f"{name}={len(kind.owned_by(rid))}"

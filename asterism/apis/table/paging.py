@@ -6,6 +6,7 @@ from typing import Final
 
 from asterism.apis.table.entity_json import Selection
 from asterism.apis.table.errors import invalid_input
+from asterism.values.whole_numbers import whole_number
 
 # The service's limit.
 PAGE_ENTITIES_MAX: Final = 1000
@@ -16,9 +17,10 @@ def read_top(query: dict[str, str]) -> int | None:
     told = query.get("$top")
     if told is None:
         return None
-    if not told.isascii() or not told.isdigit() or not 0 < int(told[:10]) <= PAGE_ENTITIES_MAX:
+    count = whole_number(told, maximum=PAGE_ENTITIES_MAX)
+    if not count:
         raise invalid_input("The value of $top is not a number from 1 to 1000.")
-    return int(told)
+    return count
 
 
 def read_select(query: dict[str, str]) -> Selection | None:

@@ -29,6 +29,12 @@ def test_a_token_gives_back_what_was_granted(
     assert check_resource_token(KEYS, quote(token, safe=""), now_wall_seconds=999) == grant
 
 
+def test_a_token_names_its_permission_and_its_container() -> None:
+    for permission, container in ((b"user and number", b"database"), (b"", b""), (None, None)):
+        grant = ResourceGrant("dbs/d/colls/c", True, None, 1000, permission, container)
+        assert check_resource_token(KEYS, make_resource_token(KEYS, grant), now_wall_seconds=0) == grant
+
+
 def test_a_token_has_the_services_form() -> None:
     assert make_resource_token(KEYS, GRANT).startswith("type=resource&ver=1.0&sig=")
 

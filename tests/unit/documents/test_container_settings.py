@@ -85,8 +85,20 @@ def test_a_container_needs_a_good_name(name: object) -> None:
     assert refusal_of(body(id=name))
 
 
-def test_a_key_without_kind_and_version_is_a_hash_of_version_2() -> None:
-    assert completed(partitionKey={"paths": ["/pk"]})["partitionKey"] == PARTITION_KEY
+def test_a_key_without_kind_and_version_is_a_hash_of_version_1() -> None:
+    assert completed(partitionKey={"paths": ["/pk"]})["partitionKey"] == {**PARTITION_KEY, "version": 1}
+
+
+def test_a_hierarchical_key_without_version_has_version_2() -> None:
+    key = {"paths": ["/a", "/b"], "kind": "MultiHash"}
+    assert completed(partitionKey=key)["partitionKey"] == {**key, "version": 2}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_replace_that_states_no_version_keeps_the_stored_one(version: int) -> None:
+    before = completed(partitionKey={**PARTITION_KEY, "version": version})
+    for given in ({"paths": ["/pk"], "kind": "Hash"}, {"paths": ["/pk"], "kind": "Hash", "version": None}):
+        assert replace_container_properties(before, body(partitionKey=given)) == before
 
 
 def test_a_version_that_was_asked_for_is_kept() -> None:
@@ -379,6 +391,61 @@ def test_full_text_policies_that_cannot_be_are_refused(policy: dict[str, Any], s
 @pytest.mark.parametrize("index", [{"path": "abstract"}, {"not_path": "/abstract"}, {"path": "/other"}, "/abstract"])
 def test_full_text_indexes_need_a_path_of_the_policy(index: object) -> None:
     assert refusal_of(body(fullTextPolicy=FULL_TEXT_POLICY, indexingPolicy={"fullTextIndexes": [index]}))
+
+
+def test_a_full_text_language_may_be_a_number() -> None:
+    policy = {"defaultLanguage": 1033, "fullTextPaths": [{"path": "/text", "language": 1033}]}
+    assert completed(fullTextPolicy=policy)["fullTextPolicy"] == policy
+
+
+# --- spatial indexes ------------------------------------------------------------------------------------------------
+
+BOX = {"xmin": 0, "ymin": 0, "xmax": 10, "ymax": 10.5}
+
+
+def spatial(kind: str, **more: object) -> dict[str, Any]:
+    index = {"path": "/location/?", "types": ["Point"], **more}
+    return body(geospatialConfig={"type": kind}, indexingPolicy={"spatialIndexes": [index]})
+
+
+def test_a_plane_has_a_bounding_box_and_the_earth_none() -> None:
+    for given in (spatial("Geography"), spatial("Geography", boundingBox=None), spatial("Geometry", boundingBox=BOX)):
+        assert complete_container_properties(given)["geospatialConfig"] == given["geospatialConfig"]
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (
+            spatial("Geography", boundingBox=BOX),
+            "Incorrect parameter 'boundingBox' specified for 'Geography' collection",
+        ),
+        (
+            spatial("Geometry"),
+            r"Required parameter 'boundingBox' for 'Geometry' collection is missing in spatial path '\/location\/?'",
+        ),
+        (
+            spatial("Geometry", boundingBox={**BOX, "xmax": 0}),
+            "The value of parameter 'xmax' must be greater than the value of parameter 'xmin' in 'boundingBox' for "
+            r"spatial path '\/location\/?'",
+        ),
+        (
+            spatial("Geometry", boundingBox={"xmin": 0}),
+            r"Required parameter 'ymin' in 'boundingBox' for spatial path '\/location\/?' is missing or no number",
+        ),
+    ],
+)
+def test_a_bounding_box_that_does_not_fit_the_geospatial_type_is_refused(given: dict[str, Any], sentence: str) -> None:
+    assert refusal_of(given) == sentence
+
+
+def test_a_container_with_a_spatial_index_of_before_is_replaced_in_other_things() -> None:
+    before = complete_container_properties(spatial("Geography"))
+    before["geospatialConfig"] = {"type": "Geometry"}
+    assert replace_container_properties(before, {**before, "defaultTtl": 5}) == {**before, "defaultTtl": 5}
+    more = {**before["indexingPolicy"], "spatialIndexes": [{"path": "/other/?"}]}
+    with pytest.raises(MalformedRequest, match="boundingBox"):
+        replace_container_properties(before, {**before, "indexingPolicy": more})
 
 
 # --- replacing ------------------------------------------------------------------------------------------------------

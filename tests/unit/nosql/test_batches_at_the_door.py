@@ -143,6 +143,7 @@ async def test_a_batch_that_makes_no_sense_is_refused_whole(door: DoorAtHand, bo
 async def test_a_batch_above_two_megabytes_is_413(door: DoorAtHand) -> None:
     answer = await batch(door, create("a", pad="x" * 1_100_000), create("b", pad="x" * 1_100_000))
     assert (answer.status, answer.body["code"]) == (413, "RequestEntityTooLarge")
+    assert 'Message: {"Errors":["Request size is too large"]}' in answer.body["message"]
 
 
 async def test_a_batch_needs_its_key(door: DoorAtHand) -> None:

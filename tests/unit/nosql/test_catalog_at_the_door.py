@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.nosql.door_at_hand import DoorAtHand, door_at_hand
+from tests.unit.nosql.door_at_hand import DoorAtHand, door_at_hand, key
 
 
 @pytest.fixture
@@ -50,6 +50,42 @@ async def test_a_container_tells_its_sizes_when_asked(door: DoorAtHand) -> None:
     assert answer.headers["x-ms-documentdb-collection-index-transformation-progress"] == "100"
 
 
+async def test_the_quota_of_a_container_of_one_partition_is_ten_gigabytes(door: DoorAtHand) -> None:
+    asked = {"x-ms-documentdb-populatequotainfo": "True"}
+    await door.send("POST", "dbs/d/colls", {"id": "fixed"})
+    for name in ("c", "fixed"):
+        quota = (await door.send("GET", f"dbs/d/colls/{name}", headers=asked)).headers["x-ms-resource-quota"]
+        assert "documentsSize=10485760;" in quota
+        assert "collectionSize=10485760;" in quota
+    await door.split()
+    quota = (await door.send("GET", "dbs/d/colls/c", headers=asked)).headers["x-ms-resource-quota"]
+    assert "documentsSize=104857600;" in quota
+
+
+async def test_a_key_without_version_is_version_1_and_stays_so(door: DoorAtHand) -> None:
+    made = await door.send("POST", "dbs/d/colls", {"id": "one", "partitionKey": {"paths": ["/pk"], "kind": "Hash"}})
+    assert made.body["partitionKey"] == {"paths": ["/pk"], "kind": "Hash", "version": 1}
+    replaced = await door.send("PUT", "dbs/d/colls/one", {"id": "one", "partitionKey": {"paths": ["/pk"]}})
+    assert replaced.body["partitionKey"] == made.body["partitionKey"]
+    levels = {"id": "levels", "partitionKey": {"paths": ["/a", "/b"], "kind": "MultiHash"}}
+    assert (await door.send("POST", "dbs/d/colls", levels)).body["partitionKey"]["version"] == 2
+
+
+@pytest.mark.parametrize("path", ["/id ds", "/a/*", "/a/", "a"])
+async def test_a_key_path_that_the_service_refuses_is_400(door: DoorAtHand, path: str) -> None:
+    refused = await door.send("POST", "dbs/d/colls", {"id": "other", "partitionKey": {"paths": [path]}})
+    assert (refused.status, refused.body["code"]) == (400, "BadRequest")
+    assert "Partition key paths must contain only valid characters" in refused.body["message"]
+    assert (await door.send("GET", "dbs/d/colls/other")).status == 404
+
+
+async def test_a_quoted_key_path_is_accepted_and_found_in_items(door: DoorAtHand) -> None:
+    settings = {"id": "quoted", "partitionKey": {"paths": ['/"a b"/c'], "kind": "Hash", "version": 2}}
+    assert (await door.send("POST", "dbs/d/colls", settings)).status == 201
+    item = {"id": "i", "a b": {"c": "k"}}
+    assert (await door.send("POST", "dbs/d/colls/quoted/docs", item, headers=key("k"))).status == 201
+
+
 @pytest.mark.parametrize(
     "headers",
     [
@@ -83,6 +119,17 @@ async def test_an_offer_is_found_by_its_resource_read_and_replaced(door: DoorAtH
     assert "offerAutopilotSettings" not in read.body["content"]
     assert read.headers["x-ms-cosmos-min-throughput"] == "400"
     assert refused.status == 400
+
+
+async def test_an_offer_sent_to_the_address_of_another_is_refused(door: DoorAtHand) -> None:
+    (offer,) = (await door.send("GET", "offers")).body["Offers"]
+    changed = {**offer, "_rid": "AAAA", "content": {"offerThroughput": 700}}
+    refused = await door.send("PUT", offer["_self"].strip("/"), changed)
+    assert (refused.status, "_rid" in refused.body["message"]) == (400, True)
+    read = await door.send("GET", f"offers/{offer['id']}")
+    assert read.body["content"]["offerThroughput"] == offer["content"]["offerThroughput"]
+    del changed["_rid"]
+    assert (await door.send("PUT", offer["_self"].strip("/"), changed)).status == 200
 
 
 async def test_an_autoscale_offer_tells_its_maximum(door: DoorAtHand) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -138,3 +139,66 @@ async def test_ranges_answer_304_for_their_own_etag_and_only_changes_for_an_olde
     assert [one["id"] for one in first.body["PartitionKeyRanges"]] == ["0"]
     assert [(one["id"], one["parents"]) for one in changed.body["PartitionKeyRanges"]] == [("1", ["0"]), ("2", ["0"])]
     assert changed.headers["etag"] != first.headers["etag"]
+
+
+async def test_a_filter_on_the_first_level_of_a_hierarchical_key_needs_no_permission_to_cross(
+    door: DoorAtHand,
+) -> None:
+    settings = {"id": "levels", "partitionKey": {"paths": ["/a", "/b", "/c"], "kind": "MultiHash"}}
+    await door.send("POST", "dbs/d/colls", settings)
+    path = "dbs/d/colls/levels/docs"
+    for number in range(6):
+        item = {"id": str(number), "a": str(number % 2), "b": str(number % 3), "c": "z"}
+        assert (await door.send("POST", path, item)).status == 201
+    told = {"x-ms-documentdb-isquery": "True"}
+    for filter_, found in (
+        ("c.a = '1'", ["1", "3", "5"]),
+        ("c.a = '1' AND c.b = '0'", ["3"]),
+        ("c.a = '1' AND c.c = 'z'", ["1", "3", "5"]),
+        ("c.a IN ('0', '1')", ["0", "1", "2", "3", "4", "5"]),
+    ):
+        answer = await door.send("POST", path, {"query": f"SELECT VALUE c.id FROM c WHERE {filter_}"}, headers=told)
+        assert (answer.status, sorted(answer.body["Documents"])) == (200, found)
+    for filter_ in ("c.b = '0'", "c.c = 'z'", "c.a > '0'"):
+        answer = await door.send("POST", path, {"query": f"SELECT VALUE c.id FROM c WHERE {filter_}"}, headers=told)
+        assert answer.body["message"].startswith("Cross partition query is required but disabled")
+
+
+async def test_the_continuation_of_a_query_over_several_partitions_is_json(door: DoorAtHand) -> None:
+    for number in range(12):
+        await door.create(str(number), f"key {number}")
+    few = {**CROSSING, "x-ms-max-item-count": "3"}
+    alone = await door.query("SELECT VALUE c.id FROM c", headers=few)
+    assert alone.headers["x-ms-continuation"].startswith("a1.")
+    await door.split()
+    found: list[str] = []
+    told = dict(few)
+    while not found or "x-ms-continuation" in told:
+        page = await door.query("SELECT VALUE c.id FROM c", headers=told)
+        found += page.body["Documents"]
+        told = dict(few)
+        if "x-ms-continuation" in page.headers:
+            (part,) = json.loads(page.headers["x-ms-continuation"])
+            assert set(part) == {"token", "range"}
+            assert part["range"]["min"] < part["range"]["max"]
+            told["x-ms-continuation"] = page.headers["x-ms-continuation"]
+    assert sorted(found, key=int) == [str(number) for number in range(12)]
+    pinned = await door.query("SELECT VALUE c.id FROM c WHERE c.pk = 'key 1'", headers=few)
+    assert "x-ms-continuation" not in pinned.headers
+    in_range = {**few, "x-ms-documentdb-partitionkeyrangeid": "1", "x-ms-max-item-count": "1"}
+    assert (await door.query("SELECT * FROM c", headers=in_range)).headers["x-ms-continuation"].startswith("a1.")
+    before = {**few, "x-ms-continuation": alone.headers["x-ms-continuation"]}
+    assert (await door.query("SELECT VALUE c.id FROM c", headers=before)).status == 200
+
+
+@pytest.mark.parametrize("token", ["[", "[]", "{}", '[{"token":1}]', '[{"token":"x"}]', '[{"range":{}}]', "[1]"])
+async def test_a_composite_continuation_that_is_none_is_400(door: DoorAtHand, token: str) -> None:
+    answer = await door.query("SELECT * FROM c", headers={**CROSSING, "x-ms-continuation": token})
+    assert (answer.status, answer.body["code"]) == (400, "BadRequest")
+
+
+async def test_a_composite_continuation_of_the_service_begins_anew(door: DoorAtHand) -> None:
+    await door.create("i")
+    token = '[{"token":"+RID:~a0NPAOszCpO=#RT:1#TRC:2","range":{"min":"","max":"FF"}}]'
+    answer = await door.query("SELECT VALUE c.id FROM c", headers={**CROSSING, "x-ms-continuation": token})
+    assert answer.body["Documents"] == ["i"]

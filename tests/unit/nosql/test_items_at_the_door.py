@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
+from email.utils import formatdate
 from pathlib import Path
 
 import pytest
 
+from asterism.apis.http import Request
 from asterism.limits import DEFAULT_LIMITS, KIB
-from tests.unit.nosql.door_at_hand import CROSSING, ITEMS, KEYS, DoorAtHand, door_at_hand, key
+from asterism.values.json_text import loads
+from tests.unit.nosql.door_at_hand import CROSSING, ITEMS, KEYS, DoorAtHand, authorization, door_at_hand, key
 
 
 @pytest.fixture
@@ -200,3 +204,41 @@ async def test_a_failure_nobody_foresaw_is_500_without_its_traceback(
     assert (answer.status, answer.body["code"]) == (500, "InternalServerError")
     assert "NoneType" not in answer.body["message"]
     assert "activity-of-the-server" in caplog.text
+
+
+# --- ids that an address must escape --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("item_id", ["a?b", "?", "a?b=c&d e", "tab\tbed", "line\nfeed", "\x00", "\x7f", "Test ", " "])
+async def test_an_item_of_any_id_is_created_read_replaced_and_deleted(door: DoorAtHand, item_id: str) -> None:
+    created = await door.create(item_id, "a")
+    read = await door.send("GET", f"{ITEMS}/{item_id}", headers=key("a"))
+    assert (read.status, read.body) == (200, created)
+    replaced = await door.send("PUT", f"{ITEMS}/{item_id}", {"id": item_id, "pk": "a", "n": 1}, headers=key("a"))
+    assert (replaced.status, replaced.body["n"]) == (200, 1)
+    patch = [{"op": "incr", "path": "/n", "value": 1}]
+    assert (await door.send("PATCH", f"{ITEMS}/{item_id}", patch, headers=key("a"))).body["n"] == 2
+    found = await door.query("SELECT VALUE c.n FROM c WHERE c.id = @id", ("@id", item_id), headers=CROSSING)
+    assert found.body["Documents"] == [2]
+    assert (await door.send("DELETE", f"{ITEMS}/{item_id}", headers=key("a"))).status == 204
+    assert (await door.send("GET", f"{ITEMS}/{item_id}", headers=key("a"))).status == 404
+
+
+async def test_a_question_mark_that_a_client_leaves_in_the_address_belongs_to_the_id(door: DoorAtHand) -> None:
+    await door.create("a", "x")
+    created = await door.create("a?b=c d", "x")
+    date = formatdate(time.time(), usegmt=True)
+    told = {**key("x"), "x-ms-date": date}
+    told["authorization"] = authorization("GET", f"{ITEMS}/a?b=c d", date=date)
+    # As encodeURI of JavaScript leaves it.
+    request = Request("GET", f"/{ITEMS}/a", "b=c%20d", told, b"", "https", "db.example.test:8081")
+    response = await door.door.answer(request)
+    assert (response.status, loads(response.body)) == (200, created)
+    told["authorization"] = authorization("GET", f"{ITEMS}/a", date=date)
+    assert (await door.door.answer(request)).status == 401
+
+
+@pytest.mark.parametrize("item_id", [".", "..", "a/b", "a\\b", "a#b"])
+async def test_an_id_that_no_client_could_address_is_400(door: DoorAtHand, item_id: str) -> None:
+    answer = await door.send("POST", ITEMS, {"id": item_id, "pk": "a"}, headers=key("a"))
+    assert (answer.status, answer.body["code"]) == (400, "BadRequest")

@@ -78,3 +78,17 @@ def test_the_pages_of_a_list_hold_each_entry_once_and_in_order(names: list[str],
         seen += body["Things"]
         told["x-ms-continuation"] = dict(page.headers).get("x-ms-continuation", encode_position(b"\xf4\x8f\xbf\xbf"))
     assert seen[: len(entries)] == [entry for _, entry in entries]
+
+
+def test_a_page_of_a_list_is_bounded_in_bytes_and_has_at_least_one_resource() -> None:
+    entries = [(str(number), {"id": str(number), "body": "x" * size}) for number, size in enumerate([3, 3, 5, 1])]
+    large = [(name, {**entry, "body": str(entry["body"]) * 1024 * 1024}) for name, entry in entries]
+    told: dict[str, str] = {}
+    pages: list[list[str]] = []
+    while not pages or "x-ms-continuation" in told:
+        page = list_page(told, large, rid="", name="Things", more_headers=[])
+        body = loads(page.body)
+        assert isinstance(body, dict)
+        pages.append([thing["id"] for thing in body["Things"]])
+        told = {name: value for name, value in page.headers if name == "x-ms-continuation"}
+    assert pages == [["0"], ["1"], ["2"], ["3"]]

@@ -245,6 +245,131 @@ async def test_a_token_that_is_expired_or_foreign_is_refused(door: DoorAtHand) -
     assert (await ask(door, "type=resource&ver=1.0&sig=x", "GET", ITEMS)).status == 401
 
 
+async def test_a_read_only_key_sees_no_permission(door: DoorAtHand) -> None:
+    made = await grant(door)
+    question = {"query": "SELECT * FROM c"}
+    for method, path, body, told in (
+        ("GET", GRANTS, None, {}),
+        ("POST", GRANTS, question, QUERY),
+        ("GET", f"{GRANTS}/{made['id']}", None, {}),
+        ("GET", made["_self"].strip("/"), None, {}),
+        ("DELETE", f"{GRANTS}/{made['id']}", None, {}),
+    ):
+        for readonly in (KEYS.primary_readonly, KEYS.secondary_readonly):
+            refused = await door.send(method, path, body, headers=told, signing_key=readonly)
+            assert (refused.status, refused.body["code"]) == (403, "Forbidden")
+            assert "_token" not in str(refused.body)
+    assert (await door.send("GET", USERS, signing_key=KEYS.primary_readonly)).status == 200
+
+
+async def test_a_read_only_key_asks_for_plans_and_runs_no_procedure(door: DoorAtHand) -> None:
+    procedures = f"{CONTAINER}/sprocs"
+    await door.send("POST", procedures, {"id": "s", "body": "function () {}"})
+    readonly = KEYS.primary_readonly
+    question = {"query": "SELECT * FROM c ORDER BY c.n"}
+    plan = {"x-ms-cosmos-is-query-plan-request": "True"}
+    for told in (plan, {**plan, **QUERY}, {**plan, "x-ms-cosmos-is-batch-request": "True"}):
+        answer = await door.send("POST", ITEMS, question, headers=told, signing_key=readonly)
+        assert (answer.status, "queryInfo" in answer.body) == (200, True)
+    for told in ({}, QUERY, plan):
+        run = await door.send("POST", f"{procedures}/s", [], headers={**key("a"), **told}, signing_key=readonly)
+        assert run.status == 403
+
+
+async def test_a_token_ends_with_its_permission_or_its_user(door: DoorAtHand) -> None:
+    made = await grant(door)
+    assert (await ask(door, made["_token"], "GET", ITEMS)).status == 200
+    await door.send("DELETE", f"{GRANTS}/{made['id']}")
+    assert (await ask(door, made["_token"], "GET", ITEMS)).status == 403
+    again = await grant(door)
+    assert (await ask(door, made["_token"], "GET", ITEMS)).status == 403
+    await door.send("DELETE", f"{USERS}/u")
+    assert (await ask(door, again["_token"], "GET", ITEMS)).status == 403
+
+
+@pytest.mark.parametrize(
+    ("change", "reads", "writes"),
+    [
+        ({}, 200, 201),
+        ({"id": "renamed"}, 200, 201),
+        ({"permissionMode": "Read"}, 403, 403),
+        ({"resource": "dbs/d/colls/other"}, 403, 403),
+        ({"resourcePartitionKey": ["x"]}, 403, 403),
+    ],
+)
+async def test_a_token_grants_no_more_than_its_permission_does_by_now(
+    door: DoorAtHand, change: dict[str, object], reads: int, writes: int
+) -> None:
+    made = await grant(door)
+    body = {"id": made["id"], "permissionMode": "all", "resource": CONTAINER, **change}
+    assert (await door.send("PUT", f"{GRANTS}/{made['id']}", body)).status == 200
+    assert (await ask(door, made["_token"], "GET", ITEMS)).status == reads
+    assert (await ask(door, made["_token"], "POST", ITEMS, {"id": "a", "pk": "x"}, key("x"))).status == writes
+
+
+async def test_a_token_for_reading_stays_good_when_its_permission_grants_more(door: DoorAtHand) -> None:
+    made = await grant(door, mode="Read")
+    body = {"id": made["id"], "permissionMode": "All", "resource": CONTAINER}
+    await door.send("PUT", f"{GRANTS}/{made['id']}", body)
+    assert (await ask(door, made["_token"], "GET", ITEMS)).status == 200
+    assert (await ask(door, made["_token"], "POST", ITEMS, {"id": "a", "pk": "x"}, key("x"))).status == 403
+
+
+@pytest.mark.parametrize("path", [CONTAINER, f"{ITEMS}/a"])
+async def test_a_token_is_not_good_for_another_container_of_the_same_name(door: DoorAtHand, path: str) -> None:
+    token = (await grant(door, path))["_token"]
+    early = (await grant(door, path.replace("colls/c", "colls/later")))["_token"]
+    await door.send("DELETE", CONTAINER)
+    assert (await ask(door, token, "GET", CONTAINER)).status == 404
+    for name in ("c", "later"):
+        settings = {"id": name, "partitionKey": {"paths": ["/pk"]}}
+        assert (await door.send("POST", "dbs/d/colls", settings)).status == 201
+    await door.create("a", "x")
+    for method, asked in (("GET", CONTAINER), ("GET", f"{ITEMS}/a"), ("GET", f"{CONTAINER}/pkranges")):
+        assert (await ask(door, token, method, asked, headers=key("x"))).status == 403
+    assert (await ask(door, early, "GET", "dbs/d/colls/later")).status == 403
+    (fresh,) = [one for one in (await door.send("GET", GRANTS)).body["Permissions"] if one["resource"] == path]
+    assert (await ask(door, fresh["_token"], "GET", f"{ITEMS}/a", headers=key("x"))).status == 200
+
+
+async def test_a_token_for_an_item_by_resource_id_is_good_for_its_name_and_the_other_way_round(
+    door: DoorAtHand,
+) -> None:
+    item, other = await door.create("a", "x"), await door.create("b", "x")
+    by_rid = (await grant(door, item["_self"]))["_token"]
+    by_name = (await grant(door, f"{ITEMS}/a"))["_token"]
+    own_links = (f"{ITEMS}/a", item["_self"].strip("/"))
+    for token in (by_rid, by_name):
+        for link in own_links:
+            read = await ask(door, token, "GET", link, headers=key("x"))
+            assert (read.status, read.body["id"]) == (200, "a")
+        for link in (f"{ITEMS}/b", other["_self"].strip("/"), f"{ITEMS}/none", f"{item['_self'].strip('/')[:-3]}AA="):
+            assert (await ask(door, token, "GET", link, headers=key("x"))).status == 403
+        assert (await ask(door, token, "GET", f"{ITEMS}/a", headers=key("y"))).status != 200
+    assert (await ask(door, by_rid, "PUT", f"{ITEMS}/a", {"id": "a", "pk": "x", "n": 1}, key("x"))).status == 200
+    assert (await ask(door, by_name, "DELETE", item["_self"].strip("/"), headers=key("x"))).status == 204
+    assert (await ask(door, by_rid, "GET", f"{ITEMS}/a", headers=key("x"))).status == 403
+
+
+async def test_a_token_for_a_script_is_good_for_its_name_and_its_resource_id(door: DoorAtHand) -> None:
+    for name in ("s", "other"):
+        made = await door.send("POST", f"{CONTAINER}/sprocs", {"id": name, "body": "function () {}"})
+        assert made.status == 201
+    script = (await door.send("GET", f"{CONTAINER}/sprocs/s")).body
+    for resource in (f"{CONTAINER}/sprocs/s", script["_self"]):
+        token = (await grant(door, resource))["_token"]
+        for link in (f"{CONTAINER}/sprocs/s", script["_self"].strip("/")):
+            assert (await ask(door, token, "GET", link)).status == 200
+        assert (await ask(door, token, "GET", f"{CONTAINER}/sprocs/other")).status == 403
+        assert (await ask(door, token, "GET", f"{CONTAINER}/sprocs/none")).status == 403
+
+
+async def test_a_token_for_all_of_a_container_deletes_the_container(door: DoorAtHand) -> None:
+    """The service's .NET client asserts so (ContainerResourcePermissionTest): All is read, write and delete."""
+    token = (await grant(door))["_token"]
+    assert (await ask(door, token, "DELETE", CONTAINER)).status == 204
+
+
 async def test_a_permission_may_name_a_container_that_is_not_there(door: DoorAtHand) -> None:
     token = (await grant(door, "dbs/d/colls/gone"))["_token"]
     assert (await ask(door, token, "GET", "dbs/d/colls/gone")).status == 404

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asterism.errors import MalformedRequest, PartitionKeyMismatch
+from asterism.partitioning.effective_key import effective_key, storage_point
 from asterism.partitioning.partition_key import (
     SYSTEM_KEY,
     PartitionKeyDefinition,
@@ -38,18 +39,45 @@ json_scalars = st.one_of(
 # --- definitions ----------------------------------------------------------------------------------------------------
 
 
-def test_a_definition_without_version_is_stored_as_version_2() -> None:
-    parsed = PartitionKeyDefinition.parse({"paths": ["/pk"]})
-    assert parsed.to_json() == {"paths": ["/pk"], "kind": "Hash", "version": 2}
+@pytest.mark.parametrize("more", [{}, {"version": None}, {"kind": "Hash"}])
+def test_a_definition_without_version_is_version_1(more: dict[str, object]) -> None:
+    assert PartitionKeyDefinition.parse({"paths": ["/pk"], **more}).version == 1
 
 
-def test_version_1_is_kept_when_asked_for() -> None:
-    assert PartitionKeyDefinition.parse({"paths": ["/pk"], "kind": "Hash", "version": 1}).version == 1
+def test_a_hierarchical_definition_without_version_is_version_2() -> None:
+    assert PartitionKeyDefinition.parse({"paths": ["/a", "/b"], "kind": "MultiHash"}).version == 2
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_version_is_kept_when_asked_for(version: int) -> None:
+    assert PartitionKeyDefinition.parse({"paths": ["/pk"], "kind": "Hash", "version": version}).version == version
 
 
 @pytest.mark.parametrize("definition", [ONE, NESTED, VERSION_1, LEVELS, FIXED])
 def test_a_definition_survives_its_json(definition: PartitionKeyDefinition) -> None:
     assert PartitionKeyDefinition.parse(json.loads(json.dumps(definition.to_json()))) == definition
+    assert PartitionKeyDefinition.from_record(json.loads(json.dumps(definition.to_record()))) == definition
+
+
+def test_a_stored_definition_keeps_a_path_that_is_refused_by_now() -> None:
+    stored = {"paths": ["/id ds"], "kind": "Hash", "version": 2}
+    assert PartitionKeyDefinition.from_record(stored).segments == (("id ds",),)
+
+
+def test_a_stored_version_1_definition_of_before_keeps_its_points() -> None:
+    before = PartitionKeyDefinition.from_record({"paths": ["/pk"], "kind": "Hash", "version": 1})
+    assert PartitionKeyDefinition.from_record(before.to_record()) == before
+    exactly = ("x" * 100,)
+    assert storage_point(before, exactly) == effective_key(before, exactly)
+    assert storage_point(before, ("x" * 101,)).startswith(effective_key(before, exactly))
+
+
+@pytest.mark.parametrize("text", ["x" * 99, "x" * 100, "x" * 101, "é" * 50, "é" * 60, "é" * 100, "é" * 101])
+@pytest.mark.parametrize("other", ["x" * 98, "x" * 102, "é" * 49, "é" * 99, "é" * 102, "x" * 100 + "y"])
+def test_no_stored_point_of_a_version_1_key_begins_with_another(text: str, other: str) -> None:
+    one, two = storage_point(VERSION_1, (text,)), storage_point(VERSION_1, (other,))
+    assert not one.startswith(two)
+    assert not two.startswith(one)
 
 
 def test_a_fixed_container_says_so_in_json() -> None:
@@ -65,7 +93,7 @@ def test_a_fixed_container_says_so_in_json() -> None:
         ({"paths": []}, "paths"),
         ({"paths": "/pk"}, "paths"),
         ({"paths": [1]}, "string"),
-        ({"paths": ["pk"]}, "begin with"),
+        ({"paths": ["pk"]}, "only valid characters"),
         ({"paths": ["/a", "/b"]}, "Too many partition key paths"),
         ({"paths": ["/a"], "kind": "Range"}, "kind"),
         ({"paths": ["/a"], "version": 3}, "version"),

@@ -14,6 +14,7 @@ from asterism.server.config import (
     account_keys,
     accounts_of_cosmos_tables,
     accounts_of_tables,
+    check_account,
     check_ports,
     limit_names,
     parse_apis,
@@ -137,6 +138,17 @@ def test_ports_of_protocols_that_are_not_served_do_not_matter_and_zero_is_any() 
     check_ports(ServerConfig(apis=("table",), port=9000, table_port=9000))
     check_ports(ServerConfig(apis=("nosql",), table_port=9000, cosmos_table_port=9000))
     check_ports(ServerConfig(port=0, table_port=0, cosmos_table_port=0))
+
+
+@pytest.mark.parametrize("name", ["asterism", "localhost", "Shop-1", "a.b_c", "a" * 64])
+def test_an_account_may_have_a_name_that_stands_in_an_address(name: str) -> None:
+    check_account(ServerConfig(account=name))
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a b", "a?b", "a#b", "ä", "a\n", "..", "-a", "a:b", "a@b", "a" * 65])
+def test_an_account_whose_name_cannot_stand_in_an_address_is_refused(name: str) -> None:
+    with pytest.raises(StartRefused, match="the account cannot be named"):
+        check_account(ServerConfig(account=name))
 
 
 def test_the_keys_of_table_accounts_are_not_shown() -> None:

@@ -50,7 +50,11 @@ async def test_pages_have_at_most_top_rows_and_end_without_a_token(door: DoorAtH
     assert await everything(door, f"$top={top}") == (ALL, pages)
 
 
-@pytest.mark.parametrize("top", ["0", "-1", "1001", "x", ""])
+async def test_a_top_may_have_zeros_in_front(door: DoorAtHand) -> None:
+    assert await everything(door, "$top=0000000000002") == (ALL, 5)
+
+
+@pytest.mark.parametrize("top", ["0", "-1", "1001", "x", "", "00000000019999", "9" * 5000])
 async def test_a_top_that_is_no_size_of_a_page_is_refused(door: DoorAtHand, top: str) -> None:
     assert (await door.send("GET", "orders()", query=f"$top={top}")).code == "InvalidInput"
 

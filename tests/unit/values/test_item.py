@@ -51,12 +51,25 @@ def test_names_may_have_all_other_characters(name: str) -> None:
     assert validate_resource_name(name) == name
 
 
-@pytest.mark.parametrize("name", ["a/b", "a\\b", "a#b", "a?b", "tab\t", "a\rb", "a\nb", "a\n", "nul\x00", "space "])
+@pytest.mark.parametrize("name", ["a/b", "a\\b", "a#b", ".", ".."])
 def test_names_that_do_not_fit_in_a_path_are_refused(name: str) -> None:
     with pytest.raises(MalformedRequest):
         validate_item_id(name)
     with pytest.raises(MalformedRequest):
         validate_resource_name(name)
+
+
+@pytest.mark.parametrize("name", ["a?b", "tab\t", "a\rb", "a\nb", "a\n", "nul\x00", "space ", "\x7f", " "])
+def test_an_item_id_may_hold_what_other_names_may_not(name: str) -> None:
+    assert validate_item_id(name) == name
+    with pytest.raises(MalformedRequest):
+        validate_resource_name(name)
+
+
+@pytest.mark.parametrize("name", ["...", ".a", "a.", "..a"])
+def test_dots_among_others_are_plain_characters(name: str) -> None:
+    assert validate_item_id(name) == name
+    assert validate_resource_name(name) == name
 
 
 @pytest.mark.parametrize("name", [None, UNDEFINED, 5, True, ["a"]])
