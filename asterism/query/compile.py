@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from asterism.query import tree
 from asterism.query.collectors import Collector, distinct, new_collector
+from asterism.query.constant_steps import with_constant_steps
 from asterism.query.distance import DistanceFunctionOf, no_distance_function
 from asterism.query.environment import Environment, Results, Udfs
 from asterism.query.foreseen_calls import ForeseenCalls
@@ -131,12 +132,15 @@ def compile_query(
     Raises MalformedQuery for names without meaning, wrong numbers of arguments and aggregates where there can be none;
     MalformedRequest for a search that says its order.
     """
+    kinds = set(map(type, tree.descendants(query)))
+    if tree.Member in kinds:
+        query = with_constant_steps(query, parameters)
     meter = RowMeter()
     environment = Environment({} if udfs is None else udfs, context, meter, _compile_subquery, distance_function_of)
     pipeline = compile_pipeline(query, Scope({}, parameters, sees_container=True), environment, is_outermost=True)
     sources, window = pipeline.sources, pipeline.window
     is_plain = sources.make_rows is None and pipeline.kind is Kind.STREAMING
-    has_subquery = any(isinstance(node, tree.Subquery | tree.SubqueryCollection) for node in tree.descendants(query))
+    has_subquery = not kinds.isdisjoint((tree.Subquery, tree.SubqueryCollection))
     matches, project = _plain_steps(pipeline, meter, has_subquery=has_subquery)
     return CompiledQuery(
         matches=matches,

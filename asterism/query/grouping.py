@@ -149,7 +149,8 @@ class GroupCompiler:
         if len(call.arguments) != 1:
             reason = f"The {call.name} function requires 1 argument(s)."
             raise MalformedQuery(WRONG_ARGUMENT_COUNT, reason, call.span.start, call.span.end)
-        if any(is_aggregate(node) or isinstance(node, tree.Subquery) for node in tree.descendants(call.arguments[0])):
+        # Those of a subquery are over its own rows, and one value before this aggregate begins.
+        if _holds_aggregate(call.arguments[0]):
             reason = "Cannot perform an aggregate function on an expression containing an aggregate or a subquery."
             raise MalformedQuery(MISPLACED_AGGREGATE, reason, call.span.start, call.span.end)
         text = to_text(call)

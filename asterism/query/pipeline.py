@@ -17,6 +17,7 @@ from asterism.query.limits import RowMeter
 from asterism.query.path_access import Evaluator, path_reader
 from asterism.query.ranking import Ranking, compile_ranking
 from asterism.query.scope import Row, Scope
+from asterism.query.select_names import names_of_select_items
 from asterism.query.sources import Sources, compile_from
 from asterism.query.window import Window, window_of
 from asterism.values.undefined import UNDEFINED
@@ -205,23 +206,3 @@ def _rewritten(selection: tree.Selection, groups: GroupCompiler) -> tree.SelectV
         for name, item in zip(names, selection.items, strict=True)
     ]
     return tree.SelectList(tuple(items), span=selection.span)
-
-
-def names_of_select_items(items: tuple[tree.SelectItem, ...]) -> list[str]:
-    """The property each item becomes: its alias, the last name of its path, or $1, $2 … in order."""
-    names = []
-    unnamed_count = 0
-    for item in items:
-        name = item.alias or _own_name(item.expression)
-        if name is None:
-            unnamed_count += 1
-            name = f"${unnamed_count}"
-        names.append(name)
-    return names
-
-
-def _own_name(expression: tree.Expression) -> str | None:
-    if not isinstance(expression, tree.Path):
-        return None
-    last = (expression.alias, *expression.steps)[-1]
-    return last if isinstance(last, str) else None

@@ -11,6 +11,7 @@ from typing import Final
 
 from asterism.errors import MalformedQuery, MalformedRequest
 from asterism.query import tree
+from asterism.query.constant_steps import with_constant_steps
 from asterism.query.distance import DistanceFunctionOf, is_descending, no_distance_function, vector_order
 from asterism.query.grouping import (
     COMPOSED_AGGREGATES_REASON,
@@ -173,7 +174,8 @@ class _Planner:
     def _order(self, info: QueryInfo, order_by: tree.OrderBy) -> QueryInfo:
         distance = vector_order(order_by)
         if distance is not None:
-            directions = [is_descending(distance, self._scope, self._distance_function_of)]
+            measured = with_constant_steps(distance, self._scope.parameters)
+            directions = [is_descending(measured, self._scope, self._distance_function_of)]
         else:
             _check_order_paths(order_by)
             directions = [item.descending for item in order_by.items]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from asterism.query import tree
+from asterism.query.constant_steps import with_constant_steps
 from asterism.query.distance import DistanceFunctionOf, is_descending
 from asterism.query.limits import COUNT_MAX
 from asterism.query.plan_info import QueryInfo
@@ -85,7 +86,9 @@ def search_info(
     scores = [
         _text_score(one, texts.index(one), weight)
         if one.name == TEXT_SCORE
-        else _vector_score(one, weight, is_descending(one, scope, distance_function_of))
+        else _vector_score(
+            one, weight, is_descending(with_constant_steps(one, scope.parameters), scope, distance_function_of)
+        )
         for one, weight in zip(calls, weights or (1.0,) * len(calls), strict=True)
     ]
     wanted = client_window(query, window)
