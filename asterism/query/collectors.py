@@ -164,8 +164,7 @@ class RankedCollector(Collector):
         for row in (around,) if make_rows is None else make_rows(around):
             measures = ranking.measure(row)
             self._statistics.add(measures)
-            has_place = any(measure is not None for measure in measures)
-            if has_place and pipeline.matches(row) and (result := pipeline.project(row)) is not UNDEFINED:
+            if pipeline.matches(row) and (result := pipeline.project(row)) is not UNDEFINED:
                 self._keep(RankedRow(measures, result))
 
     def _keep(self, row: RankedRow) -> None:

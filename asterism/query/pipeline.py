@@ -8,7 +8,13 @@ from enum import Enum
 
 from asterism.errors import MalformedQuery
 from asterism.query import tree
-from asterism.query.distance import is_descending, vector_order
+from asterism.query.distance import (
+    is_descending,
+    is_score_of_plan,
+    missing_as_farthest,
+    orders_by_score,
+    vector_order,
+)
 from asterism.query.environment import Environment
 from asterism.query.expression_compiler import ExpressionCompiler, object_maker
 from asterism.query.foreseen_calls import ForeseenCalls
@@ -54,6 +60,8 @@ class Pipeline:
     # in it.)
     order: tuple[OrderKey, ...]
     group_order: tuple[OrderKey, ...]
+    # Whether rows are ordered by a distance or by the score of a text: those without one are results as well.
+    is_by_score: bool
     # The order of a search, which is known only when all rows are.
     ranking: Ranking | None
     grouping: Grouping | None
@@ -79,6 +87,8 @@ class Pipeline:
         The service leaves them out of an order by one path unless that path is indexed by name; an order by several
         needs an index of exactly these paths, and so always has them. None asks for that rule.
         """
+        if self.is_by_score:
+            return True
         return len(self.order) != 1 if include_undefined is None else include_undefined
 
 
@@ -110,6 +120,7 @@ def compile_pipeline(
         project=project,
         order=order,
         group_order=group_order,
+        is_by_score=bool(order) and query.order_by is not None and orders_by_score(query.order_by),
         ranking=ranking,
         grouping=grouping,
         is_distinct=query.select.distinct,
@@ -134,9 +145,11 @@ def _order(
 ) -> tuple[OrderKey, ...]:
     keys = tuple(OrderKey(rows.compile(item.expression), item.descending) for item in order_by.items)
     distance = vector_order(order_by)
-    if distance is None:
-        return keys
-    return (replace(keys[0], descending=is_descending(distance, scope, environment.distance_function_of)),)
+    if distance is not None:
+        keys = (replace(keys[0], descending=is_descending(distance, scope, environment.distance_function_of)),)
+    if is_score_of_plan(order_by) and not keys[0].descending:
+        return (replace(keys[0], evaluate=missing_as_farthest(keys[0].evaluate)),)
+    return keys
 
 
 def _check_star(query: tree.Query, sources: Sources) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 
 from asterism.query import tree
 from asterism.query.constant_steps import with_constant_steps
-from asterism.query.distance import DistanceFunctionOf, is_descending
+from asterism.query.distance import FARTHEST, DistanceFunctionOf, is_descending
 from asterism.query.limits import COUNT_MAX
 from asterism.query.plan_info import QueryInfo
 from asterism.query.plan_rewrite import NOWHERE, call, ordered_rows, with_payload
@@ -31,7 +31,7 @@ _ROWS_MIN: Final = 120
 _ROWS_PER_RESULT: Final = 2
 # What stands for a score that an item does not have: the worst.
 _NO_TEXT_SCORE: Final = -1
-_NO_VECTOR_SCORE: Final = -1.79769e308
+_NO_VECTOR_SCORE: Final = -FARTHEST
 
 
 @dataclass(frozen=True, slots=True)
