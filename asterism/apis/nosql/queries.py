@@ -46,7 +46,13 @@ def asked(
     distance_function_of: DistanceFunctionOf = no_distance_function,
 ) -> AskedQuery:
     evaluation = EvaluationContext(context.clock.wall_seconds(), random.random)
-    return asked_query(loads(body), evaluation, udfs=udfs, distance_function_of=distance_function_of)
+    return asked_query(
+        loads(body),
+        evaluation,
+        udfs=udfs,
+        distance_function_of=distance_function_of,
+        is_lenient=context.lenient_sql,
+    )
 
 
 def matching(
