@@ -31,7 +31,7 @@ ALIAS_WORDS: Final = frozenset({"ALL", "FIRST", "LAST"})
 # Reserved only as written here: the dialect takes `TRUE` for an identifier.
 EXACT_KEYWORDS: Final = frozenset({"true", "false", "null", "undefined", "udf"})
 
-# Up to here every integer is a double; beyond, a literal with a point or an exponent has the value of its nearest double.
+# Up to here every integer is a double; beyond, a literal with a point or an exponent is its nearest double.
 EXACT_INTEGER_MAX: Final = 2**53
 # Digits alone are a 64-bit integer: the largest number that a minus sign makes one.
 INTEGER_LITERAL_MAX: Final = 2**63

@@ -45,7 +45,8 @@ def asked(
     udfs: Udfs | None = None,
     distance_function_of: DistanceFunctionOf = no_distance_function,
 ) -> AskedQuery:
-    evaluation = EvaluationContext(context.clock.wall_seconds(), random.random)
+    clock = context.clock
+    evaluation = EvaluationContext(clock.wall_seconds(), random.random, clock.wall_seconds)
     return asked_query(
         loads(body),
         evaluation,

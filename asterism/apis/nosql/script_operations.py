@@ -187,12 +187,13 @@ class UnitOperations:
 
     async def query(self, query: ScriptQuery, options: FeedOptions) -> FeedOutcome | OperationRefused:
         try:
+            clock = self._context.clock
             asked, parameters = parse_query(query.text), parameters_of(list(query.parameters))
             compiled = compile_query(
                 asked,
                 parameters,
                 udfs=udfs_of(self._context, self._container),
-                context=EvaluationContext(self._context.clock.wall_seconds(), random.random),
+                context=EvaluationContext(clock.wall_seconds(), random.random, clock.wall_seconds),
                 distance_function_of=distance_functions(self._container),
             )
             if not self._context.lenient_sql:
