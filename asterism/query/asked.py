@@ -12,7 +12,7 @@ from asterism.query.distance import DistanceFunctionOf, no_distance_function
 from asterism.query.environment import Udfs
 from asterism.query.functions.context import EvaluationContext
 from asterism.query.parser import parse_query
-from asterism.query.service_refusals import check_as_service
+from asterism.query.service_refusals import check_text_as_service
 from asterism.query.tree import Query
 from asterism.values.undefined import UNDEFINED
 
@@ -48,7 +48,7 @@ def asked_query(
         query, parameters, udfs=udfs, context=evaluation, distance_function_of=distance_function_of
     )
     if not is_lenient:
-        check_as_service(query, parameters)
+        check_text_as_service(text, parameters)
     return AskedQuery(text, query, parameters, compiled)
 
 

@@ -7,6 +7,7 @@ checks out, and the queries are answered.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Final
 
 from asterism.errors import MalformedQuery, MalformedRequest
@@ -20,6 +21,7 @@ from asterism.query.grouping import (
     is_aggregate,
     selected_expressions,
 )
+from asterism.query.parser import PARSED_QUERIES_KEPT, parse_query
 from asterism.query.rank_clause import NO_SCORE, NO_SCORE_REASON, scores_and_weights
 from asterism.query.scope import inferred_alias
 from asterism.query.select_names import names_of_select_items
@@ -61,16 +63,49 @@ _CHECKED_KINDS: Final[frozenset[type[Node]]] = frozenset(
 
 def check_as_service(query: tree.Query, parameters: Mapping[str, object]) -> None:
     """Raise MalformedQuery or MalformedRequest for a query that compiles and that the service refuses."""
-    if _CHECKED_KINDS.isdisjoint(map(type, tree.descendants(query))):
+    nodes = list(tree.descendants(query))
+    kinds = set(map(type, nodes))
+    if _CHECKED_KINDS.isdisjoint(kinds):
         return
-    resolved = with_constant_steps(query, parameters)
+    if tree.Member in kinds:
+        query = with_constant_steps(query, parameters)
+        nodes = list(tree.descendants(query))
     if query.order_by is not None and query.order_by.by_rank:
         _check_rank(query, query.order_by, parameters)
-    for node in tree.descendants(resolved):
-        _check_node(node, parameters)
+    for node in nodes:
+        if type(node) in _CHECKED_KINDS:
+            _check_node(node, parameters)
     _check_aggregates(query)
-    if resolved.order_by is not None and not resolved.order_by.by_rank:
-        _check_order(resolved, resolved.order_by)
+    if query.order_by is not None and not query.order_by.by_rank:
+        _check_order(query, query.order_by)
+
+
+def check_text_as_service(text: str, parameters: Mapping[str, object]) -> None:
+    """The same for a query's text, which is looked at once if its parameters make no difference."""
+    if not _passes_with_any_parameters(text):
+        check_as_service(parse_query(text), parameters)
+
+
+@lru_cache(maxsize=PARSED_QUERIES_KEPT)
+def _passes_with_any_parameters(text: str) -> bool:
+    query = parse_query(text)
+    if any(_depends_on_parameters(node) for node in tree.descendants(query)):
+        return False
+    try:
+        check_as_service(query, {})
+    except (MalformedQuery, MalformedRequest):
+        return False
+    return True
+
+
+def _depends_on_parameters(node: Node) -> bool:
+    match node:
+        case tree.Member() | tree.OrderBy(by_rank=True):
+            return True
+        case tree.Call(name=name):
+            return name in DISTANCE_CALLS
+        case _:
+            return False
 
 
 def _refuse(what: tuple[str, str], span: Span) -> None:

@@ -13,7 +13,7 @@ from asterism.partitioning.partition_key import PartitionKeyDefinition
 from asterism.query import compile_query, parse_query
 from asterism.query.plan import make_plan
 from asterism.query.plan_ranges import range_of_key
-from asterism.query.service_refusals import check_as_service
+from asterism.query.service_refusals import check_as_service, check_text_as_service
 
 DEFINITION = PartitionKeyDefinition(paths=("/pk",))
 SCENARIOS = Path(__file__).parent.parent.parent / "cases" / "query"
@@ -43,6 +43,7 @@ def _check(text: str, parameters: dict[str, object] | None = None) -> None:
     query = parse_query(text)
     compile_query(query, parameters or {})
     check_as_service(query, parameters or {})
+    check_text_as_service(text, parameters or {})
 
 
 @pytest.mark.parametrize(
@@ -270,3 +271,16 @@ def test_the_queries_of_a_search_pass() -> None:
         for name in ("totaldocumentcount", "totalwordcount-0"):
             query = query.replace(f"{{documentdb-formattablehybridsearchquery-{name}}}", "3")
         _check(query.replace("{documentdb-formattablehybridsearchquery-hitcountsarray-0}", "[1]"))
+
+
+def test_a_text_that_passed_is_looked_at_again_where_parameters_decide() -> None:
+    text = "SELECT VALUE VectorDistance(c.v, [1], true, @options) FROM c"
+    check_text_as_service(text, {"@options": {"searchListSizeMultiplier": 5}})
+    with pytest.raises(MalformedQuery):
+        check_text_as_service(text, {"@options": {"searchListSizeMultiplier": 0}})
+
+
+def test_a_text_that_was_refused_is_refused_again() -> None:
+    for _ in range(2):
+        with pytest.raises(MalformedQuery):
+            check_text_as_service("SELECT * FROM c ORDER BY ABS(c.a)", {})
