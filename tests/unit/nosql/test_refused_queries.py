@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.nosql.door_at_hand import CROSSING, door_at_hand, key
+from tests.unit.nosql.door_at_hand import CROSSING, ITEMS, door_at_hand, key
 
+IS_QUERY = {"x-ms-documentdb-isquery": "True"}
 PLAN = {
     **CROSSING,
     "x-ms-cosmos-is-query-plan-request": "True",
@@ -26,11 +27,11 @@ REFUSED = [
 ANSWERED = [[[3, 4]], [[4]], [[4]], ["1"], [3], [2], ["1", "1"], ["1"]]
 
 
-@pytest.mark.parametrize("headers", [key("a"), CROSSING, PLAN])
+@pytest.mark.parametrize("headers", [key("a") | IS_QUERY, CROSSING | IS_QUERY, PLAN])
 async def test_a_query_that_the_service_refuses_is_refused(tmp_path: Path, headers: dict[str, str]) -> None:
     async with door_at_hand(tmp_path) as door:
         await door.create("1", n=1, a=[4, 3])
-        answers = [await door.query(text, headers=headers) for text, _ in REFUSED]
+        answers = [await door.send("POST", ITEMS, {"query": text}, headers=headers) for text, _ in REFUSED]
     assert [answer.status for answer in answers] == [400] * len(REFUSED)
     assert [code in answer.body["message"] for answer, (_, code) in zip(answers, REFUSED, strict=True)] == [True] * 8
 
@@ -53,3 +54,18 @@ async def test_the_query_of_a_script_is_refused_as_well(tmp_path: Path) -> None:
         assert (await door.send("POST", procedures, {"id": "p", "body": body})).status == 201
         answer = await door.send("POST", f"{procedures}/p", [], headers=key("a"))
     assert "SC2990" in answer.body
+
+
+async def test_numbers_that_json_does_not_have_are_answered_by_name(tmp_path: Path) -> None:
+    async with door_at_hand(tmp_path) as door:
+        for item_id in ("1", "2"):
+            await door.create(item_id, n=int(item_id))
+        texts = [
+            "SELECT VALUE {'a': [NaN, -Infinity]} FROM c WHERE c.n < Infinity AND c.id = '1'",
+            "SELECT VALUE c.id FROM c WHERE c.n = NaN OR c.pk = NaN OR c.n > NaN",
+            "SELECT VALUE c.id FROM c WHERE c.n BETWEEN -Infinity AND 1",
+            "SELECT VALUE MAX(Infinity) FROM c",
+        ]
+        answers = [await door.query(text, headers=key("a")) for text in texts]
+    found = [answer.body["Documents"] for answer in answers]
+    assert found == [[{"a": ["NaN", "-Infinity"]}], [], ["1"], ["Infinity"]]
