@@ -145,6 +145,15 @@ Seed = Annotated[
         '"partitionKey", "items"}]}]}.',
     ),
 ]
+LenientSql = Annotated[
+    bool,
+    typer.Option(
+        "--lenient-sql",
+        envvar="ASTERISM_LENIENT_SQL",
+        rich_help_panel=_HOW,
+        help="Answer queries that run here though the service refuses them, such as ORDER BY in a subquery.",
+    ),
+]
 NoThrottle = Annotated[
     bool,
     typer.Option(

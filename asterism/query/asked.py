@@ -12,6 +12,7 @@ from asterism.query.distance import DistanceFunctionOf, no_distance_function
 from asterism.query.environment import Udfs
 from asterism.query.functions.context import EvaluationContext
 from asterism.query.parser import parse_query
+from asterism.query.service_refusals import check_text_as_service
 from asterism.query.tree import Query
 from asterism.values.undefined import UNDEFINED
 
@@ -32,8 +33,12 @@ def asked_query(
     *,
     udfs: Udfs | None = None,
     distance_function_of: DistanceFunctionOf = no_distance_function,
+    is_lenient: bool = True,
 ) -> AskedQuery:
-    """The query of a request's body, which is JSON already. Raises MalformedRequest and MalformedQuery."""
+    """The query of a request's body, which is JSON already. Raises MalformedRequest and MalformedQuery.
+
+    A lenient one may be a query that the service refuses; see `service_refusals`.
+    """
     text = told.get("query") if isinstance(told, Mapping) else None
     if not isinstance(text, str):
         raise MalformedRequest(reason="A query needs a JSON object with 'query', a text, and maybe 'parameters'.")
@@ -42,6 +47,8 @@ def asked_query(
     compiled = compile_query(
         query, parameters, udfs=udfs, context=evaluation, distance_function_of=distance_function_of
     )
+    if not is_lenient:
+        check_text_as_service(text, parameters)
     return AskedQuery(text, query, parameters, compiled)
 
 

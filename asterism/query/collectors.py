@@ -143,7 +143,9 @@ class OrderedCollector(Collector):
         """`order` is that of an index, where one is followed or may be on another page; `after` is the position that
         pages before have come to."""
         super().__init__(pipeline)
-        self._order = order or row_order([key.descending for key in pipeline.order])
+        # Of scores, which are best first, equal ones are as the items were created.
+        directions = [key.descending for key in pipeline.order]
+        self._order = order or row_order(directions, are_ties_rising=pipeline.is_by_score)
         self._rows: list[OrderedRow] = []
         # Rows with an equal result count once, so that more of them than the window's may be needed.
         self._rows_max = None if pipeline.is_distinct else pipeline.window.results_max
@@ -213,8 +215,7 @@ class RankedCollector(Collector):
         for row in (around,) if make_rows is None else make_rows(around):
             measures = ranking.measure(row)
             self._statistics.add(measures)
-            has_place = any(measure is not None for measure in measures)
-            if has_place and pipeline.matches(row) and (result := pipeline.project(row)) is not UNDEFINED:
+            if pipeline.matches(row) and (result := pipeline.project(row)) is not UNDEFINED:
                 self._keep(RankedRow(measures, result))
 
     def _keep(self, row: RankedRow) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from asterism.query import tree
 from asterism.query.collectors import Collector, OrderedCollector, distinct, new_collector
+from asterism.query.constant_steps import with_constant_steps
 from asterism.query.distance import DistanceFunctionOf, no_distance_function
 from asterism.query.environment import Environment, Results, Udfs
 from asterism.query.foreseen_calls import ForeseenCalls
@@ -20,6 +21,7 @@ from asterism.query.partition_filter import PartitionFilter, PartitionKeyTuple
 from asterism.query.path_access import Evaluator
 from asterism.query.pipeline import Kind, OrderKey, Pipeline, compile_pipeline
 from asterism.query.scope import PropertyPath, Row, Scope, property_path
+from asterism.query.special_numbers import has_special_numbers, with_names_of_numbers
 from asterism.values.undefined import UNDEFINED
 
 Item = dict[str, object]
@@ -136,12 +138,18 @@ def compile_query(
     Raises MalformedQuery for names without meaning, wrong numbers of arguments and aggregates where there can be none;
     MalformedRequest for a search that says its order.
     """
+    nodes = list(tree.descendants(query))
+    kinds = set(map(type, nodes))
+    if tree.Member in kinds:
+        query = with_constant_steps(query, parameters)
     meter = RowMeter()
     environment = Environment({} if udfs is None else udfs, context, meter, _compile_subquery, distance_function_of)
     pipeline = compile_pipeline(query, Scope({}, parameters, sees_container=True), environment, is_outermost=True)
+    if has_special_numbers(nodes):
+        pipeline = replace(pipeline, project=with_names_of_numbers(pipeline.project))
     sources, window = pipeline.sources, pipeline.window
     is_plain = sources.make_rows is None and pipeline.kind is Kind.STREAMING
-    has_subquery = any(isinstance(node, tree.Subquery | tree.SubqueryCollection) for node in tree.descendants(query))
+    has_subquery = not kinds.isdisjoint((tree.Subquery, tree.SubqueryCollection))
     matches, project = _plain_steps(pipeline, meter, has_subquery=has_subquery)
     return CompiledQuery(
         matches=matches,

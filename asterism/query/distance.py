@@ -8,7 +8,8 @@ from typing import Final
 from asterism.errors import MalformedRequest
 from asterism.query import tree
 from asterism.query.functions.distances import COSINE, DISTANCE_FUNCTIONS, EUCLIDEAN
-from asterism.query.scope import PropertyPath, Scope, property_path
+from asterism.query.scope import PropertyPath, Row, Scope, property_path
+from asterism.values.undefined import UNDEFINED
 
 # The container's distance function for the vectors at a path; None where its policy names none.
 DistanceFunctionOf = Callable[[PropertyPath], str | None]
@@ -17,6 +18,9 @@ DistanceFunctionOf = Callable[[PropertyPath], str | None]
 _DISTANCE: Final = "VECTORDISTANCE"
 _SCORE: Final = "_VECTORSCORE"
 DISTANCE_CALLS: Final = (_DISTANCE, _SCORE)
+_TEXT_SCORE: Final = "_FULLTEXTSCORE"
+# The number that plans write for the distance of a row that has none.
+FARTHEST: Final = 1.79769e308
 _OPTION: Final = "distanceFunction"
 _OPTIONS_POSITION: Final = 3
 
@@ -38,6 +42,31 @@ def vector_order(order_by: tree.OrderBy) -> tree.Call | None:
             _check_alone(order_by, item)
             return expression
     return None
+
+
+def orders_by_score(order_by: tree.OrderBy) -> bool:
+    """Whether rows are ordered by a distance, or by the score of a text as plans spell it."""
+    return any(
+        isinstance(item.expression, tree.Call)
+        and not item.expression.is_udf
+        and item.expression.name in (*DISTANCE_CALLS, _TEXT_SCORE)
+        for item in order_by.items
+    )
+
+
+def is_score_of_plan(order_by: tree.OrderBy) -> bool:
+    """Whether rows are ordered by nothing but a distance that is one score of a search."""
+    only = order_by.items[0].expression if len(order_by.items) == 1 else None
+    return isinstance(only, tree.Call) and not only.is_udf and only.name == _SCORE
+
+
+def missing_as_farthest(distance: Callable[[Row], object]) -> Callable[[Row], object]:
+    """`distance`, and the largest number for a row without one.
+
+    A client asks for the first rows of each score. Undefined is below every number, so that rows without a vector
+    would else take the places of the nearest.
+    """
+    return lambda row: FARTHEST if (found := distance(row)) is UNDEFINED else found
 
 
 def _check_alone(order_by: tree.OrderBy, item: tree.OrderItem) -> None:

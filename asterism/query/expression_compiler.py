@@ -28,9 +28,10 @@ from asterism.values.undefined import UNDEFINED
 UNKNOWN_FUNCTION: Final = "SC2005"
 WRONG_ARGUMENT_COUNT: Final = "SC2050"
 MISPLACED_AGGREGATE: Final = "SC2101"
+MISPLACED_TEXT_SCORE: Final = "SC2240"
 _DISTANCE_ARGUMENTS: Final = Function(2, 4, lambda *_arguments: UNDEFINED)
-# Functions that are no values: how all rows are put in order.
-_RANK_CALLS: Final = ("FULLTEXTSCORE", "RRF")
+# No value, but a part of how all rows are put in order.
+_TEXT_SCORE: Final = "FULLTEXTSCORE"
 # Each order with the one that says the same of the operands exchanged.
 _MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NO_ITEM: Final[dict[str, object]] = {}
@@ -188,8 +189,13 @@ class ExpressionCompiler:
             raise MalformedQuery(MISPLACED_AGGREGATE, reason, node.name_span.start, node.name_span.end)
         if node.name in DISTANCE_CALLS:
             return self._distance(node)
+        if node.name == _TEXT_SCORE:
+            reason = "The FullTextScore function is only allowed in the ORDER BY RANK clause."
+            raise MalformedQuery(MISPLACED_TEXT_SCORE, reason, node.span.start, node.span.end)
         function = FUNCTIONS.get(node.name)
         if function is None:
+            # The first thing wrong is told: arguments are looked at before the name.
+            self._arguments(node)
             _refuse_name(node)
         _check_argument_count(node, function)
         run = partial(function.run, self._context(node)) if function.needs_context else function.run
@@ -274,8 +280,6 @@ def is_constant(node: tree.Node) -> bool:
 
 def _refuse_name(call: tree.Call) -> NoReturn:
     reason = f"'{call.name}' is not a recognized built-in function name."
-    if call.name in _RANK_CALLS:
-        reason = f"The function {call.name} is only allowed in the ORDER BY RANK clause."
     raise MalformedQuery(UNKNOWN_FUNCTION, reason, call.name_span.start, call.name_span.end)
 
 

@@ -6,6 +6,7 @@ sums, products, and the prefixes `- + ~ NOT`. NOT binds as tightly as a minus si
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -44,6 +45,8 @@ _POWERS: Final[dict[str, int]] = {
 }
 _PREFIXES: Final = frozenset({"-", "+", "~", "NOT"})
 _CONSTANTS: Final[dict[str, object]] = {"true": True, "false": False, "null": None, "undefined": UNDEFINED}
+# Names that are numbers where no property of them is meant; an alias of such a name is still one in `NaN.x`.
+_NUMBER_NAMES: Final = {"NaN": math.nan, "Infinity": math.inf}
 _SUBQUERY_KINDS: Final = {kind.value: kind for kind in SubqueryKind if kind is not SubqueryKind.SCALAR}
 # Keywords that are function names when a parenthesis follows.
 _FUNCTION_KEYWORDS: Final = frozenset({"LEFT", "RIGHT"})
@@ -138,6 +141,8 @@ class ExpressionParser:
             return self._subquery(_SUBQUERY_KINDS[symbol], start)
         if symbol == "udf" or (opens_list and (symbol == IDENTIFIER or symbol in _FUNCTION_KEYWORDS)):
             return self.function_call()
+        if start.text in _NUMBER_NAMES and stream.following().symbol not in (".", "["):
+            return tree.Literal(_NUMBER_NAMES[stream.take().text], span=span)
         if stream.at_name():
             return tree.Path(stream.take().text, span=span)
         return self._bracketed(start)

@@ -56,13 +56,13 @@ def is_aggregate(node: Node) -> bool:
 
 def has_aggregates(query: tree.Query) -> bool:
     """Whether the query's own SELECT (that of a subquery aside) has an aggregate."""
-    return any(_holds_aggregate(expression) for expression in selected_expressions(query))
+    return any(holds_aggregate(expression) for expression in selected_expressions(query))
 
 
 def has_composed_aggregates(query: tree.Query) -> bool:
     """Whether SELECT puts an aggregate inside another expression, which no plan of the service can merge."""
     return any(
-        not is_aggregate(expression) and _holds_aggregate(expression) for expression in selected_expressions(query)
+        not is_aggregate(expression) and holds_aggregate(expression) for expression in selected_expressions(query)
     )
 
 
@@ -76,10 +76,11 @@ def selected_expressions(query: tree.Query) -> tuple[Expression, ...]:
             return ()
 
 
-def _holds_aggregate(node: Node) -> bool:
+def holds_aggregate(node: Node) -> bool:
+    """Whether the expression is or has an aggregate over the rows around it; a subquery's are over its own."""
     if isinstance(node, tree.Subquery):
         return False
-    return is_aggregate(node) or any(map(_holds_aggregate, tree.children(node)))
+    return is_aggregate(node) or any(map(holds_aggregate, tree.children(node)))
 
 
 class GroupCompiler:
@@ -149,7 +150,8 @@ class GroupCompiler:
         if len(call.arguments) != 1:
             reason = f"The {call.name} function requires 1 argument(s)."
             raise MalformedQuery(WRONG_ARGUMENT_COUNT, reason, call.span.start, call.span.end)
-        if any(is_aggregate(node) or isinstance(node, tree.Subquery) for node in tree.descendants(call.arguments[0])):
+        # Those of a subquery are over its own rows, and one value before this aggregate begins.
+        if holds_aggregate(call.arguments[0]):
             reason = "Cannot perform an aggregate function on an expression containing an aggregate or a subquery."
             raise MalformedQuery(MISPLACED_AGGREGATE, reason, call.span.start, call.span.end)
         text = to_text(call)

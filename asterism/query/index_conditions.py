@@ -166,7 +166,7 @@ class _Reader:
 
     def _compared(self, path: tree.Path, operator: Operator, constant: object) -> Condition:
         place = self._place(path)
-        if constant is UNDEFINED or (operator != "=" and not is_primitive(constant)):
+        if constant is UNDEFINED or constant != constant or (operator != "=" and not is_primitive(constant)):
             return _NOTHING
         if place is None:
             return _EVERYTHING
@@ -178,7 +178,9 @@ class _Reader:
             return _EVERYTHING
         if node.negated or not all(map(is_constant, node.haystack)):
             return Defined(place)
-        values = [value for straw in node.haystack if (value := self._constant(straw)) is not UNDEFINED]
+        values = [
+            value for straw in node.haystack if (value := self._constant(straw)) is not UNDEFINED and value == value
+        ]
         if not values:
             return _NOTHING
         return OneOf(place, tuple(values)) if all(map(is_primitive, values)) else Defined(place)

@@ -282,9 +282,11 @@ def is_answered_by(order: IndexOrder, access: Access | None) -> bool:
     return all(lookup is None or (isinstance(lookup, Lookup) and lookup.path == order.path) for lookup in lookups)
 
 
-def row_order(descending: Sequence[bool]) -> RowOrder:
-    """The order of rows by expressions that no index has: the first of them rises, the others go with or against it."""
-    turned = [one is not descending[0] for one in descending]
+def row_order(descending: Sequence[bool], *, are_ties_rising: bool = False) -> RowOrder:
+    """The order of rows by expressions that no index has: the first of them rises, the others go with or against it.
+    With `are_ties_rising`, equal rows are in the order of creation even where the first descends."""
+    reverse = descending[0] and not are_ties_rising
+    turned = [one is not reverse for one in descending]
 
     def encode_row(values: Sequence[object]) -> bytes:
         encoded = [encode(value, bytes_max=ORDER_BYTES_MAX) for value in values]
@@ -292,7 +294,7 @@ def row_order(descending: Sequence[bool]) -> RowOrder:
             one.translate(TURNED) if is_turned else one for one, is_turned in zip(encoded, turned, strict=True)
         )
 
-    return RowOrder(encode_row, descending[0])
+    return RowOrder(encode_row, reverse)
 
 
 def _index_value(values: Sequence[object]) -> bytes:

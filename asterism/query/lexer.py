@@ -31,8 +31,11 @@ ALIAS_WORDS: Final = frozenset({"ALL", "FIRST", "LAST"})
 # Reserved only as written here: the dialect takes `TRUE` for an identifier.
 EXACT_KEYWORDS: Final = frozenset({"true", "false", "null", "undefined", "udf"})
 
-# Up to here every integer is a double; beyond, a literal has the value of its nearest double, as all JSON numbers do.
+# Up to here every integer is a double; beyond, a literal with a point or an exponent is its nearest double.
 EXACT_INTEGER_MAX: Final = 2**53
+# Digits alone are a 64-bit integer: the largest number that a minus sign makes one.
+INTEGER_LITERAL_MAX: Final = 2**63
+_INTEGER_DIGITS_MAX: Final = 19
 
 _ESCAPE = r"""\\(?:["'\\/bfnrt]|u[0-9a-fA-F]{4})"""
 # The quantifiers are possessive: an unclosed string or comment is refused without trying its prefixes again.
@@ -126,6 +129,8 @@ def _as_json_escape(found: re.Match[str]) -> str:
 
 def _number_value(text: str) -> int | float | None:
     """The number a literal means; None when it is larger than any double."""
+    if len(text) <= _INTEGER_DIGITS_MAX and text.isdecimal() and int(text) <= INTEGER_LITERAL_MAX:
+        return int(text)
     value = float(text)
     if math.isinf(value):
         return None

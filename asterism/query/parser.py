@@ -89,9 +89,11 @@ class QueryParser:
         stream = self._stream
         start = stream.expect("SELECT").start
         distinct = stream.take_if("DISTINCT") is not None
-        top = self._count() if stream.take_if("TOP") else None
+        top_word = stream.take_if("TOP")
+        top = None if top_word is None else self._count()
+        top_start = None if top_word is None else top_word.start
         selection = self._selection()
-        return tree.Select(selection, distinct, top, span=stream.span_from(start))
+        return tree.Select(selection, distinct, top, top_start=top_start, span=stream.span_from(start))
 
     def _selection(self) -> tree.Selection:
         stream = self._stream

@@ -118,7 +118,7 @@ def order_test(steps: Steps, operator_symbol: str, constant: object) -> Evaluato
 def membership_test(constants: Sequence[object]) -> Callable[[object], bool]:
     """Whether a defined value is among `constants`; strings and numbers by hash, the few others one by one."""
     strings = frozenset(one for one in constants if type(one) is str)
-    numbers = frozenset(as_double(cast(float, one)) for one in constants if is_number(one))
+    numbers = frozenset(as_double(cast(float, one)) for one in constants if is_number(one) and one == one)
     others = [one for one in constants if type(one) is not str and not is_number(one)]
 
     def holds(value: object) -> bool:

@@ -8,7 +8,13 @@ from enum import Enum
 
 from asterism.errors import MalformedQuery
 from asterism.query import tree
-from asterism.query.distance import is_descending, vector_order
+from asterism.query.distance import (
+    is_descending,
+    is_score_of_plan,
+    missing_as_farthest,
+    orders_by_score,
+    vector_order,
+)
 from asterism.query.environment import Environment
 from asterism.query.expression_compiler import ExpressionCompiler, object_maker
 from asterism.query.foreseen_calls import ForeseenCalls
@@ -17,6 +23,7 @@ from asterism.query.limits import RowMeter
 from asterism.query.path_access import Evaluator, path_reader
 from asterism.query.ranking import Ranking, compile_ranking
 from asterism.query.scope import Row, Scope
+from asterism.query.select_names import names_of_select_items
 from asterism.query.sources import Sources, compile_from
 from asterism.query.window import Window, window_of
 from asterism.values.undefined import UNDEFINED
@@ -52,6 +59,8 @@ class Pipeline:
     # The order of rows, without GROUP BY. (Aggregates of all rows have no order.)
     order: tuple[OrderKey, ...]
     group_order: tuple[OrderKey, ...]
+    # Whether rows are ordered by a distance or by the score of a text.
+    is_by_score: bool
     # The order of a search, which is known only when all rows are.
     ranking: Ranking | None
     grouping: Grouping | None
@@ -100,6 +109,7 @@ def compile_pipeline(
         project=project,
         order=order,
         group_order=group_order,
+        is_by_score=bool(order) and query.order_by is not None and orders_by_score(query.order_by),
         ranking=ranking,
         grouping=grouping,
         is_distinct=query.select.distinct,
@@ -124,9 +134,11 @@ def _order(
 ) -> tuple[OrderKey, ...]:
     keys = tuple(OrderKey(rows.compile(item.expression), item.descending) for item in order_by.items)
     distance = vector_order(order_by)
-    if distance is None:
-        return keys
-    return (replace(keys[0], descending=is_descending(distance, scope, environment.distance_function_of)),)
+    if distance is not None:
+        keys = (replace(keys[0], descending=is_descending(distance, scope, environment.distance_function_of)),)
+    if is_score_of_plan(order_by) and not keys[0].descending:
+        return (replace(keys[0], evaluate=missing_as_farthest(keys[0].evaluate)),)
+    return keys
 
 
 def _check_star(query: tree.Query, sources: Sources) -> None:
@@ -196,23 +208,3 @@ def _rewritten(selection: tree.Selection, groups: GroupCompiler) -> tree.SelectV
         for name, item in zip(names, selection.items, strict=True)
     ]
     return tree.SelectList(tuple(items), span=selection.span)
-
-
-def names_of_select_items(items: tuple[tree.SelectItem, ...]) -> list[str]:
-    """The property each item becomes: its alias, the last name of its path, or $1, $2 … in order."""
-    names = []
-    unnamed_count = 0
-    for item in items:
-        name = item.alias or _own_name(item.expression)
-        if name is None:
-            unnamed_count += 1
-            name = f"${unnamed_count}"
-        names.append(name)
-    return names
-
-
-def _own_name(expression: tree.Expression) -> str | None:
-    if not isinstance(expression, tree.Path):
-        return None
-    last = (expression.alias, *expression.steps)[-1]
-    return last if isinstance(last, str) else None

@@ -11,6 +11,7 @@ from typing import Final
 
 from asterism.errors import MalformedQuery, MalformedRequest
 from asterism.query import tree
+from asterism.query.constant_steps import with_constant_steps
 from asterism.query.distance import DistanceFunctionOf, is_descending, no_distance_function, vector_order
 from asterism.query.grouping import (
     COMPOSED_AGGREGATES_REASON,
@@ -28,13 +29,10 @@ from asterism.query.plan_text import query_text, with_spelling
 from asterism.query.plan_window import NO_WINDOW, ClientWindow, client_window, with_partition_window, without_window
 from asterism.query.printer import to_text
 from asterism.query.scope import PropertyPath, Scope
+from asterism.query.service_refusals import NO_ORDER_PATH, NO_ORDER_PATH_REASON, ORDERED_GROUPS_REASON
 from asterism.query.window import window_of
 
 PLAN_VERSION: Final = 2
-NO_ORDER_PATH: Final = "2206"
-
-_NO_ORDER_PATH_REASON = "Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path."
-_ORDERED_GROUPS_REASON = "'ORDER BY' is not supported in presence of GROUP BY."
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +150,7 @@ class _Planner:
 
     def _groups(self, info: QueryInfo, group_by: tree.GroupBy) -> QueryInfo:
         if self._query.order_by is not None:
-            raise MalformedRequest(reason=_ORDERED_GROUPS_REASON)
+            raise MalformedRequest(reason=ORDERED_GROUPS_REASON)
         expressions = tuple(map(self._printed, group_by.expressions))
         rewritten = without_window(grouped(self._query, group_by))
         return self._with_aggregates(replace(info, group_by_expressions=expressions), rewritten)
@@ -173,7 +171,8 @@ class _Planner:
     def _order(self, info: QueryInfo, order_by: tree.OrderBy) -> QueryInfo:
         distance = vector_order(order_by)
         if distance is not None:
-            directions = [is_descending(distance, self._scope, self._distance_function_of)]
+            measured = with_constant_steps(distance, self._scope.parameters)
+            directions = [is_descending(measured, self._scope, self._distance_function_of)]
         else:
             _check_order_paths(order_by)
             directions = [item.descending for item in order_by.items]
@@ -203,7 +202,7 @@ def _merges_rows(query: tree.Query) -> bool:
 def _check_order_paths(order_by: tree.OrderBy) -> None:
     for item in order_by.items:
         if not _is_path(item.expression):
-            raise MalformedQuery(NO_ORDER_PATH, _NO_ORDER_PATH_REASON, item.span.start, item.span.end)
+            raise MalformedQuery(NO_ORDER_PATH, NO_ORDER_PATH_REASON, item.span.start, item.span.end)
 
 
 def _is_path(expression: tree.Expression) -> bool:

@@ -6,8 +6,8 @@ from typing import Final
 
 from asterism.query import tree
 from asterism.query.grouping import has_aggregates, selected_expressions
-from asterism.query.pipeline import names_of_select_items
 from asterism.query.printer import to_text
+from asterism.query.select_names import names_of_select_items
 from asterism.values.undefined import UNDEFINED
 
 NOT_DISTINCT: Final = "None"

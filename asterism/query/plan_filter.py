@@ -12,9 +12,8 @@ from typing import Final, cast
 
 from asterism.errors import MalformedQuery
 from asterism.query import tree
-from asterism.query.aggregates import AGGREGATES
+from asterism.query.constant_steps import is_item_free, with_constant_steps
 from asterism.query.expression_compiler import ExpressionCompiler, is_constant
-from asterism.query.functions import FUNCTIONS
 from asterism.query.partition_filter import PartitionFilter, PartitionKeyTuple
 from asterism.query.scope import PropertyPath, Scope, inferred_alias
 from asterism.query.semantics import is_number, is_primitive
@@ -37,7 +36,9 @@ def scope_of_items(query: tree.Query, parameters: Mapping[str, object]) -> Scope
 
 def pinned_keys(query: tree.Query, scope: Scope, paths: tuple[PropertyPath, ...]) -> list[PartitionKeyTuple] | None:
     """As `CompiledQuery.pinned_partition_keys`; often less is left open."""
-    where = None if query.where is None else _Simplifier(scope).simplified(query.where)
+    where = query.where
+    if where is not None:
+        where = _Simplifier(scope).simplified(with_constant_steps(where, scope.parameters))
     return PartitionFilter(where, scope).pinned_partition_keys(paths)
 
 
@@ -51,7 +52,7 @@ class _Simplifier:
         if isinstance(node, tree.And | tree.Or):
             operands = tuple(self.simplified(operand) for operand in node.operands)
             return replace(node, operands=operands)
-        if _is_item_free(node):
+        if is_item_free(node):
             return self._computed(node)
         found = self._values_of_path(node)
         return node if found is None else _path_is_one_of(*found, node.span)
@@ -108,18 +109,6 @@ def _path_is_one_of(path: tree.Path, values: Iterable[object], span: Span) -> Ex
         return is_among
     is_defined = tree.Call("IS_DEFINED", (path,), False, span, span=span)
     return tree.Or((is_among, tree.Unary("NOT", is_defined, span=span)), span=span)
-
-
-def _is_item_free(node: Expression) -> bool:
-    """Whether the value is the same for every item and at every time."""
-    return all(_is_timeless(below) for below in tree.descendants(node))
-
-
-def _is_timeless(node: tree.Node) -> bool:
-    if isinstance(node, tree.Call):
-        function = FUNCTIONS.get(node.name)
-        return not node.is_udf and function is not None and not function.needs_context and node.name not in AGGREGATES
-    return not isinstance(node, tree.Path | tree.Subquery)
 
 
 def _text_without_signs(pattern: str, escape: str | None) -> str | None:

@@ -11,8 +11,8 @@ from typing import Final
 
 from asterism.query import tree
 from asterism.query.grouping import is_aggregate
-from asterism.query.pipeline import names_of_select_items
 from asterism.query.scope import inferred_alias
+from asterism.query.select_names import names_of_select_items
 from asterism.query.tree import Expression, Span
 
 # Clients put their own filter here: `true`, or where to go on after a continuation.

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from asterism.query import tree
-from asterism.query.distance import DistanceFunctionOf, is_descending
+from asterism.query.constant_steps import with_constant_steps
+from asterism.query.distance import FARTHEST, DistanceFunctionOf, is_descending
 from asterism.query.limits import COUNT_MAX
 from asterism.query.plan_info import QueryInfo
 from asterism.query.plan_rewrite import NOWHERE, call, ordered_rows, with_payload
@@ -30,7 +31,7 @@ _ROWS_MIN: Final = 120
 _ROWS_PER_RESULT: Final = 2
 # What stands for a score that an item does not have: the worst.
 _NO_TEXT_SCORE: Final = -1
-_NO_VECTOR_SCORE: Final = -1.79769e308
+_NO_VECTOR_SCORE: Final = -FARTHEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,9 @@ def search_info(
     scores = [
         _text_score(one, texts.index(one), weight)
         if one.name == TEXT_SCORE
-        else _vector_score(one, weight, is_descending(one, scope, distance_function_of))
+        else _vector_score(
+            one, weight, is_descending(with_constant_steps(one, scope.parameters), scope, distance_function_of)
+        )
         for one, weight in zip(calls, weights or (1.0,) * len(calls), strict=True)
     ]
     wanted = client_window(query, window)

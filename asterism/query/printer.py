@@ -7,6 +7,7 @@ how tightly operators bind.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from typing import Final, cast
@@ -34,7 +35,7 @@ def _value(value: object) -> str:
     if value is UNDEFINED:
         return "undefined"
     if isinstance(value, float):
-        return repr(value)
+        return repr(value) if math.isfinite(value) else "NaN" if value != value else "Infinity"
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -19,6 +19,8 @@ UnaryOperation = Callable[[object], object]
 
 # Beyond this not every integer is a double; results up to here are given without a fraction, as JSON writes them.
 _EXACT_INTEGER_MAX = 2.0**53
+# That of the smallest 64-bit integer.
+_INTEGER_MAGNITUDE_MAX = 2**63
 
 
 def is_number(value: object) -> bool:
@@ -56,7 +58,10 @@ def are_ordered(left: object, right: object) -> bool:
 
 def _ordered(accepts: Callable[[int, int], bool]) -> BinaryOperation:
     def operation(left: object, right: object) -> object:
-        return accepts(compare(left, right), 0) if are_ordered(left, right) else UNDEFINED
+        if not are_ordered(left, right):
+            return UNDEFINED
+        # What is no number has a place in ORDER BY, but is neither below nor above any.
+        return left == left and right == right and accepts(compare(left, right), 0)
 
     return operation
 
@@ -118,6 +123,18 @@ def _unary_arithmetic(operation: Callable[[float], float]) -> UnaryOperation:
     return apply
 
 
+def _signed(operation: Callable[[float], float]) -> UnaryOperation:
+    with_result = _unary_arithmetic(operation)
+
+    def apply(value: object) -> object:
+        # A literal that is infinite or no number may have a sign, and 64-bit integers keep all their digits.
+        is_special = type(value) is float and not math.isfinite(value)
+        is_large = type(value) is int and _EXACT_INTEGER_MAX < abs(value) <= _INTEGER_MAGNITUDE_MAX
+        return operation(cast(float, value)) if is_special or is_large else with_result(value)
+
+    return apply
+
+
 BINARY_OPERATIONS: Final[dict[str, BinaryOperation]] = {
     "=": equal,
     "!=": not_equal,
@@ -143,8 +160,8 @@ BINARY_OPERATIONS: Final[dict[str, BinaryOperation]] = {
 
 UNARY_OPERATIONS: Final[dict[str, UnaryOperation]] = {
     "NOT": negate,
-    "-": _unary_arithmetic(operator.neg),
-    "+": _unary_arithmetic(operator.pos),
+    "-": _signed(operator.neg),
+    "+": _signed(operator.pos),
     "~": _unary_arithmetic(lambda value: ~to_int32(value)),
 }
 
@@ -165,6 +182,6 @@ def step_into(target: object, step: object) -> object:
     if type(target) is list and is_number(step):
         index = cast(float, step)
         elements = cast("list[object]", target)
-        if index == int(index) and 0 <= index < len(elements):
+        if 0 <= index < len(elements) and index == int(index):
             return elements[int(index)]
     return UNDEFINED

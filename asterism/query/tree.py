@@ -211,6 +211,8 @@ class Select(Node):
     selection: Selection
     distinct: bool = False
     top: Expression | None = None
+    # Where the word TOP stands.
+    top_start: int | None = field(default=None, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

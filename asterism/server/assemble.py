@@ -277,6 +277,7 @@ def _nosql_door(config: ServerConfig, keys: AccountKeys, store: DocumentStore, s
         consistency=config.consistency,
         limits=config.limits,
         scripts=scripts,
+        lenient_sql=config.lenient_sql,
         new_activity_id=activity_ids(),
     )
 

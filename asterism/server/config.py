@@ -62,6 +62,8 @@ class ServerConfig:
     cosmos_table_accounts: tuple[str, ...] = field(default=(), repr=False)
     # Whether tables take bearer tokens that nobody has signed, as test tools make them.
     unsigned_tokens: bool = False
+    # Whether queries that the service refuses, and that run here, are answered.
+    lenient_sql: bool = False
 
     @property
     def scheme(self) -> str:

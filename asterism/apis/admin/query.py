@@ -30,7 +30,7 @@ async def run_query(console: Console, request: Request) -> Response:
     told = body_object(request)
     container = console.container(text_of(told, "database"), text_of(told, "container"))
     clock = console.store.tools.clock
-    evaluation = EvaluationContext(clock.wall_seconds(), random.random)
+    evaluation = EvaluationContext(clock.wall_seconds(), random.random, clock.wall_seconds)
     query = asked_query(
         told, evaluation, udfs=console.udfs_of(container), distance_function_of=distance_functions(container)
     ).compiled

@@ -53,6 +53,8 @@ class Context:
     keys: AccountKeys
     scripts: ScriptRuntime
     result_sets: ResultSets
+    # Whether queries that the service refuses are answered.
+    lenient_sql: bool = False
     script_turns: ScriptTurns = field(default_factory=ScriptTurns)
     batch_turns: Lines = field(default_factory=new_batch_turns)
     _facts: dict[bytes, ContainerFacts] = field(default_factory=dict)

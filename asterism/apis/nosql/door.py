@@ -53,6 +53,7 @@ class NoSqlDoor:
         limits: Limits,
         scripts: ScriptRuntime,
         region: str = "Local",
+        lenient_sql: bool = False,
         new_activity_id: Callable[[], str],
     ) -> None:
         self._context = Context(
@@ -66,6 +67,7 @@ class NoSqlDoor:
             keys=keys,
             scripts=scripts,
             result_sets=ResultSets(monotonic_seconds=clock.monotonic_seconds, random_bytes=store.tools.random_bytes),
+            lenient_sql=lenient_sql,
         )
         self._keys = keys
         self._catalog_store = store.catalog.store

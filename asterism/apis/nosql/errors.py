@@ -74,16 +74,11 @@ def size_text(size_bytes: int) -> str:
 
 
 def _query_words(error: errors.MalformedQuery) -> str:
-    told = {
-        "errors": [
-            {
-                "severity": "Error",
-                "location": {"start": error.start, "end": error.end},
-                "code": error.code,
-                "message": error.reason,
-            }
-        ]
-    }
+    # A refusal of the planner has a number for its code, and no place in the text.
+    is_of_planner = error.code.isdigit()
+    where = {} if is_of_planner else {"location": {"start": error.start, "end": error.end}}
+    code = int(error.code) if is_of_planner else error.code
+    told = {"errors": [{"severity": "Error", **where, "code": code, "message": error.reason}]}
     return f"Message: {dumps(told).decode()}"
 
 

@@ -46,8 +46,15 @@ def asked(
     udfs: Udfs | None = None,
     distance_function_of: DistanceFunctionOf = no_distance_function,
 ) -> AskedQuery:
-    evaluation = EvaluationContext(context.clock.wall_seconds(), random.random)
-    return asked_query(loads(body), evaluation, udfs=udfs, distance_function_of=distance_function_of)
+    clock = context.clock
+    evaluation = EvaluationContext(clock.wall_seconds(), random.random, clock.wall_seconds)
+    return asked_query(
+        loads(body),
+        evaluation,
+        udfs=udfs,
+        distance_function_of=distance_function_of,
+        is_lenient=context.lenient_sql,
+    )
 
 
 def matching(

@@ -37,6 +37,7 @@ from asterism.query.continuation import BEGINNING, Continuation
 from asterism.query.execute import run_page
 from asterism.query.functions.context import EvaluationContext
 from asterism.query.pinned_scopes import scopes_of
+from asterism.query.service_refusals import check_text_as_service
 from asterism.scripts.operations import (
     FeedOptions,
     FeedOutcome,
@@ -188,13 +189,17 @@ class UnitOperations:
 
     async def query(self, query: ScriptQuery, options: FeedOptions) -> FeedOutcome | OperationRefused:
         try:
+            clock = self._context.clock
+            parameters = parameters_of(list(query.parameters))
             compiled = compile_query(
                 parse_query(query.text),
-                parameters_of(list(query.parameters)),
+                parameters,
                 udfs=udfs_of(self._context, self._container),
-                context=EvaluationContext(self._context.clock.wall_seconds(), random.random),
+                context=EvaluationContext(clock.wall_seconds(), random.random, clock.wall_seconds),
                 distance_function_of=distance_functions(self._container),
             )
+            if not self._context.lenient_sql:
+                check_text_as_service(query.text, parameters)
             if (item_id := _only_id(compiled)) is not None:
                 return await self._by_id(compiled, item_id)
             async with asyncio.timeout(_QUERY_SECONDS_MAX):

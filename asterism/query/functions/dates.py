@@ -128,6 +128,9 @@ def _bin(text: object, part_name: object, size: object = 1, start_text: object =
     if start is None or start < _BIN_START_TICKS_MIN:
         return UNDEFINED
     length = count * _NANOSECONDS[part]
+    # Dates are whole ticks, so nothing can be told apart below one.
+    if length < _NANOSECONDS_PER_TICK:
+        return UNDEFINED
     bins = (ticks - start) * _NANOSECONDS_PER_TICK // length
     return _text(start + bins * length // _NANOSECONDS_PER_TICK)
 
@@ -202,10 +205,9 @@ def _present(run: Run) -> Function:
     return Function(0, 0, run, needs_context=True)
 
 
-# A query has one present, so what the service calls static is no different.
-_CURRENT_DATE_TIME = _present(lambda context: _text(_now_ticks(context)))
-_CURRENT_TICKS = _present(_now_ticks)
-_CURRENT_TIMESTAMP = _present(lambda context: _now_ticks(context) // TICKS_PER_MILLISECOND)
+def _running_ticks(context: EvaluationContext) -> int:
+    return int(context.running_wall_seconds() * TICKS_PER_SECOND)
+
 
 DATE_FUNCTIONS: Final[dict[str, Function]] = {
     "AGO": Function(2, 2, _ago, needs_context=True),
@@ -218,12 +220,13 @@ DATE_FUNCTIONS: Final[dict[str, Function]] = {
     "DATETIMETOTICKS": Function(1, 1, _to_ticks),
     "DATETIMETOTIMESTAMP": Function(1, 1, _to_timestamp),
     "DAY": _number_of(Part.DAY),
-    "GETCURRENTDATETIME": _CURRENT_DATE_TIME,
-    "GETCURRENTDATETIMESTATIC": _CURRENT_DATE_TIME,
-    "GETCURRENTTICKS": _CURRENT_TICKS,
-    "GETCURRENTTICKSSTATIC": _CURRENT_TICKS,
-    "GETCURRENTTIMESTAMP": _CURRENT_TIMESTAMP,
-    "GETCURRENTTIMESTAMPSTATIC": _CURRENT_TIMESTAMP,
+    # The static ones are the time at which the query began, the others that of each call.
+    "GETCURRENTDATETIME": _present(lambda context: _text(_running_ticks(context))),
+    "GETCURRENTDATETIMESTATIC": _present(lambda context: _text(_now_ticks(context))),
+    "GETCURRENTTICKS": _present(_running_ticks),
+    "GETCURRENTTICKSSTATIC": _present(_now_ticks),
+    "GETCURRENTTIMESTAMP": _present(lambda context: _running_ticks(context) // TICKS_PER_MILLISECOND),
+    "GETCURRENTTIMESTAMPSTATIC": _present(lambda context: _now_ticks(context) // TICKS_PER_MILLISECOND),
     "MONTH": _number_of(Part.MONTH),
     "NOW": Function(0, 2, _now, needs_context=True),
     "TICKSTODATETIME": Function(1, 1, _from_ticks),

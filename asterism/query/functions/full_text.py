@@ -17,7 +17,7 @@ _LENGTH_WEIGHT: Final = 0.75
 
 
 class TermCounts(NamedTuple):
-    """How long a text is, and how often it has each term."""
+    """How many words a text has, stop words aside, and how often it has each term."""
 
     words: int
     terms: tuple[int, ...]
@@ -34,8 +34,8 @@ def count_terms(text: object, terms: Sequence[object]) -> TermCounts | None:
         texts = [phrase for phrase in phrases if isinstance(phrase, str)]
         if len(texts) < len(phrases):
             return None
-        counts.append(sum([occurrences(words, words_of(one)) for one in texts]))
-    return TermCounts(len(words), tuple(counts))
+        counts.append(sum([occurrences(words.stems, words_of(one).stems) for one in texts]))
+    return TermCounts(words.length, tuple(counts))
 
 
 def relevance(counts: TermCounts, documents: float, words: float, hits: Sequence[float]) -> float:
@@ -62,7 +62,7 @@ def _contains_any(text: object, *terms: object) -> object:
 
 
 def _word_count(text: object) -> object:
-    return len(words_of(text)) if type(text) is str else UNDEFINED
+    return words_of(text).length if type(text) is str else UNDEFINED
 
 
 def _score(text: object, terms: object, documents: object, words: object, hits: object) -> object:

@@ -41,6 +41,8 @@ def _round_to(value: object, places: int) -> object:
         return of_numbers(lambda number: number if places > 0 else 0.0)(value)
 
     def rounded(number: float) -> float:
+        if not math.isfinite(number):
+            return number
         unit = Decimal(1).scaleb(-places)
         return float(Decimal(repr(number)).quantize(unit, ROUND_HALF_UP, _ALL_DIGITS))
 

@@ -1,16 +1,19 @@
 """Texts as words: what full-text search compares.
 
-A word is a run of letters and digits in lower case, without the ending of an English plural. No word is too common to
-be looked for, and all count in the length of a text. A term of several words is found where they follow each other.
+A word is a run of letters and digits in lower case, without the ending of an English plural; a number keeps the points
+and commas within it. No word is too common to be looked for, but stop words do not count in the length of a text. A
+term of several words is found where they follow each other.
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
-_WORD: Final = re.compile(r"[^\W_]+")
+from asterism.query.functions.stop_words import STOP_WORDS
+
+_WORD: Final = re.compile(r"[0-9]+(?:[.,][0-9]+)+(?![^\W_])|[^\W_]+")
 _STEM_LETTERS_MIN: Final = 3
 # An item's text is asked for several times in a row; of few items at once, and not of huge ones.
 _TEXTS_KEPT: Final = 8
@@ -18,8 +21,14 @@ _KEPT_TEXT_CHARACTERS_MAX: Final = 65_536
 _WORDS_KEPT: Final = 16_384
 
 
-def words_of(text: str) -> list[str]:
-    """The words in their order; not to be changed."""
+class Words(NamedTuple):
+    """The words of a text in their order, not to be changed, and how many of them are no stop words."""
+
+    stems: list[str]
+    length: int
+
+
+def words_of(text: str) -> Words:
     return _kept_words(text) if len(text) <= _KEPT_TEXT_CHARACTERS_MAX else _split(text)
 
 
@@ -38,8 +47,10 @@ def occurrences(words: list[str], phrase: list[str]) -> int:
     return found
 
 
-def _split(text: str) -> list[str]:
-    return [_stem(word) for word in _WORD.findall(text.lower())]
+def _split(text: str) -> Words:
+    words = _WORD.findall(text.lower())
+    stops = sum(map(STOP_WORDS.__contains__, words))
+    return Words([_stem(word) for word in words], len(words) - stops)
 
 
 _kept_words = lru_cache(maxsize=_TEXTS_KEPT)(_split)

@@ -98,7 +98,7 @@ class DoorAtHand:
 
 @asynccontextmanager
 async def door_at_hand(
-    directory: Path, *, limits: Limits = DEFAULT_LIMITS, consistency: str = "Session"
+    directory: Path, *, limits: Limits = DEFAULT_LIMITS, consistency: str = "Session", lenient_sql: bool = False
 ) -> AsyncIterator[DoorAtHand]:
     """With the database `d` and the container `c`, partitioned by /pk."""
     async with open_world(directory, limits=limits) as world:
@@ -112,6 +112,7 @@ async def door_at_hand(
             consistency=consistency,
             limits=limits,
             scripts=scripts,
+            lenient_sql=lenient_sql,
             new_activity_id=lambda: "activity-of-the-server",
         )
         try:

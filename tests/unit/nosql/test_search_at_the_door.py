@@ -64,3 +64,40 @@ async def test_a_search_over_all_keys_needs_a_plan(tmp_path: Path) -> None:
     async with door_at_hand(tmp_path) as door:
         answer = await door.query("SELECT TOP 1 * FROM c ORDER BY RANK FullTextScore(c.text, 'x')", headers=CROSSING)
     assert (answer.status, answer.headers["x-ms-substatus"]) == (400, "1004")
+
+
+async def test_items_without_the_text_are_ranked_last(tmp_path: Path) -> None:
+    async with door_at_hand(tmp_path) as door:
+        for item_id, more in (("1", {}), ("2", {"text": 5}), ("3", {"text": "sea"}), ("4", {})):
+            await door.create(item_id, **more)
+        text = "SELECT VALUE c.id FROM c ORDER BY RANK FullTextScore(c.text, 'sea')"
+        found = (await door.query(text, headers=key("a"))).body["Documents"]
+    assert found[0] == "3"
+    assert sorted(found) == ["1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize(("distance", "places"), [("euclidean", slice(2)), ("cosine", slice(-2, None))])
+async def test_items_without_the_vector_stay_in_its_order(tmp_path: Path, distance: str, places: slice) -> None:
+    policy = {"vectorEmbeddings": [{**EMBEDDING, "distanceFunction": distance}]}
+    text = (
+        "SELECT c.id, [{'item': VectorDistance(c[@name], @to)}] AS orderByItems FROM c "
+        "ORDER BY VectorDistance(c[@name], @to)"
+    )
+    parameters = [{"name": "@name", "value": "v"}, {"name": "@to", "value": [1, 0]}]
+    async with door_at_hand(tmp_path) as door:
+        assert (await door.send("POST", "dbs/d/colls", {**VECTORS, "vectorEmbeddingPolicy": policy})).status == 201
+        items = "dbs/d/colls/vectors/docs"
+        for item_id, more in (
+            ("none", {}),
+            ("long", {"v": [1, 0, 0]}),
+            ("there", {"v": [1, 0]}),
+            ("far", {"v": [0, 9]}),
+        ):
+            item = {"id": item_id, "pk": "a", **more}
+            assert (await door.send("POST", items, item, headers=key("a"))).status == 201
+        told = {**IS_QUERY, **key("a")}
+        answer = await door.send("POST", items, {"query": text, "parameters": parameters}, headers=told)
+    found = answer.body["Documents"]
+    assert sorted(row["id"] for row in found[places]) == ["long", "none"]
+    assert [row["orderByItems"] for row in found[places]] == [[{}], [{}]]
+    assert [row["id"] for row in found if row["orderByItems"] != [{}]] == ["there", "far"]

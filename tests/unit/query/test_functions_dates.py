@@ -112,3 +112,16 @@ def test_a_query_passes_its_context_on() -> None:
         "2024-10-13T14:20:30.6668888Z",
         0.25,
     ]
+
+
+def test_the_present_is_another_for_each_item_and_the_static_one_the_same() -> None:
+    seconds = iter(range(100, 200))
+    context = EvaluationContext(50.0, lambda: 0.25, wall_seconds=lambda: float(next(seconds)))
+    text = (
+        "SELECT VALUE [GetCurrentDateTime(), GetCurrentTicks(), GetCurrentTimestamp(), "
+        "GetCurrentDateTimeStatic(), GetCurrentTicksStatic(), GetCurrentTimestampStatic()] FROM c"
+    )
+    compiled = compile_query(parse_query(text), {}, context=context)
+    static = ["1970-01-01T00:00:50.0000000Z", 500_000_000, 50_000]
+    assert list(compiled.rows({})) == [["1970-01-01T00:01:40.0000000Z", 1_010_000_000, 102_000, *static]]
+    assert list(compiled.rows({})) == [["1970-01-01T00:01:43.0000000Z", 1_040_000_000, 105_000, *static]]

@@ -39,10 +39,13 @@ def test_a_json_string_means_itself(text: str) -> None:
         (".5", 0.5),
         ("2e3", 2000),
         ("1E-2", 0.01),
-        ("9007199254740993", 2.0**53),
+        ("9007199254740993.0", 2.0**53),
+        ("9007199254740993", 2**53 + 1),
+        ("9223372036854775808", 2**63),
+        ("9223372036854775809", 2.0**63),
     ],
 )
-def test_a_number_has_the_value_of_its_double(text: str, value: float) -> None:
+def test_a_number_is_a_64_bit_integer_or_a_double(text: str, value: float) -> None:
     assert tokenize(text)[0].value == value
 
 
