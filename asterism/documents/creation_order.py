@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from asterism.documents.answers import Scope
 from asterism.documents.container import Container
 from asterism.documents.index_reader import MapChanged, PartitionReader
 from asterism.documents.item_position import Numbered, Piece, Position, pieces_of
-from asterism.documents.item_record import body_of, is_indexed
+from asterism.documents.item_record import HEADER_BYTES, is_indexed
 from asterism.keyspaces.layout import CREATION_ORDER, ITEM_NUMBER_BYTES, LOGICAL_ORDER, after_prefix, number_bytes
 from asterism.keyspaces.owner import Reads
 from asterism.partitioning.partition_map import PartitionRange
@@ -34,11 +35,12 @@ SORTED_ITEMS_MAX = 1_000
 # Made for every portion of a scan, so not frozen: that would double the time it takes.
 @dataclass(slots=True)
 class Slice:
-    """Some consecutive items of one partition: `numbers` and (reference, body) of each. It may be empty although more
-    follows, because expired items are left out."""
+    """Some consecutive items of one partition: the number, the reference and the body of each. It may be empty although
+    more follows, because expired items are left out."""
 
     partition: PartitionRange
-    numbers: list[int]
+    # Each ends with the number of its item.
+    keys: Sequence[bytes]
     items: list[tuple[bytes, bytes]]
     # What was left when the slice was read: the piece that it is of, and those behind it.
     left: Sequence[Piece]
@@ -50,13 +52,16 @@ class Slice:
     # Whether items are in the order of their keys; positions are then references, and good for such a walk alone.
     is_in_key_order: bool = False
 
+    def number(self, index: int) -> int:
+        return number_at_end(self.keys[index])
+
     def before(self, index: int) -> Position:
         """Return the position at which the item with this index is the next to be read."""
         if self.is_in_key_order:
             return Position(self.items[index][0])
         lengths = self.point_lengths
         point = None if lengths is None else self.items[index][0][: lengths[index]]
-        return position_at(self.left, self.numbers[index], point)
+        return position_at(self.left, self.number(index), point)
 
     def portion(self, start: int, stop: int) -> Slice:
         """Return some of the items, as a slice of their own."""
@@ -64,9 +69,9 @@ class Slice:
             return self
         lengths = None if self.point_lengths is None else self.point_lengths[start:stop]
         behind = self.before(stop) if stop < len(self.items) else self.behind
-        numbers, items = self.numbers[start:stop], self.items[start:stop]
+        keys, items = self.keys[start:stop], self.items[start:stop]
         unindexed, is_in_key_order = self.unindexed, self.is_in_key_order
-        return Slice(self.partition, numbers, items, self.left, behind, lengths, unindexed, is_in_key_order)
+        return Slice(self.partition, keys, items, self.left, behind, lengths, unindexed, is_in_key_order)
 
 
 def position_at(left: Sequence[Piece], number: int, point: bytes | None) -> Position:
@@ -110,8 +115,8 @@ async def walk_items(
         left = cut_at(pieces, partition.range.end)
         pieces = left[1:]
         try:
-            async for numbered, lengths in listed_items(reader, container, left[0], slice_items):
-                async for items in loader.slices(reader, numbered, left, lengths):
+            async for listed in listed_items(reader, container, left[0], slice_items):
+                async for items in loader.slices(reader, listed, left):
                     position = items.behind
                     yield items
                     await asyncio.sleep(0)
@@ -119,24 +124,37 @@ async def walk_items(
             pieces = pieces_of(scope, position)
 
 
+class Listed(NamedTuple):
+    """Items in the order in which they are to be answered. Each key ends with the number of its item."""
+
+    keys: Sequence[bytes]
+    references: Sequence[bytes]
+    # Of each item the length of its point, where one logical partition comes after the other.
+    point_lengths: Sequence[int] | None = None
+
+    @classmethod
+    def of(cls, numbered: Sequence[Numbered]) -> Listed:
+        return cls([one[:ITEM_NUMBER_BYTES] for one in numbered], [one[ITEM_NUMBER_BYTES:] for one in numbered])
+
+
 async def listed_items(
     reader: PartitionReader, container: Container, piece: Piece, limit: int
-) -> AsyncIterator[tuple[list[Numbered], list[int] | None]]:
-    """Yield the numbers and references of a piece's items in pages, in the order in which they are to be answered;
-    and the lengths of their points, where one logical partition comes after the other."""
+) -> AsyncIterator[Listed]:
+    """Yield the items of a piece in pages."""
     interval = reader.partition.range
     if piece.start <= interval.start and interval.end <= piece.end:
         span = Span(CREATION_ORDER + number_bytes(piece.least), after_prefix(CREATION_ORDER))
         async for page in reader.pages(span, limit=limit):
-            yield [key[1:] + reference for key, reference in page], None
+            if page:
+                yield Listed(*zip(*page, strict=True))
     elif await _is_one_key(reader, container, piece):
         start = piece.start
         span = Span(LOGICAL_ORDER + start + number_bytes(piece.least), LOGICAL_ORDER + piece.end)
         async for page in reader.pages(span, limit=limit):
-            yield [key[-ITEM_NUMBER_BYTES:] + start + id_key for key, id_key in page], None
+            yield Listed([key for key, _ in page], [start + id_key for _, id_key in page])
     else:
-        async for found in _of_several_keys(reader, piece, limit):
-            yield found
+        async for listed in _of_several_keys(reader, piece, limit):
+            yield listed
 
 
 async def _is_one_key(reader: PartitionReader, container: Container, piece: Piece) -> bool:
@@ -151,26 +169,29 @@ async def _is_one_key(reader: PartitionReader, container: Container, piece: Piec
     return True
 
 
-async def _of_several_keys(
-    reader: PartitionReader, piece: Piece, limit: int
-) -> AsyncIterator[tuple[list[Numbered], list[int] | None]]:
+async def _of_several_keys(reader: PartitionReader, piece: Piece, limit: int) -> AsyncIterator[Listed]:
     """Few items are put into the order of their creation; of many, one logical partition comes after the other."""
     least = number_bytes(piece.least)
-    listed: list[Numbered] = []
-    lengths: list[int] = []
+    found: list[tuple[bytes, bytes]] = []
     are_few = True
     async for page in reader.pages(Span(LOGICAL_ORDER + piece.start, LOGICAL_ORDER + piece.end), limit=limit):
-        wanted = [entry for entry in page if entry[0][-ITEM_NUMBER_BYTES:] >= least]
-        listed += [key[-ITEM_NUMBER_BYTES:] + key[1:-ITEM_NUMBER_BYTES] + id_key for key, id_key in wanted]
-        lengths += [len(key) - 1 - ITEM_NUMBER_BYTES for key, _ in wanted]
-        are_few = are_few and len(listed) <= SORTED_ITEMS_MAX
+        found += [entry for entry in page if entry[0][-ITEM_NUMBER_BYTES:] >= least]
+        are_few = are_few and len(found) <= SORTED_ITEMS_MAX
         if not are_few:
-            yield listed, lengths
-            listed, lengths = [], []
+            yield _by_key(found)
+            found = []
     if are_few:
-        listed.sort()
-        for start in range(0, len(listed), limit):
-            yield listed[start : start + limit], None
+        found.sort(key=lambda entry: entry[0][-ITEM_NUMBER_BYTES:])
+        for start in range(0, len(found), limit):
+            yield _by_key(found[start : start + limit])._replace(point_lengths=None)
+
+
+def _by_key(entries: Sequence[tuple[bytes, bytes]]) -> Listed:
+    return Listed(
+        [key for key, _ in entries],
+        [key[1:-ITEM_NUMBER_BYTES] + id_key for key, id_key in entries],
+        [len(key) - 1 - ITEM_NUMBER_BYTES for key, _ in entries],
+    )
 
 
 class ItemLoader:
@@ -190,28 +211,17 @@ class ItemLoader:
         self.indexed_only = indexed_only
         self._tells_unindexed = tells_unindexed
 
-    async def slices(
-        self,
-        reader: PartitionReader,
-        numbered: Sequence[Numbered],
-        left: Sequence[Piece],
-        lengths: Sequence[int] | None = None,
-    ) -> AsyncIterator[Slice]:
+    async def slices(self, reader: PartitionReader, listed: Listed, left: Sequence[Piece]) -> AsyncIterator[Slice]:
+        keys, references, lengths = listed
         start = 0
-        while start < len(numbered):
+        while start < len(keys):
             stop = start + self._load_items
-            part = numbered[start:stop]
-            yield await self._slice(reader, part, left, None if lengths is None else lengths[start:stop])
-            start += len(part)
+            part = Listed(keys[start:stop], references[start:stop], None if lengths is None else lengths[start:stop])
+            yield await self._slice(reader, part, left)
+            start += len(part.keys)
 
-    async def _slice(
-        self,
-        reader: PartitionReader,
-        numbered: Sequence[Numbered],
-        left: Sequence[Piece],
-        lengths: Sequence[int] | None,
-    ) -> Slice:
-        references = [one[ITEM_NUMBER_BYTES:] for one in numbered]
+    async def _slice(self, reader: PartitionReader, listed: Listed, left: Sequence[Piece]) -> Slice:
+        keys, references, lengths = listed
         stored = await reader.load_stored(references)
         self._learn(stored)
         unindexed: frozenset[bytes] = frozenset()
@@ -219,27 +229,25 @@ class ItemLoader:
             unindexed = frozenset(reference for reference, record in stored if not is_indexed(record))
         if self.indexed_only:
             stored = [entry for entry in stored if is_indexed(entry[1])]
-        items = [(reference, body_of(record)) for reference, record in stored]
+        items = [(reference, record[HEADER_BYTES:]) for reference, record in stored]
         planner = self._container.planner
         if planner.time_to_live is not None:
             items = [item for item in items if planner.is_visible(item[1])]
-        last = numbered[-1]
         point = None if lengths is None else references[-1][: lengths[-1]]
-        behind = position_at(left, number_of(last) + 1, point)
-        numbers = [number_of(one) for one in numbered]
-        if len(items) < len(numbered):
+        behind = position_at(left, number_at_end(keys[-1]) + 1, point)
+        if len(items) < len(keys):
             kept = {reference for reference, _ in items}
             chosen = [index for index, reference in enumerate(references) if reference in kept]
-            numbers = [numbers[index] for index in chosen]
+            keys = [keys[index] for index in chosen]
             lengths = None if lengths is None else [lengths[index] for index in chosen]
-        return Slice(reader.partition, numbers, items, left, behind, lengths, unindexed)
+        return Slice(reader.partition, keys, items, left, behind, lengths, unindexed)
 
     def _learn(self, stored: Sequence[tuple[bytes, bytes]]) -> None:
         """Items of one container are of about one size: load as many at once as make a slice."""
         if stored:
-            bytes_each = sum([len(record) for _, record in stored]) // len(stored)
-            self._load_items = max(1, min(self._slice_items, SLICE_BYTES // bytes_each))
+            bytes_each = max(len(stored[0][1]), len(stored[len(stored) // 2][1]), len(stored[-1][1]))
+            self._load_items = max(1, min(self._slice_items, SLICE_BYTES // bytes_each, 4 * self._load_items))
 
 
-def number_of(numbered: Numbered) -> int:
-    return int.from_bytes(numbered[:ITEM_NUMBER_BYTES], "big")
+def number_at_end(key: bytes) -> int:
+    return int.from_bytes(key[-ITEM_NUMBER_BYTES:], "big")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from asterism.documents.index_paths import PATH_TOKEN_BYTES
 from asterism.documents.item_record import StoredItem, unpack_item
@@ -19,7 +20,6 @@ from asterism.values.identifiers import Lsn
 
 # One page of index entries is read in about a millisecond.
 PAGE_ENTRIES = 500
-PAGE_BYTES = 256 * 1024
 # Items loaded in one go.
 LOAD_ITEMS = 64
 
@@ -60,7 +60,7 @@ class PartitionReader:
     async def pages(
         self, span: Span, *, limit: int = PAGE_ENTRIES, reverse: bool = False
     ) -> AsyncIterator[list[tuple[bytes, bytes]]]:
-        """Yield pages of any of the partition's entries, as they are stored, in the order of their keys."""
+        """Yield pages of entries other than items, which are small, as they are stored, in the order of their keys."""
         low, high = span.start, span.end
         more = True
         while more:
@@ -70,7 +70,7 @@ class PartitionReader:
                 self.partition,
                 Span(low, high),
                 limit=limit,
-                bytes_max=PAGE_BYTES,
+                bytes_max=None,
                 reverse=reverse,
             )
             if page is None:
@@ -134,8 +134,11 @@ class PartitionReader:
         )
         if partition.partition != self.partition.partition:
             raise MapChanged
-        found = zip(references, records, strict=True)
-        return [(reference, record) for reference, record in found if record is not None]
+        # A list of all pairs first: as long as no item is gone, which is nearly always, it is the answer.
+        found = list(zip(references, records, strict=True))
+        if None in records:
+            found = [pair for pair in found if pair[1] is not None]
+        return cast("list[tuple[bytes, bytes]]", found)
 
     async def totals(self) -> tuple[Lsn, Size]:
         """Return the partition's LSN and its size."""

@@ -25,8 +25,8 @@ _FORMAT_UNINDEXED = 2
 _HEADER = struct.Struct(">BQH16s")
 _STORED_HEADER = struct.Struct(">QBQH16s")
 HEADER_BYTES = _STORED_HEADER.size
-_NUMBER_AT = LSN_BYTES + 1
-_NUMBER_END = _NUMBER_AT + 8
+NUMBER_AT = LSN_BYTES + 1
+NUMBER_END = NUMBER_AT + 8
 _OPENING, _CLOSING = b"{}"
 
 
@@ -68,7 +68,7 @@ def unpack_item(stored: bytes, key: bytes = b"") -> StoredItem:
 
 
 def number_in(stored: bytes) -> int:
-    return int.from_bytes(stored[_NUMBER_AT:_NUMBER_END], "big")
+    return int.from_bytes(stored[NUMBER_AT:NUMBER_END], "big")
 
 
 def is_indexed(stored: bytes) -> bool:

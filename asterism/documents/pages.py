@@ -10,7 +10,7 @@ from asterism.documents.answers import Scope, Stopped
 from asterism.documents.container import Container
 from asterism.documents.creation_order import SLICE_BYTES, SLICE_ITEMS, Slice, walk_items
 from asterism.documents.item_position import Position
-from asterism.documents.item_record import body_of, is_indexed, number_in
+from asterism.documents.item_record import HEADER_BYTES, NUMBER_AT, NUMBER_END, body_of, is_indexed
 from asterism.errors import RequestRateTooLarge, StoredDamage
 from asterism.keyspaces.layout import ITEMS
 from asterism.keyspaces.owner import Owner, Reads
@@ -69,10 +69,10 @@ async def scan_items(
             entries = [entry for entry in entries if is_indexed(entry[1])]
         if container.planner.time_to_live is not None:
             entries = [entry for entry in entries if container.planner.is_visible(body_of(entry[1]))]
-        items = [(key[1:], body_of(stored)) for key, stored in entries]
-        numbers = [number_in(stored) for _, stored in entries]
+        items = [(key[1:], stored[HEADER_BYTES:]) for key, stored in entries]
+        keys = [stored[NUMBER_AT:NUMBER_END] for _, stored in entries]
         at = page.entries[-1][0][1:] + b"\x00" if page.more else end
-        yield Slice(partition, numbers, items, (), Position(at), is_in_key_order=True)
+        yield Slice(partition, keys, items, (), Position(at), is_in_key_order=True)
         await asyncio.sleep(0)
 
 

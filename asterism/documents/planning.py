@@ -226,7 +226,8 @@ class ChangePlanner:
                 self._plan_addition(batch, place, after, new_terms, place_in_batch)
         elif after is not None:
             self._plan_addition(batch, place, after, after.terms, place_in_batch)
-        self._plan_order(batch, place, before, after)
+        if after is not None and (before is None or before.number != after.number):
+            batch.puts += order_puts(place, after.number)
         time_to_live = self.time_to_live
         if time_to_live is not None:
             self._plan_expiry(batch, place, time_to_live, before, after)
@@ -247,7 +248,10 @@ class ChangePlanner:
         references = [place.reference for place, _ in news]
         tails = [number_bytes(after.number) for _, after in news]
         batch.puts += [(CREATION_ORDER + tail, reference) for tail, reference in zip(tails, references, strict=True)]
-        batch.puts += [_logical_order_put(place, tail) for (place, _), tail in zip(news, tails, strict=True)]
+        batch.puts += [
+            (LOGICAL_ORDER + place.point + tail, place.reference[len(place.point) :])
+            for (place, _), tail in zip(news, tails, strict=True)
+        ]
         for column in zip_longest(*[after.terms for _, after in news]):
             batch.puts += [
                 (term + tail, reference)
@@ -274,6 +278,8 @@ class ChangePlanner:
             there = rules.certain_terms(_parsed(before)) if rules.earlier and before.is_indexed else old_terms
             return set(after.terms).difference(there)
         deletes += _index_keys(old_terms, before.number)
+        tail = number_bytes(before.number)
+        deletes += (CREATION_ORDER + tail, LOGICAL_ORDER + place.point + tail)
         return () if after is None else after.terms
 
     def _plan_addition(
@@ -282,17 +288,6 @@ class ChangePlanner:
         self._plan_record(batch, place, after, place_in_batch)
         reference, tail = place.reference, number_bytes(after.number)
         batch.puts += [(term + tail, reference) for term in new_terms]
-
-    @staticmethod
-    def _plan_order(batch: Batch, place: Place, before: StoredItem | None, after: NewItem | None) -> None:
-        """Keep the entries that list items by their numbers; a new version of an item keeps its number."""
-        if before is not None and after is not None and before.number == after.number:
-            return
-        if before is not None:
-            tail = number_bytes(before.number)
-            batch.deletes += (CREATION_ORDER + tail, LOGICAL_ORDER + place.point + tail)
-        if after is not None:
-            batch.puts += order_puts(place, after.number)
 
     def _plan_record(self, batch: Batch, place: Place, after: NewItem, place_in_batch: int) -> None:
         """The item itself and its change-log entry."""
@@ -369,13 +364,9 @@ def _expiry_key_of(rule: TimeToLive, version: StoredItem | NewItem) -> bytes | N
 
 def order_puts(place: Place, item_number: int) -> list[tuple[bytes, bytes]]:
     """Return the entries by which an item is found in the order of creation."""
+    point, _, reference = place
     tail = number_bytes(item_number)
-    return [(CREATION_ORDER + tail, place.reference), _logical_order_put(place, tail)]
-
-
-def _logical_order_put(place: Place, tail: bytes) -> tuple[bytes, bytes]:
-    point = place.point
-    return LOGICAL_ORDER + point + tail, place.reference[len(point) :]
+    return [(CREATION_ORDER + tail, reference), (LOGICAL_ORDER + point + tail, reference[len(point) :])]
 
 
 def _index_keys(terms: Iterable[Term], item_number: int) -> list[bytes]:

@@ -50,7 +50,7 @@ class UnitReads:
         span: Span,
         *,
         limit: int,
-        bytes_max: int,
+        bytes_max: int | None,
         reverse: bool = False,
     ) -> ScanPage:
         """Like a page of the store, but for what is laid over, which may make it longer than `limit`."""

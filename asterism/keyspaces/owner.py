@@ -63,7 +63,7 @@ class Reads(Protocol):
         span: Span,
         *,
         limit: int,
-        bytes_max: int,
+        bytes_max: int | None,
         reverse: bool = False,
     ) -> ScanPage | None:
         """A page of a partition found in the record `seen`; None when another map is in force by now and the caller
@@ -155,7 +155,7 @@ class Owner:
         span: Span,
         *,
         limit: int,
-        bytes_max: int,
+        bytes_max: int | None,
         reverse: bool = False,
     ) -> ScanPage | None:
         """A page of a partition found in the record `seen`; None when another map may be in force by now and the caller

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import assert_never
 
+from asterism.documents.creation_order import Listed
 from asterism.documents.index_reader import PartitionReader
 from asterism.documents.item_position import Numbered, Piece
 from asterism.keyspaces.layout import INDEX, ITEM_NUMBER_BYTES, number_bytes
@@ -109,7 +110,7 @@ def streamed_lookup(access: Access | None) -> Lookup | None:
 
 async def stream_lookup(
     reader: PartitionReader, lookup: Lookup, piece: Piece, *, used: set[str]
-) -> AsyncIterator[list[Numbered]]:
+) -> AsyncIterator[Listed]:
     """Yield the items of a piece that a lookup of one value names, in the order of creation."""
     (span,) = lookup.spans
     used.add(lookup.path)
@@ -118,5 +119,6 @@ async def stream_lookup(
     low = head + span.low + number_bytes(piece.least)
     async for page in reader.pages(Span(low, max(low, head + span.high))):
         reader.index_lookups += 1
-        if numbered := _numbered(page, piece):
-            yield numbered
+        own = [entry for entry in page if piece.start <= entry[1] < piece.end]
+        if own:
+            yield Listed(*zip(*own, strict=True))

@@ -236,7 +236,7 @@ class _Run:
         for index, (_, body) in enumerate(items.items):
             if work.is_full or work.is_out_of_time:
                 return replace(state, position=items.before(index)), Ended.PAGE
-            number = items.numbers[index]
+            number = items.number(index)
             passed = state.begun.get(number, 0)
             work.load(body)
             for row, result in enumerate(self.query.rows(item_of(body))):
@@ -440,11 +440,11 @@ class _Run:
                         return replace(continuation, position=items.before(0), result_set=name)
                     is_bounded = False
                 item_of = self._reader(items, len(items.items))
-                for index, ((_, body), number) in enumerate(zip(items.items, items.numbers, strict=True)):
+                for index, (_, body) in enumerate(items.items):
                     if collector.is_full:
                         work.load_all(items.items[:index])
                         return None
-                    feed(item_of(body), number)
+                    feed(item_of(body), items.number(index))
                 work.load_all(items.items)
                 unpaid += len(items.items)
                 if unpaid >= ITEMS_BETWEEN_PAYMENTS:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from asterism.documents.answers import Scope
 from asterism.documents.container import Container
-from asterism.documents.creation_order import number_of
 from asterism.documents.index_reader import IndexEntry, PartitionReader
 from asterism.documents.item_record import StoredItem
 from asterism.keyspaces.layout import ITEM_NUMBER_BYTES
@@ -97,7 +96,8 @@ async def _without_value(
         reader, path, first=first, reverse=order.reverse, is_remembered=is_remembered
     )
     async for numbered in found:
-        yield IndexEntry(ENCODED_UNDEFINED, number_of(numbered), numbered[ITEM_NUMBER_BYTES:])
+        number = int.from_bytes(numbered[:ITEM_NUMBER_BYTES], "big")
+        yield IndexEntry(ENCODED_UNDEFINED, number, numbered[ITEM_NUMBER_BYTES:])
 
 
 async def _with_items(chosen: Sequence[tuple[IndexEntry, PartitionReader]]) -> list[FoundEntry]:

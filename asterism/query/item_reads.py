@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from asterism.documents.answers import Scope
 from asterism.documents.container import Container
-from asterism.documents.creation_order import SLICE_ITEMS, ItemLoader, Slice, cut_at, listed_items
+from asterism.documents.creation_order import SLICE_ITEMS, ItemLoader, Listed, Slice, cut_at, listed_items
 from asterism.documents.index_reader import PAGE_ENTRIES, MapChanged, PartitionReader
 from asterism.documents.item_position import Piece, Position, pieces_of
 from asterism.documents.item_record import StoredItem
@@ -122,17 +122,17 @@ class ItemReads:
             entries_max = ENTRIES_MAX if is_whole else await self._entries_max(piece)
             candidates = await CandidateSearch(reader, piece, used, entries_max=entries_max).find(access)
             if candidates is not None:
-                async for items in loader.slices(reader, sorted(candidates), left):
+                async for items in loader.slices(reader, Listed.of(sorted(candidates)), left):
                     yield items
                 return
         if lookup is not None:
-            async for numbered in stream_lookup(reader, lookup, piece, used=used):
-                async for items in loader.slices(reader, numbered, left):
+            async for listed in stream_lookup(reader, lookup, piece, used=used):
+                async for items in loader.slices(reader, listed, left):
                     yield items
             return
         self.work.has_scanned = True
-        async for numbered, lengths in listed_items(reader, self.container, piece, SLICE_ITEMS):
-            async for items in loader.slices(reader, numbered, left, lengths):
+        async for listed in listed_items(reader, self.container, piece, SLICE_ITEMS):
+            async for items in loader.slices(reader, listed, left):
                 yield items
 
     async def _entries_max(self, piece: Piece) -> int:

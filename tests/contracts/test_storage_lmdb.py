@@ -41,15 +41,22 @@ def test_the_bytes_on_disk_are_those_of_the_storage_format_document(tmp_path: Pa
     meta = bytes.fromhex("00 0000000000000001 0000000000000001 0000000000000000")
     assert entries == [
         (b"\x00\x00\x00\x01key", b"value"),
-        (b"\xff\xff\xff\xffF", b"asterism-lmdb\x00\x00\x00\x01"),
+        (b"\xff\xff\xff\xffF", b"asterism-lmdb\x00\x00\x00\x02"),
         (b"\xff\xff\xff\xffM\x00\x00\x00\x01", meta),
     ]
 
 
 def test_a_store_of_an_unknown_format_version_is_refused(tmp_path: Path) -> None:
-    write_raw(tmp_path, b"\xff\xff\xff\xffF", b"asterism-lmdb\x00\x00\x00\x02")
-    with pytest.raises(EngineFailed, match="format version 2"):
+    write_raw(tmp_path, b"\xff\xff\xff\xffF", b"asterism-lmdb\x00\x00\x00\x03")
+    with pytest.raises(EngineFailed, match="format version 3"):
         LmdbEngine.open(tmp_path)
+
+
+def test_a_store_of_the_first_format_version_gets_the_present_one(tmp_path: Path) -> None:
+    write_raw(tmp_path, b"\xff\xff\xff\xffF", b"asterism-lmdb\x00\x00\x00\x01")
+    asyncio.run(LmdbEngine.open(tmp_path).close())
+    with lmdb.open(str(tmp_path)) as env, env.begin() as txn:
+        assert txn.get(b"\xff\xff\xff\xffF") == b"asterism-lmdb\x00\x00\x00\x02"
 
 
 def test_an_environment_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:

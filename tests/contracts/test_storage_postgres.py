@@ -111,8 +111,8 @@ async def test_a_refused_batch_costs_its_group_one_round_trip_more(engine: Postg
 
 
 async def test_a_database_of_an_unknown_format_version_is_refused(engine: PostgresEngine) -> None:
-    shared_server().sql("UPDATE asterism.node SET format_version = 2", DATABASE)
-    with pytest.raises(EngineFailed, match="format version 2"):
+    shared_server().sql("UPDATE asterism.node SET format_version = 3", DATABASE)
+    with pytest.raises(EngineFailed, match="format version 3"):
         await PostgresEngine.open(shared_server().dsn(DATABASE))
 
 

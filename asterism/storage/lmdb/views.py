@@ -18,6 +18,11 @@ from asterism.storage.lmdb.layout import (
 )
 from asterism.values.identifiers import Lsn
 
+# Entries are taken from the store in runs, whose loop is the library's: one by one costs twice as much. The first run
+# is short, because values may be large and the span small; the others are as long as what was read so far says.
+_FIRST_RUN_ENTRIES = 16
+_RUN_ENTRIES_MAX = 512
+
 
 def scan_page(
     txn: lmdb.Transaction[bytes],
@@ -34,15 +39,46 @@ def scan_page(
     entries: list[tuple[bytes, bytes]] = []
     if low >= high or not (_place_below(cursor, high) if reverse else cursor.set_range(low)):
         return ScanPage(entries, more=False)
+    stored = cursor.iterprev() if reverse else cursor.iternext()
     bytes_left = float("inf") if bytes_max is None else bytes_max
-    for key, value in cursor.iterprev() if reverse else cursor.iternext():
-        if key < low if reverse else key >= high:
+    run_entries = _FIRST_RUN_ENTRIES
+    while True:
+        run = list(islice(stored, min(run_entries, limit + 1 - len(entries))))
+        is_last = not run or (run[-1][0] < low if reverse else run[-1][0] >= high)
+        if is_last:
+            run = [entry for entry in run if (entry[0] >= low if reverse else entry[0] < high)]
+        run_bytes = 0
+        if bytes_max is not None:
+            run_bytes = sum([len(key) + len(value) for key, value in run]) - PREFIX_BYTES * len(run)
+        if bytes_left - run_bytes <= 0:
+            following = () if is_last else islice(stored, 1)
+            more = any(key >= low if reverse else key < high for key, _ in following)
+            return _cut_page(entries, run, limit, bytes_left, more=more)
+        bytes_left -= run_bytes
+        entries += [(key[PREFIX_BYTES:], value) for key, value in run]
+        if len(entries) > limit:
+            return ScanPage(entries[:limit], more=True)
+        if is_last:
             return ScanPage(entries, more=False)
+        each = run_bytes // len(run) + 1
+        run_entries = max(1, int(min(_RUN_ENTRIES_MAX, bytes_left // each)))
+
+
+def _cut_page(
+    entries: list[tuple[bytes, bytes]],
+    run: list[tuple[bytes, bytes]],
+    limit: int,
+    bytes_left: float,
+    *,
+    more: bool,
+) -> ScanPage:
+    """A page that ends within its last run, where its bytes do: with the entry that passes them."""
+    for key, value in run:
         if len(entries) >= limit or (bytes_left <= 0 and entries):
             return ScanPage(entries, more=True)
         entries.append((key[PREFIX_BYTES:], value))
         bytes_left -= len(key) - PREFIX_BYTES + len(value)
-    return ScanPage(entries, more=False)
+    return ScanPage(entries, more=more)
 
 
 def _place_below(cursor: lmdb.Cursor[bytes], high: bytes) -> bool:
