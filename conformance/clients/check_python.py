@@ -57,7 +57,7 @@ class Same:
             return None
 
     def query(self, container: Any, text: str, **options: Any) -> Any:
-        # Said to both: the client for asyncio of before 4.15 crosses partitions without being told, and ignores it.
+        # The client for asyncio crosses partitions unless a key is given, and knows no such option.
         if isinstance(self.client, CosmosClient):
             options["enable_cross_partition_query"] = True
         return container.query_items(text, **options)

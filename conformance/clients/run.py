@@ -100,8 +100,8 @@ def check(client: Client, folder: Path, *, endpoint: str, key: str) -> Row:
             check=False,
             env=environment_of(client),
         )
-        told = json.loads(finished.stdout.strip().splitlines()[-1])
-        return Row(client, told["version"], told["checks"])
+        reply = json.loads(finished.stdout.strip().splitlines()[-1])
+        return Row(client, reply["version"], reply["checks"])
     except subprocess.TimeoutExpired:
         problem = f"not finished after {CHECK_SECONDS_MAX:.0f} s"
     except (ValueError, IndexError):
