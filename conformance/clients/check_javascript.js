@@ -125,6 +125,44 @@ async function checkPages(_, container) {
   assert.deepStrictEqual(seen.sort(byNumber), numbers(ITEMS));
 }
 
+async function checkFeed(_, container) {
+  const seen = [];
+  const feed = container.items.changeFeed
+    ? container.items.changeFeed("key 3", { startFromBeginning: true })
+    : container.items.readChangeFeed("key 3", { startFromBeginning: true });
+  while (feed.hasMoreResults) {
+    const page = await feed.fetchNext();
+    if (page.statusCode === 304 || !page.result?.length) break;
+    seen.push(...page.result.map((item) => item.n));
+  }
+  assert.deepStrictEqual(seen.sort(byNumber), [3, 13, 23, 33]);
+}
+
+async function checkMore(database) {
+  const { container } = await database.containers.create({ id: "more", partitionKey: { paths: ["/pk"] } });
+  await container.items.create({ id: "a", pk: "x", n: 1 });
+  const patched = await container.item("a", "x").patch([{ op: "incr", path: "/n", value: 2 }]);
+  assert.strictEqual(patched.resource.n, 3);
+  const operations = [
+    { operationType: "Create", resourceBody: { id: "b", pk: "x" } },
+    { operationType: "Read", id: "b" },
+    { operationType: "Delete", id: "b" },
+  ];
+  const batch = await container.items.batch(operations, "x");
+  assert.deepStrictEqual(batch.result.map((one) => one.statusCode), [201, 200, 204]);
+  const many = numbers(20).map((number) => ({
+    operationType: "Create",
+    resourceBody: { id: `bulk ${number}`, pk: `key ${number}` },
+  }));
+  const bulk = container.items.bulk ?? container.items.executeBulkOperations;
+  const done = await bulk.call(container.items, many);
+  assert.deepStrictEqual([...new Set(done.map((one) => one.statusCode ?? one.response?.statusCode))], [201]);
+  const body = "function (name) { getContext().getResponse().setBody('hello ' + name); }";
+  await container.scripts.storedProcedures.create({ id: "greet", body });
+  const said = await container.scripts.storedProcedure("greet").execute("x", ["you"]);
+  assert.strictEqual(said.resource, "hello you");
+}
+
 async function rest(query, seen) {
   while (query.hasMoreResults()) {
     const { resources } = await query.fetchNext();
@@ -164,6 +202,7 @@ async function split(container) {
 const CHECKS = {
   items: checkItems,
   ids: checkIds,
+  "patch, batch, scripts": checkMore,
   "split while paging": checkSplit,
   filter: checkFilter,
   "ORDER BY": checkOrder,
@@ -172,6 +211,7 @@ const CHECKS = {
   TOP: checkTop,
   "OFFSET LIMIT": checkOffset,
   pages: checkPages,
+  "change feed": checkFeed,
 };
 
 async function main() {

@@ -72,7 +72,7 @@ def command_of(client: Client, folder: Path, *, endpoint: str, key: str) -> list
 
 
 def environment_of(client: Client) -> dict[str, str]:
-    # The certificate is the server's own, made a moment ago; Python clients are told so by an argument.
+    # The certificate is the server's own, made a moment ago; Python clients learn that from an argument.
     more = {"NODE_TLS_REJECT_UNAUTHORIZED": "0", "NODE_NO_WARNINGS": "1"} if client.language == "javascript" else {}
     return {**os.environ, **more}
 

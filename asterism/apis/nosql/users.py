@@ -84,7 +84,7 @@ async def replace_user(context: Context, request: Request, parts: list[str]) -> 
 
 
 async def delete_user(context: Context, request: Request, parts: list[str]) -> Response:
-    """A user's permissions go with the user. Tokens that were handed out live until their time is over."""
+    """Delete a user with the user's permissions; the tokens that were handed out for them end with that."""
     record = user_at(context, parts)
     check_if_match(request.headers, record.etag)
     await context.store.catalog.delete_user(record)

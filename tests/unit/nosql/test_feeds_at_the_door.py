@@ -202,3 +202,24 @@ async def test_a_composite_continuation_of_the_service_begins_anew(door: DoorAtH
     token = '[{"token":"+RID:~a0NPAOszCpO=#RT:1#TRC:2","range":{"min":"","max":"FF"}}]'
     answer = await door.query("SELECT VALUE c.id FROM c", headers={**CROSSING, "x-ms-continuation": token})
     assert answer.body["Documents"] == ["i"]
+
+
+async def test_version_1_keys_that_share_their_first_100_characters_stay_apart(door: DoorAtHand) -> None:
+    await door.send("POST", "dbs/d/colls", {"id": "one", "partitionKey": {"paths": ["/pk"]}})
+    path = "dbs/d/colls/one/docs"
+    keys = ["x" * 99, "x" * 100, "x" * 101, "x" * 102, "é" * 50, "é" * 100, "é" * 101]
+    for number, value in enumerate(keys):
+        for item_id in ("same", str(number)):
+            assert (await door.send("POST", path, {"id": item_id, "pk": value}, headers=key(value))).status == 201
+    told = {"x-ms-documentdb-isquery": "True"}
+    for number, value in enumerate(keys):
+        feed = await door.send("GET", path, headers=key(value))
+        found = await door.send("POST", path, {"query": "SELECT VALUE c.id FROM c"}, headers={**told, **key(value)})
+        changes = await door.send("GET", path, headers={"a-im": "Incremental Feed", **key(value)})
+        assert sorted(item["id"] for item in feed.body["Documents"]) == [str(number), "same"]
+        assert sorted(found.body["Documents"]) == [str(number), "same"]
+        assert sorted(item["id"] for item in changes.body["Documents"]) == [str(number), "same"]
+    deleted = await door.send("POST", "dbs/d/colls/one/operations/partitionkeydelete", headers=key("x" * 100))
+    assert deleted.status == 200
+    left = await door.send("POST", path, {"query": "SELECT VALUE c.pk FROM c"}, headers={**told, **CROSSING})
+    assert sorted(set(left.body["Documents"])) == sorted(value for value in keys if value != "x" * 100)
