@@ -56,7 +56,7 @@ _MEMBER_INDEXER: Final = (
 _LIST_SIZE_OPTION: Final = "searchListSizeMultiplier"
 _LIST_SIZE_MAX: Final = 100
 _OPTIONS_POSITION: Final = 3
-# A query with nothing of these is as good for the service.
+# A query without any of these is never refused here.
 _CHECKED_KINDS: Final[frozenset[type[Node]]] = frozenset(
     {tree.Call, tree.Member, tree.Subquery, tree.SubqueryCollection, tree.OrderBy, tree.GroupBy}
 )
@@ -73,7 +73,7 @@ def check_as_service(query: tree.Query, parameters: Mapping[str, object]) -> Non
         nodes = list(tree.descendants(query))
     faults = list(_faults_of_rank(query, parameters))
     # An inner subquery ends before the one around it.
-    for node in sorted(nodes, key=lambda one: one.span.end):
+    for node in sorted(nodes, key=lambda node: node.span.end):
         if type(node) in _CHECKED_KINDS:
             faults.extend(_faults_of_node(node, parameters))
     if faults:
@@ -112,8 +112,8 @@ def _depends_on_parameters(node: Node) -> bool:
             return False
 
 
-def _fault(what: tuple[str, str], span: Span) -> MalformedQuery:
-    code, reason = what
+def _fault(refusal: tuple[str, str], span: Span) -> MalformedQuery:
+    code, reason = refusal
     return MalformedQuery(code, reason, span.start, span.end)
 
 
@@ -219,7 +219,7 @@ def _is_document_path(expression: Expression | None, from_clause: tree.From | No
     """Whether the expression names a place in the item, directly or as the result of a subquery in FROM."""
     while isinstance(expression, tree.Path) and from_clause is not None:
         sources = (from_clause.source, *from_clause.joins)
-        source = next((one for one in sources if _alias(one) == expression.alias), None)
+        source = next((known for known in sources if _alias(known) == expression.alias), None)
         if source is None or isinstance(source.collection, tree.Path):
             return True
         inner = source.collection.query

@@ -81,8 +81,8 @@ def _query_fault(error: errors.MalformedQuery) -> dict[str, object]:
 
 
 def _query_words(error: errors.MalformedQuery) -> str:
-    told = {"errors": [_query_fault(fault) for fault in (error, *error.more)]}
-    return f"Message: {dumps(told).decode()}"
+    faults = {"errors": [_query_fault(fault) for fault in (error, *error.more)]}
+    return f"Message: {dumps(faults).decode()}"
 
 
 def _missing(error: errors.ResourceNotFound | errors.OwnerNotFound) -> str:
