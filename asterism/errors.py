@@ -41,6 +41,8 @@ class MalformedQuery(AsterismError):
     reason: str
     start: int
     end: int
+    # What else is wrong with the same text.
+    more: tuple[MalformedQuery, ...] = ()
 
 
 @dataclass(eq=False)

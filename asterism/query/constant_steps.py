@@ -22,6 +22,9 @@ from asterism.query.select_names import names_of_select_items
 _NodeType = TypeVar("_NodeType", bound=tree.Node)
 
 _NO_STEP: Final = None
+# No policy names longer properties, and a text of many calls that make them would fill the memory: such a step is
+# computed when the query runs.
+_STEP_CHARACTERS_MAX: Final = 1024
 
 
 def with_constant_steps(node: _NodeType, parameters: Mapping[str, object]) -> _NodeType:
@@ -71,4 +74,6 @@ def _constant_step(node: tree.Expression, constants: ExpressionCompiler) -> str 
         return _NO_STEP
     if type(value) is float and value.is_integer():
         return int(value)
-    return value if type(value) is str or type(value) is int else _NO_STEP
+    if type(value) is str:
+        return value if len(value) <= _STEP_CHARACTERS_MAX else _NO_STEP
+    return value if type(value) is int else _NO_STEP

@@ -7,6 +7,7 @@ checks out, and the queries are answered.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -55,7 +56,7 @@ _MEMBER_INDEXER: Final = (
 _LIST_SIZE_OPTION: Final = "searchListSizeMultiplier"
 _LIST_SIZE_MAX: Final = 100
 _OPTIONS_POSITION: Final = 3
-# A query with nothing of these is as good for the service.
+# A query without any of these is never refused here.
 _CHECKED_KINDS: Final[frozenset[type[Node]]] = frozenset(
     {tree.Call, tree.Member, tree.Subquery, tree.SubqueryCollection, tree.OrderBy, tree.GroupBy}
 )
@@ -70,11 +71,14 @@ def check_as_service(query: tree.Query, parameters: Mapping[str, object]) -> Non
     if tree.Member in kinds:
         query = with_constant_steps(query, parameters)
         nodes = list(tree.descendants(query))
-    if query.order_by is not None and query.order_by.by_rank:
-        _check_rank(query, query.order_by, parameters)
-    for node in nodes:
+    faults = list(_faults_of_rank(query, parameters))
+    # An inner subquery ends before the one around it.
+    for node in sorted(nodes, key=lambda node: node.span.end):
         if type(node) in _CHECKED_KINDS:
-            _check_node(node, parameters)
+            faults.extend(_faults_of_node(node, parameters))
+    if faults:
+        first, *more = faults
+        raise replace(first, more=tuple(more))
     _check_aggregates(query)
     if query.order_by is not None and not query.order_by.by_rank:
         _check_order(query, query.order_by)
@@ -108,46 +112,46 @@ def _depends_on_parameters(node: Node) -> bool:
             return False
 
 
-def _refuse(what: tuple[str, str], span: Span) -> None:
-    code, reason = what
-    raise MalformedQuery(code, reason, span.start, span.end)
+def _fault(refusal: tuple[str, str], span: Span) -> MalformedQuery:
+    code, reason = refusal
+    return MalformedQuery(code, reason, span.start, span.end)
 
 
 # --- anywhere -------------------------------------------------------------------------------------------------------
 
 
-def _check_node(node: Node, parameters: Mapping[str, object]) -> None:
+def _faults_of_node(node: Node, parameters: Mapping[str, object]) -> Iterator[MalformedQuery]:
     match node:
         case tree.Subquery(query=query) | tree.SubqueryCollection(query=query):
-            _check_subquery(query)
+            yield from _faults_of_subquery(query)
         case tree.Member(step=step) if not is_item_free(step):
-            _refuse(_MEMBER_INDEXER, node.span)
+            yield _fault(_MEMBER_INDEXER, node.span)
         case tree.Call(name=name, arguments=arguments, is_udf=False) if name in DISTANCE_CALLS:
             for options in arguments[_OPTIONS_POSITION:]:
-                _check_list_size(options, parameters)
+                yield from _faults_of_list_size(options, parameters)
         case _:
             pass
 
 
-def _check_subquery(query: tree.Query) -> None:
+def _faults_of_subquery(query: tree.Query) -> Iterator[MalformedQuery]:
     if query.order_by is not None:
-        _refuse(_RANK_IN_SUBQUERY if query.order_by.by_rank else _ORDER_IN_SUBQUERY, query.order_by.span)
+        yield _fault(_RANK_IN_SUBQUERY if query.order_by.by_rank else _ORDER_IN_SUBQUERY, query.order_by.span)
     if query.select.top is not None:
         start = query.select.top_start
         end = query.select.top.span.end
-        _refuse(_TOP_IN_SUBQUERY, Span(query.select.top.span.start if start is None else start, end))
+        yield _fault(_TOP_IN_SUBQUERY, Span(query.select.top.span.start if start is None else start, end))
     if query.offset_limit is not None:
-        _refuse(_OFFSET_IN_SUBQUERY, query.offset_limit.span)
+        yield _fault(_OFFSET_IN_SUBQUERY, query.offset_limit.span)
 
 
-def _check_list_size(options: Expression, parameters: Mapping[str, object]) -> None:
+def _faults_of_list_size(options: Expression, parameters: Mapping[str, object]) -> Iterator[MalformedQuery]:
     size = _option(options, _LIST_SIZE_OPTION, parameters)
     if is_number(size) and not 1 <= size <= _LIST_SIZE_MAX:  # type: ignore[operator]  # told by is_number
         reason = (
             f"The '{_LIST_SIZE_OPTION}' value {size} specified in the VectorDistance function is outside the supported "
             f"range. The value must be between 1 and {_LIST_SIZE_MAX}."
         )
-        raise MalformedQuery(_LIST_SIZE, reason, options.span.start, options.span.end)
+        yield _fault((_LIST_SIZE, reason), options.span)
 
 
 def _option(options: Expression, name: str, parameters: Mapping[str, object]) -> object:
@@ -215,7 +219,7 @@ def _is_document_path(expression: Expression | None, from_clause: tree.From | No
     """Whether the expression names a place in the item, directly or as the result of a subquery in FROM."""
     while isinstance(expression, tree.Path) and from_clause is not None:
         sources = (from_clause.source, *from_clause.joins)
-        source = next((one for one in sources if _alias(one) == expression.alias), None)
+        source = next((known for known in sources if _alias(known) == expression.alias), None)
         if source is None or isinstance(source.collection, tree.Path):
             return True
         inner = source.collection.query
@@ -254,15 +258,18 @@ def _below(node: Expression | None, steps: tuple[str | int, ...]) -> Expression 
     return tree.Path(node.alias, (*node.steps, *steps), span=node.span)
 
 
-def _check_rank(query: tree.Query, order_by: tree.OrderBy, parameters: Mapping[str, object]) -> None:
-    clause = query.from_clause
-    if clause is not None and clause.joins:
-        _refuse(_RANK_WITH_JOIN, Span(clause.source.span.start, clause.span.end))
-    if clause is not None and clause.source.is_iterator:
-        _refuse(_RANK_WITH_IN, clause.source.span)
-    if clause is not None and isinstance(clause.source.collection, tree.SubqueryCollection):
-        _refuse(_RANK_WITH_SUBQUERY, clause.source.collection.span)
+def _faults_of_rank(query: tree.Query, parameters: Mapping[str, object]) -> Iterator[MalformedQuery]:
+    clause, order_by = query.from_clause, query.order_by
+    if clause is None or order_by is None or not order_by.by_rank:
+        return
+    if clause.joins:
+        yield _fault(_RANK_WITH_JOIN, Span(clause.source.span.start, clause.span.end))
+    for source in (clause.source, *clause.joins):
+        if source.is_iterator:
+            yield _fault(_RANK_WITH_IN, source.span)
+        if isinstance(source.collection, tree.SubqueryCollection):
+            yield _fault(_RANK_WITH_SUBQUERY, source.collection.span)
     calls, _ = scores_and_weights(query, order_by, parameters)
     # One score has nothing to be fused with.
     if len(calls) == 1 and order_by.items[0].expression is not calls[0]:
-        raise MalformedQuery(NO_SCORE, NO_SCORE_REASON, order_by.span.start, order_by.span.end)
+        yield _fault((NO_SCORE, NO_SCORE_REASON), order_by.span)

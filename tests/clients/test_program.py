@@ -408,6 +408,22 @@ def test_a_partition_with_one_logical_key_refuses_to_split_and_says_so(filled: R
     assert "one partition key value" in one_line_of(finished)
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_lenient_server_answers_what_the_service_refuses(tmp_path: Path, workers: str) -> None:
+    text = "SELECT VALUE ARRAY(SELECT TOP 1 VALUE x FROM x IN c.a ORDER BY x) FROM c"
+    with running_server(tmp_path, "--workers", workers, more_environment={"ASTERISM_LENIENT_SQL": "1"}) as program:
+        container = program.client().create_database("d").create_container("c", PartitionKey("/pk"))
+        container.create_item({"id": "1", "pk": "p", "a": [3, 1, 2]})
+        assert list(container.query_items(text, partition_key="p")) == [[1]]
+        assert list(container.query_items(text, enable_cross_partition_query=True)) == [[1]]
+    with running_server(tmp_path, "--workers", workers) as program:
+        container = program.client().get_database_client("d").get_container_client("c")
+        with pytest.raises(CosmosHttpResponseError) as refused:
+            list(container.query_items(text, partition_key="p"))
+        assert refused.value.status_code == 400
+        assert "SC220" in str(refused.value)
+
+
 def test_wrong_usage_is_status_2(server: RunningServer) -> None:
     assert run_command("merge", "shop", "orders").returncode == 2
     assert run_command("serve", "--port", "many").returncode == 2

@@ -73,13 +73,17 @@ def size_text(size_bytes: int) -> str:
     return f"{size_bytes} bytes"
 
 
+def _query_fault(error: errors.MalformedQuery) -> dict[str, object]:
+    if error.code.isdigit():
+        # A refusal of the planner has a number for its code, and no place in the text.
+        return {"severity": "Error", "code": int(error.code), "message": error.reason}
+    where = {"start": error.start, "end": error.end}
+    return {"severity": "Error", "location": where, "code": error.code, "message": error.reason}
+
+
 def _query_words(error: errors.MalformedQuery) -> str:
-    # A refusal of the planner has a number for its code, and no place in the text.
-    is_of_planner = error.code.isdigit()
-    where = {} if is_of_planner else {"location": {"start": error.start, "end": error.end}}
-    code = int(error.code) if is_of_planner else error.code
-    told = {"errors": [{"severity": "Error", **where, "code": code, "message": error.reason}]}
-    return f"Message: {dumps(told).decode()}"
+    faults = {"errors": [_query_fault(fault) for fault in (error, *error.more)]}
+    return f"Message: {dumps(faults).decode()}"
 
 
 def _missing(error: errors.ResourceNotFound | errors.OwnerNotFound) -> str:

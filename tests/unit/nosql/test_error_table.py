@@ -19,6 +19,7 @@ EXAMPLES: dict[str, object] = {
     "code": "SC1001",
     "start": 3,
     "end": 5,
+    "more": (),
     "plan_json": '{"queryInfo":{}}',
     "what": "item",
     "bytes_max": 2 * GIB,
@@ -121,3 +122,15 @@ def test_a_refusal_of_the_door_itself_has_the_same_shape() -> None:
 )
 def test_sizes_are_told_in_the_largest_whole_unit(size_bytes: int, text: str) -> None:
     assert size_text(size_bytes) == text
+
+
+def test_a_query_is_told_of_everything_that_is_wrong() -> None:
+    more = errors.MalformedQuery("2206", "No path.", 7, 9)
+    response = error_response(errors.MalformedQuery("SC2203", "No TOP.", 3, 5, (more,)), "the-activity")
+    message = body_of(response)["message"].removeprefix("Message: ").partition("\r\n")[0]
+    assert loads(message) == {
+        "errors": [
+            {"severity": "Error", "location": {"start": 3, "end": 5}, "code": "SC2203", "message": "No TOP."},
+            {"severity": "Error", "code": 2206, "message": "No path."},
+        ]
+    }

@@ -87,6 +87,13 @@ def test_a_step_that_is_no_constant_name_stays_a_step(step: str) -> None:
     assert _compiled(f"SELECT * FROM c ORDER BY c[{step}]").order_paths is None
 
 
+def test_a_name_that_is_made_and_long_is_computed_when_the_query_runs() -> None:
+    compiled = _compiled("SELECT VALUE c[REPLICATE('x', 1025)] FROM c ORDER BY c[REPLICATE('x', 1025)]")
+    collector = compiled.new_collector()
+    collector.feed({"x" * 1025: 5})
+    assert (compiled.order_paths, list(collector.results())) == (None, [5])
+
+
 def test_properties_keep_the_names_that_the_text_gives_them() -> None:
     assert _results("SELECT c[@a], c.id, c[@b], c[@a] AS x FROM c WHERE c.id = '2'") == [{"$1": 2, "id": "2", "x": 2}]
 

@@ -196,6 +196,28 @@ def test_a_query_that_the_service_refuses_is_refused_as_there(text: str, code: s
     assert (error.start, error.end) == (len(before), len(before) + len(part))
 
 
+def test_everything_that_is_wrong_is_named() -> None:
+    """In the order that the service's tests record."""
+    inner = "(SELECT TOP 2 VALUE x FROM x IN c.a ORDER BY x)"
+    text = f"SELECT VALUE r FROM (SELECT VALUE ARRAY{inner} FROM c ORDER BY c.n OFFSET 1 LIMIT 2) AS r"
+    with pytest.raises(MalformedQuery) as refusal:
+        _check(text)
+    faults = (refusal.value, *refusal.value.more)
+    assert [fault.code for fault in faults] == ["SC2202", "SC2203", "SC2202", "SC2204"]
+    assert [text[fault.start : fault.end] for fault in faults] == [
+        "ORDER BY x",
+        "TOP 2",
+        "ORDER BY c.n",
+        "OFFSET 1 LIMIT 2",
+    ]
+
+
+def test_a_search_over_a_join_is_refused_for_both() -> None:
+    with pytest.raises(MalformedQuery) as refusal:
+        _check("SELECT VALUE x FROM c JOIN x IN c.a ORDER BY RANK FullTextScore(c.t, 'a')")
+    assert [fault.code for fault in (refusal.value, *refusal.value.more)] == ["SC2224", "SC2223"]
+
+
 @pytest.mark.parametrize(
     "text",
     [
