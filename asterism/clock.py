@@ -14,5 +14,10 @@ class Clock:
     wall_seconds: Callable[[], float]
     monotonic_seconds: Callable[[], float]
 
+    def stored_seconds(self) -> int:
+        """Whole wall seconds for what is stored, where no time is before 1970: a clock that is set to one counts from
+        there, so that what it writes is older than everything else and not refused."""
+        return max(0, int(self.wall_seconds()))
+
 
 SYSTEM_CLOCK = Clock(wall_seconds=time.time, monotonic_seconds=time.monotonic)
