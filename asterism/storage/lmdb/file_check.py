@@ -69,6 +69,8 @@ def check_data_file(directory: Path) -> None:
         raise EngineFailed(f"{path} cannot be read: {error.strerror}") from None
     try:
         _check(descriptor, directory)
+    except OSError as error:
+        raise EngineFailed(f"{path} cannot be read: {error.strerror}") from None
     finally:
         os.close(descriptor)
 
