@@ -14,6 +14,11 @@ class Clock:
     wall_seconds: Callable[[], float]
     monotonic_seconds: Callable[[], float]
 
+    def stored_seconds(self) -> int:
+        """Whole wall seconds for what is stored, where no time is before 1970: a clock that is set to one counts from
+        there, so that what it writes is older than everything else and not refused."""
+        return max(0, int(self.wall_seconds()))
+
 
 def _wall_seconds() -> float:
     # Times are stored as seconds since 1970, without a sign; a machine whose clock is lost can stand before that.

@@ -167,14 +167,14 @@ class ChangePlanner:
         """The item with the system properties added, in the service's order; refuses what cannot be stored. `indexes`
         overrules whether the policy has items indexed that nobody says it of."""
         guid = self._random_bytes(GUID_BYTES)
-        etag, body = self._stamp(item, number, guid, int(self._clock.wall_seconds()))
+        etag, body = self._stamp(item, number, guid, self._clock.stored_seconds())
         if self._is_indexed(indexes):
             return NewItem(number, guid, etag, body, self.rules.terms(item))
         return NewItem(number, guid, etag, body, (), is_indexed=False)
 
     def complete_many(self, items: Sequence[Item], numbers: Sequence[int]) -> list[NewItem]:
         """The same for many at once, with one look at the clock."""
-        now = int(self._clock.wall_seconds())
+        now = self._clock.stored_seconds()
         random = self._random_bytes(GUID_BYTES * len(items))
         guids = [random[start : start + GUID_BYTES] for start in range(0, len(random), GUID_BYTES)]
         stamped = list(map(self._stamp, items, numbers, guids, repeat(now)))
@@ -307,7 +307,7 @@ class ChangePlanner:
         self, batch: Batch, place: Place, before: StoredItem | None, after: NewItem | None, place_in_batch: int
     ) -> None:
         """Keeps the change for the feed of all versions. A new item in the place of an old one is two changes."""
-        now = self._clock.wall_seconds()
+        now = self._clock.stored_seconds()
         if before is not None and (after is None or after.number != before.number):
             plan_version(
                 batch,

@@ -308,4 +308,4 @@ class DocumentStore:
         return self.catalog.governed_by(offer.resource_rid)
 
     def _now(self) -> int:
-        return int(self.tools.clock.wall_seconds())
+        return self.tools.clock.stored_seconds()

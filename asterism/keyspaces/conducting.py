@@ -129,7 +129,7 @@ class Conductor:
             self._catalog.work.plan_garbage(source.partition, batch)
         progress.sealed_seconds = self._clock.monotonic_seconds() - sealed_at
         check_unfinished(job, keyspace.record.map)
-        history = progress.history(keyspace.record.map, finished_at=int(self._clock.wall_seconds()))
+        history = progress.history(keyspace.record.map, finished_at=self._clock.stored_seconds())
         forget = self._catalog.work.plan_job_end(job.id, batch, keyspace_rid=job.keyspace_rid, history=history)
 
         def change(current: PartitionMap) -> PartitionMap:

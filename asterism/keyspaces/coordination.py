@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import struct
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -28,12 +29,18 @@ from asterism.values.json_text import dumps, loads
 
 _log = logging.getLogger(__name__)
 
-# How often a process tells of itself while it serves requests, and while it does not.
+# How often a process tells of itself and looks at the others while it serves requests.
 BUSY_SECONDS = 0.1
+# While it serves none: how often it asks itself whether it does, how often it looks at the others, which is a read, and
+# how often it tells of itself, which is a commit and costs ten times as much. A leader does so twice within the time
+# after which it would be thought to be gone.
 IDLE_SECONDS = 0.5
+IDLE_LOOK_SECONDS = 1.0
+IDLE_TELL_SECONDS = 2.0
 # A leader whose counter has stood still for this long is thought to be gone.
 TAKEOVER_SECONDS = 3.0
-# And so is any process, as far as budgets are concerned; its record is removed later.
+# And so is any process that is this much later than it said, as far as budgets are concerned; its record is removed
+# later.
 ABSENT_SECONDS = 2.0
 _FORGET_SECONDS = 60.0
 _TRIM_SECONDS = 60.0
@@ -66,7 +73,7 @@ class Background(Protocol):
 class _Other:
     """Another process as this one sees it."""
 
-    counter: int
+    stored: bytes
     changed_at: float
     report: Mapping[str, Any] = field(default_factory=dict)
 
@@ -109,6 +116,9 @@ class Coordination:
         self._hurry = asyncio.Event()
         self._unwatch: Callable[[], None] | None = None
         self._trimmed_at = 0.0
+        self._told_at = self._looked_at = -math.inf
+        # The records that were heard last, of those that are present.
+        self._heard: list[bytes] | None = None
         # Why the others could not be reached at the last attempt; empty if they could.
         self._trouble = ""
 
@@ -175,12 +185,18 @@ class Coordination:
 
     async def _tick_for_ever(self) -> None:
         while True:
-            busy = any(one.is_busy for one in self._presence)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._hurry.wait(), BUSY_SECONDS if busy else IDLE_SECONDS)
+                async with asyncio.timeout(BUSY_SECONDS if self._is_busy else self._idle_seconds):
+                    await self._hurry.wait()
+            tells = self._hurry.is_set() or self._is_busy or self._is_due(self._told_at, self._tell_seconds)
             self._hurry.clear()
+            must_look = self._is_due(self._looked_at, IDLE_LOOK_SECONDS) or (
+                not self._catalog.leads and self._leader_is_gone()
+            )
+            if not tells and not must_look:
+                continue
             try:
-                await self._tick()
+                await self._tick(tells=tells)
                 self._trouble = ""
             except (StorageRefusal, AsterismError) as problem:
                 self._note_trouble(problem)
@@ -191,18 +207,48 @@ class Coordination:
             _log.warning("the other processes cannot be reached for now: %s", problem)
         self._trouble = str(problem)
 
-    async def _tick(self) -> None:
+    @property
+    def _is_busy(self) -> bool:
+        return any(presence.is_busy for presence in self._presence)
+
+    @property
+    def _idle_seconds(self) -> float:
+        """Until the next look: not after the moment from which the leader is thought to be gone."""
+        if self._catalog.leads:
+            return min(IDLE_SECONDS, self._tell_seconds)
+        due_in = self._leader_alive_at() + TAKEOVER_SECONDS - self._monotonic()
+        return min(IDLE_SECONDS, max(due_in, BUSY_SECONDS))
+
+    @property
+    def _tell_seconds(self) -> float:
+        return min(IDLE_TELL_SECONDS, TAKEOVER_SECONDS / 2) if self._catalog.leads else IDLE_TELL_SECONDS
+
+    def _is_due(self, last_at: float, seconds: float) -> bool:
+        # A little early, because the next chance would be late.
+        return self._monotonic() - last_at >= seconds - IDLE_SECONDS / 2
+
+    async def _tick(self, *, tells: bool = True) -> None:
         await self._catalog.take_boot_number()
-        self._counter += 1
-        told: dict[str, Any] = {"name": self._name, "counter": self._counter}
-        for one in self._presence:
-            told.update(one.report())
-        await self._apply(Batch(puts=[(_PRESENCE + NUMBER.pack(self.number), dumps(told))]))
+        if tells:
+            await self._tell_others()
         await self._look_around()
-        reports = [other.report for other in self._present()]
-        for one in self._presence:
-            one.hear(reports)
+        present = self._present()
+        records = [other.stored for other in present]
+        if tells or records != self._heard:
+            self._heard = records
+            reports = [other.report for other in present]
+            for presence in self._presence:
+                presence.hear(reports)
         await self._see_to_leadership()
+
+    async def _tell_others(self) -> None:
+        self._counter += 1
+        self._told_at = self._monotonic()
+        every = BUSY_SECONDS if self._is_busy else self._tell_seconds
+        record: dict[str, Any] = {"name": self._name, "counter": self._counter, "every": every}
+        for presence in self._presence:
+            record.update(presence.report())
+        await self._apply(Batch(puts=[(_PRESENCE + NUMBER.pack(self.number), dumps(record))]))
 
     async def _apply(self, batch: Batch) -> None:
         assert self._partition is not None
@@ -214,21 +260,27 @@ class Coordination:
         assert self._partition is not None
         span = Span(_PRESENCE, after_prefix(_PRESENCE))
         page = await self._engine.scan(self._partition, CATALOG_EPOCH, span)
-        now = self._monotonic()
+        self._looked_at = now = self._monotonic()
         seen: dict[int, _Other] = {}
         for key, stored in page.entries:
             number = int(NUMBER.unpack(key[len(_PRESENCE) :])[0])
             if number == self.number:
                 continue
-            told = cast("dict[str, Any]", loads(stored))
             known = self._others.get(number)
-            is_same = known is not None and known.counter == told["counter"]
-            seen[number] = known if known is not None and is_same else _Other(told["counter"], now, told)
+            # A record has a counter in it, so that it is never written twice alike.
+            if known is None or known.stored != stored:
+                known = _Other(stored, now, cast("dict[str, Any]", loads(stored)))
+            seen[number] = known
         self._others = seen
 
     def _present(self) -> list[_Other]:
         now = self._monotonic()
-        return [other for other in self._others.values() if now - other.changed_at < ABSENT_SECONDS]
+        return [
+            other
+            for other in self._others.values()
+            # Versions that did not say how often they tell did so twice a second.
+            if now - other.changed_at < ABSENT_SECONDS + other.report.get("every", IDLE_SECONDS)
+        ]
 
     # --- leading ----------------------------------------------------------------------------------------------------
 
@@ -245,13 +297,15 @@ class Coordination:
         _, leader = leader_of(self._catalog.leader)
         if leader == NOBODY or self._is_first:
             return True
-        now = self._monotonic()
+        return self._monotonic() - self._leader_alive_at() > TAKEOVER_SECONDS
+
+    def _leader_alive_at(self) -> float:
+        """When the leader was last seen to change anything."""
         if self._leader_seen[0] != self._catalog.leader:
-            self._leader_seen = (self._catalog.leader, now)
-        other = self._others.get(leader)
+            self._leader_seen = (self._catalog.leader, self._monotonic())
+        other = self._others.get(leader_of(self._catalog.leader)[1])
         # One that has no record may be just about to write its first.
-        alive_at = self._leader_seen[1] if other is None else max(other.changed_at, self._leader_seen[1])
-        return now - alive_at > TAKEOVER_SECONDS
+        return self._leader_seen[1] if other is None else max(other.changed_at, self._leader_seen[1])
 
     async def _try_to_lead(self) -> None:
         term, _ = leader_of(self._catalog.leader)

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from asterism.errors import OwnerNotFound, StorageFull, StorageUnavailable
+from asterism.errors import OwnerNotFound, StorageFull, StorageUnavailable, StoredDamage
 from asterism.keyspaces.fences import raise_fence
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.records import KeyspaceRecord
@@ -23,6 +23,7 @@ from asterism.storage.contract import (
     ExpectationFailed,
     OutOfSpace,
     PartitionUnknown,
+    RecordDamaged,
     ScanPage,
     Snapshot,
     Span,
@@ -219,6 +220,8 @@ class Owner:
                 await self._settled(keyspace, record, partition)
             except OutOfSpace:
                 raise StorageFull from None
+            except RecordDamaged as damaged:
+                raise StoredDamage(what="counters", key=damaged.key.hex()) from None
             except EngineFailed as failure:
                 raise StorageUnavailable(reason=str(failure)) from failure
 

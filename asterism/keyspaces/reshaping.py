@@ -335,7 +335,7 @@ class Reshaping:
             source_ids=tuple(source.id for source in sources),
             targets=targets,
             epoch=Epoch(max(source.epoch for source in sources) + 1),
-            started_at=int(self._clock.wall_seconds()),
+            started_at=self._clock.stored_seconds(),
         )
         # A move takes data away from a store that may be full.
         batch = Batch(may_use_reserve=job.kind == "move")

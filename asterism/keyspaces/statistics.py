@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
+from asterism.errors import StoredDamage
 from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.layout import COUNTERS, LOGICAL_SIZES, TOTALS_KEY
 from asterism.keyspaces.owner import Owner, Reads
@@ -30,7 +32,10 @@ class LogicalPartition:
 
 
 def size_from(stored: bytes | None) -> Size:
-    return Size() if stored is None else Size(*COUNTERS.unpack(stored))
+    try:
+        return Size() if stored is None else Size(*COUNTERS.unpack(stored))
+    except struct.error:
+        raise StoredDamage(what="counters") from None
 
 
 async def partition_size(owner: Reads, keyspace: Keyspace, partition: PartitionRange) -> Size:

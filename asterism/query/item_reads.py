@@ -53,7 +53,7 @@ class ItemReads:
     # Whether what is found out about the container may be remembered.
     is_remembered: bool = False
     _portion_items: int = _PORTION_ITEMS
-    # What was handed on last, for who has to say which of it was damaged.
+    # The items that were handed on last, among which a damaged one is found.
     _latest: list[tuple[bytes, bytes]] | list[FoundEntry] = field(default_factory=list)
 
     async def items(

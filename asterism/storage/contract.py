@@ -190,6 +190,14 @@ class CeilingPassed(StorageRefusal):
         self.key = key
 
 
+class RecordDamaged(StorageRefusal):
+    """What the store has under a key is not what was written there; nothing was written."""
+
+    def __init__(self, key: bytes) -> None:
+        super().__init__(key.hex())
+        self.key = key
+
+
 class OutOfSpace(StorageRefusal):
     """The disk or the configured map is full, or so nearly full that only deletes are taken; nothing was written, and
     later calls may succeed."""

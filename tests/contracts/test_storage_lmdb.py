@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asterism.storage.contract import Batch, EngineFailed, Fence, JournalEntry, Span
-from asterism.storage.lmdb import LmdbEngine
+from asterism.storage.lmdb import LmdbEngine, watching
 from asterism.storage.lmdb.layout import PartitionMeta, decode_journal, decode_meta, encode_journal
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
 
@@ -137,6 +137,54 @@ async def test_a_batch_of_another_process_is_heard_of_if_the_store_is_shared(tmp
     await asyncio.sleep(0.1)
     assert len(calls) == shared
     end_watch()
+    await engine.close()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the operating system must tell of changed files")
+async def test_a_batch_of_another_process_is_heard_of_without_looking_again_and_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "CALM_POLL_SECONDS", 3600.0)
+    await make_store(tmp_path)
+    engine = LmdbEngine.open(tmp_path, durable=False, shared=True)
+    looks: list[PartitionNumber] = []
+    lsn_now = engine._watchers._lsn_now
+    monkeypatch.setattr(engine._watchers, "_lsn_now", lambda number: (looks.append(number), lsn_now(number))[1])
+    heard = asyncio.Event()
+    engine.watch(ONE, heard.set)
+    # As long as any polling would take for several looks.
+    await asyncio.sleep(10 * watching.POLL_SECONDS)
+    assert len(looks) == 1
+    for _ in range(3):
+        heard.clear()
+        await write_from_another_process(tmp_path)
+        async with asyncio.timeout(30):
+            await heard.wait()
+    await engine.close()
+
+
+async def test_a_batch_of_another_process_is_heard_of_where_the_system_does_not_tell_of_changed_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "_watch_file", lambda _: None)
+    await make_store(tmp_path)
+    engine = LmdbEngine.open(tmp_path, durable=False, shared=True)
+    heard = asyncio.Event()
+    engine.watch(ONE, heard.set)
+    await write_from_another_process(tmp_path)
+    async with asyncio.timeout(30):
+        await heard.wait()
+    await engine.close()
+
+
+async def test_watches_leave_no_descriptor_open(tmp_path: Path) -> None:
+    await make_store(tmp_path)
+    engine = LmdbEngine.open(tmp_path, durable=False, shared=True)
+    before = len(os.listdir("/dev/fd"))
+    for _ in range(3):
+        end_watch = engine.watch(ONE, lambda: None)
+        end_watch()
+    assert len(os.listdir("/dev/fd")) == before
     await engine.close()
 
 

@@ -131,6 +131,12 @@ async def test_an_impossible_page_size_in_the_header_is_refused(tmp_path: Path, 
         LmdbEngine.open(tmp_path)
 
 
+def test_a_directory_in_the_place_of_the_data_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data.mdb").mkdir()
+    with pytest.raises(EngineFailed, match="cannot be read"):
+        LmdbEngine.open(tmp_path)
+
+
 @pytest.mark.parametrize("lock_bytes", [0, 1, 100, 4096, 100_000])
 async def test_a_lock_file_of_any_length_is_made_good(tmp_path: Path, lock_bytes: int) -> None:
     await filled_store(tmp_path)

@@ -60,7 +60,7 @@ class Context:
     _facts: dict[bytes, ContainerFacts] = field(default_factory=dict)
 
     def now(self) -> int:
-        return int(self.clock.wall_seconds())
+        return self.clock.stored_seconds()
 
     def database(self, parts: list[str]) -> DatabaseRecord:
         return self.store.database(self.account, parts[1])

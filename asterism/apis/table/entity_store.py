@@ -207,7 +207,7 @@ class TableStore:
         return table
 
     def _now(self) -> int:
-        return int(self._tools.clock.wall_seconds())
+        return self._tools.clock.stored_seconds()
 
 
 def _identity(name: str, kind: TableKind) -> str:

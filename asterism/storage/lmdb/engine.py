@@ -55,7 +55,7 @@ class LmdbEngine:
         self._claim = claim
         self._names = PartitionNames()
         self._committer = GroupCommitter(store, self._names)
-        self._watchers = Watchers(self._lsn_now, polls=shared)
+        self._watchers = Watchers(self._lsn_now, file=store.data_file if shared else None)
 
     @classmethod
     def open(

@@ -65,6 +65,10 @@ class StoreEnvironment:
         self._transactions_without_asking = 0
         self.env = self._open()
 
+    @property
+    def data_file(self) -> Path:
+        return self._path / DATA_FILE
+
     def _open(self) -> lmdb.Environment:
         check_data_file(self._path)
         is_new = not is_marked(self._path)
@@ -146,7 +150,7 @@ class StoreEnvironment:
         tree = txn.stat()
         used_bytes = (tree["branch_pages"] + tree["leaf_pages"] + tree["overflow_pages"]) * tree["psize"]
         disk = os.statvfs(self._path)
-        file_bytes = os.stat(self._path / DATA_FILE).st_size
+        file_bytes = os.stat(self.data_file).st_size
         capacity_bytes = min(self._map_bytes_open, _file_bytes_limit(), file_bytes + disk.f_bavail * disk.f_frsize)
         reserved_bytes = min(RESERVED_BYTES_MAX, max(RESERVED_BYTES_MIN, capacity_bytes // RESERVED_SHARE))
         return capacity_bytes - used_bytes - reserved_bytes
@@ -181,7 +185,7 @@ class StoreEnvironment:
         return error.code == errno.EIO and (self._file_is_at_limit() or self._disk_is_full())
 
     def _file_is_at_limit(self) -> bool:
-        return (self._path / DATA_FILE).stat().st_size + PROBE_BYTES > _file_bytes_limit()
+        return self.data_file.stat().st_size + PROBE_BYTES > _file_bytes_limit()
 
     def _disk_is_full(self) -> bool:
         try:

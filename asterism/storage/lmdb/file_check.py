@@ -1,4 +1,4 @@
-"""What can be seen of a store's files before LMDB maps them into memory.
+"""Checks of a store's files before LMDB maps them into memory.
 
 LMDB believes its header. A data file that was cut short is opened all the same, and the first read behind its end is a
 bus error that no handler can answer; an empty one is taken for a new store. Both are looked for here, with plain reads.
@@ -69,6 +69,8 @@ def check_data_file(directory: Path) -> None:
         raise EngineFailed(f"{path} cannot be read: {error.strerror}") from None
     try:
         _check(descriptor, directory)
+    except OSError as error:
+        raise EngineFailed(f"{path} cannot be read: {error.strerror}") from None
     finally:
         os.close(descriptor)
 

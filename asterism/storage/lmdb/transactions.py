@@ -23,6 +23,7 @@ from asterism.storage.contract import (
     FenceChanged,
     OutOfSpace,
     PartitionUnknown,
+    RecordDamaged,
     Span,
     decode_counters,
     encode_counters,
@@ -143,7 +144,10 @@ def _add_up(txn: lmdb.Transaction[bytes], prefix: bytes, batch: Batch) -> list[t
         counters = totals.get(key)
         if counters is None:
             is_emptied = batch.range_deletes and any(span.contains(key) for span in batch.range_deletes)
-            counters = () if is_emptied else decode_counters(txn.get(prefix + key))
+            try:
+                counters = () if is_emptied else decode_counters(txn.get(prefix + key))
+            except struct.error:
+                raise RecordDamaged(key) from None
         if len(counters) == len(deltas):
             counters = tuple(map(int.__add__, counters, deltas))
         else:
