@@ -34,6 +34,9 @@ class AdminDoor:
         try:
             if route.signed:
                 self._check_signature(request, path, route)
+                # Routes that need no signature take no body.
+                if request.read_body is not None:
+                    request.body = await request.read_body()
             if self._console.store.is_shared:
                 await self._console.store.catch_up()
             return await route.handle(self._console, request)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from asterism.access.keys import AccountKeys
 from asterism.access.resource_token import ResourceGrant
-from asterism.apis.http import Request, Response
+from asterism.apis.http import Request, RequestUnread, Response
 from asterism.apis.nosql import headers
 from asterism.apis.nosql.auth import authorize
 from asterism.apis.nosql.context import Context, check_common_headers
@@ -83,6 +83,8 @@ class NoSqlDoor:
         except QueryAbandoned:
             # Nobody hears it; the log of requests does.
             response = refusal_response(Refusal(408, "RequestTimeout", "The client has gone."), activity_id)
+        except RequestUnread:
+            raise
         except Exception:
             # The path is the client's text: %r keeps line breaks in it from forging lines of the log.
             _log.exception("activity %r failed: %s %r", activity_id, request.method, request.path[:512])
@@ -105,6 +107,8 @@ class NoSqlDoor:
             resource_type=route.resource_type,
             now_wall_seconds=self._wall_seconds(),
         )
+        if request.read_body is not None:
+            request.body = await request.read_body()
         if self._catalog_store.is_shared:
             return await self._handle_shared(route, request, parts, grant)
         if grant is not None:

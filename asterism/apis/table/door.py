@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from http import HTTPStatus
 
-from asterism.apis.http import HeaderList, Request, Response
+from asterism.apis.http import HeaderList, Request, RequestUnread, Response
 from asterism.apis.table import headers
 from asterism.apis.table.accounts import Account, Accounts, read_address
 from asterism.apis.table.auth import authenticate
@@ -62,6 +62,8 @@ class TableDoor:
             response = self._refused(refusal_of(error), request, request_id)
         except REPORTED as problem:
             response = self._refused(refusal_of(as_error(problem)), request, request_id)
+        except RequestUnread:
+            raise
         except Exception:
             # The path is the client's text: %r keeps line breaks in it from forging lines of the log.
             _log.exception("request %s failed: %s %r", request_id, request.method, request.path[:512])
@@ -90,7 +92,8 @@ class TableDoor:
             return await self._preflight(account, request)
         query = headers.read_query(request.query_string)
         grant = await authenticate(context, request, account, address, query)
-        if len(request.body) > BODY_BYTES_MAX:
+        # Only digits get here: the HTTP server refuses any other length itself.
+        if int(request.headers.get("content-length") or 0) > BODY_BYTES_MAX:
             raise body_too_large()
         resource = read_resource(address.resource)
         method = _method_of(request)
@@ -100,6 +103,7 @@ class TableDoor:
             raise refusal_for(method, resource.kind, comp)
         if address.is_secondary and route.is_write and not context.is_cosmos:
             raise Refusal(403, "InsufficientAccountPermissions", "Write operations are not allowed.")
+        await _read_body(request)
         base = f"{request.scheme}://{request.authority}{address.base_path}"
         call = Call(context, request, method, account, resource, query, address.is_secondary, base, grant, request_id)
         try:
@@ -144,6 +148,13 @@ class TableDoor:
         if self._context.store.is_shared:
             await self._context.store.catch_up()
         return await answer_preflight(self._context.store, account.name, request.headers)
+
+
+async def _read_body(request: Request) -> None:
+    if request.read_body is not None:
+        request.body = await request.read_body()
+    if len(request.body) > BODY_BYTES_MAX:
+        raise body_too_large()
 
 
 def _charge(call: Call) -> tuple[str, str]:
