@@ -19,6 +19,7 @@ API_NAMES = ("nosql", "table")
 CONSISTENCY_LEVELS = ("Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual")
 
 _UNIT_BYTES = {"": 1, "B": 1, "KB": KIB, "MB": MIB, "GB": GIB}
+_HOST_NAME = re.compile(r"\*|(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
 _AMOUNT = re.compile(r"([0-9]+) ?([KMG]?B|)", re.IGNORECASE)
 
 
@@ -60,6 +61,8 @@ class ServerConfig:
     cosmos_table_accounts: tuple[str, ...] = field(default=(), repr=False)
     # Whether tables take bearer tokens that nobody has signed, as test tools make them.
     unsigned_tokens: bool = False
+    # Host names that are answered besides the local ones while a key is public; "*" for any.
+    allowed_hosts: tuple[str, ...] = ()
 
     @property
     def scheme(self) -> str:
@@ -67,7 +70,7 @@ class ServerConfig:
 
     @property
     def key_is_public(self) -> bool:
-        return self.key == WELL_KNOWN_EMULATOR_KEY
+        return self.key in (WELL_KNOWN_EMULATOR_KEY, DEVELOPMENT_KEY)
 
 
 def limit_names() -> dict[str, str]:
@@ -113,6 +116,15 @@ def parse_consistency(given: str) -> str:
         if level.lower() == given.lower():
             return level
     raise StartRefused(f"there is no consistency level {given!r}; the levels are {', '.join(CONSISTENCY_LEVELS)}")
+
+
+def parse_allowed_hosts(given: Sequence[str]) -> tuple[str, ...]:
+    """Host names from texts with one or several, with commas between."""
+    hosts = tuple(name.strip().lower() for text in given for name in text.split(",") if name.strip())
+    wrong = next((host for host in hosts if not _HOST_NAME.fullmatch(host)), None)
+    if wrong is not None:
+        raise StartRefused(f"{wrong!r} is no host name; write a name without scheme and port, *.NAME, or *")
+    return hosts
 
 
 def parse_apis(given: str) -> tuple[str, ...]:

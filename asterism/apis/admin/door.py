@@ -7,6 +7,7 @@ from asterism.access.master_key import check_master_key
 from asterism.apis.admin.console import Console
 from asterism.apis.admin.errors import refusal, response_for
 from asterism.apis.admin.routes import ROUTES, Route
+from asterism.apis.browser_guard import BrowserGuard
 from asterism.apis.http import Request, Response
 from asterism.clock import Clock
 from asterism.errors import AsterismError, Forbidden, Unauthorized
@@ -20,10 +21,12 @@ _BEARER = "bearer "
 class AdminDoor:
     """Everything under /_asterism/, signed as the rest is, with the account's own keys."""
 
-    def __init__(self, console: Console, *, keys: AccountKeys, clock: Clock) -> None:
+    def __init__(self, console: Console, *, keys: AccountKeys, clock: Clock, guard: BrowserGuard | None = None) -> None:
+        """`guard`: given while the account's key is a public one."""
         self._console = console
         self._keys = keys
         self._clock = clock
+        self._guard = guard
 
     async def answer(self, request: Request) -> Response:
         path = request.path.strip("/")
@@ -31,6 +34,9 @@ class AdminDoor:
         route = ROUTES.get((verb, path))
         if route is None:
             return _no_such_route(path)
+        reason = self._guard.refusal(request.headers, request.authority) if self._guard is not None else None
+        if reason is not None:
+            return refusal(403, "Forbidden", reason)
         try:
             if route.signed:
                 self._check_signature(request, path, route)

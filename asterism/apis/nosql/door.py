@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from asterism.access.keys import AccountKeys
 from asterism.access.resource_token import ResourceGrant
+from asterism.apis.browser_guard import BrowserGuard
 from asterism.apis.http import Request, RequestUnread, Response
 from asterism.apis.nosql import headers
 from asterism.apis.nosql.auth import authorize
@@ -50,7 +51,9 @@ class NoSqlDoor:
         scripts: ScriptRuntime,
         region: str = "Local",
         new_activity_id: Callable[[], str],
+        guard: BrowserGuard | None = None,
     ) -> None:
+        """`guard`: given while the account's key is a public one."""
         self._context = Context(
             store=store,
             account=account,
@@ -67,6 +70,7 @@ class NoSqlDoor:
         self._catalog_store = store.catalog.store
         self._wall_seconds = clock.wall_seconds
         self._new_activity_id = new_activity_id
+        self._guard = guard
 
     async def answer(self, request: Request) -> Response:
         activity_id = request.headers.get(headers.ACTIVITY_ID)
@@ -93,6 +97,10 @@ class NoSqlDoor:
         return response
 
     async def _route(self, request: Request) -> Response:
+        if self._guard is not None:
+            reason = self._guard.refusal(request.headers, request.authority)
+            if reason is not None:
+                raise Refusal(403, "Forbidden", reason)
         path = request.path.strip("/")
         parts = path.split("/")
         # The same key as routes.route_key makes; written out, because every request pays for it.

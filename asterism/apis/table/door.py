@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from http import HTTPStatus
 
+from asterism.apis.browser_guard import BrowserGuard
 from asterism.apis.http import HeaderList, Request, RequestUnread, Response
 from asterism.apis.table import headers
 from asterism.apis.table.accounts import Account, Accounts, read_address
@@ -19,6 +20,7 @@ from asterism.apis.table.errors import (
     error_headers,
     internal_error,
     not_authenticated,
+    not_permitted,
     refusal_of,
 )
 from asterism.apis.table.resources import Kind, read_resource
@@ -47,10 +49,14 @@ class TableDoor:
         is_cosmos: bool,
         unsigned_tokens: bool = False,
         new_request_id: Callable[[], str],
+        guard: BrowserGuard | None = None,
     ) -> None:
+        """`guard`: what holds for accounts whose key is a public one."""
         self._context = Context(store, accounts, clock, is_cosmos, unsigned_tokens)
         self._accounts = accounts
         self._new_request_id = new_request_id
+        self._guard = guard
+        self._public_accounts = frozenset(name for name, account in accounts.items() if account.is_public)
 
     async def answer(self, request: Request) -> Response:
         request_id = self._new_request_id()
@@ -88,6 +94,8 @@ class TableDoor:
         account = self._accounts.get(address.account)
         if account is None:
             raise not_authenticated("There is no such account.")
+        if self._guard is not None and account.name in self._public_accounts:
+            await self._check_page(self._guard, request)
         if request.method == "OPTIONS":
             return await self._preflight(account, request)
         query = headers.read_query(request.query_string)
@@ -117,6 +125,18 @@ class TableDoor:
         if context.is_cosmos:
             response.headers.append(_charge(call))
         return response
+
+    async def _check_page(self, guard: BrowserGuard, request: Request) -> None:
+        """Refuse what a web page asks, unless a rule of the account lets it; preflights are answered by the rules."""
+        told, authority = request.headers, request.authority
+        reason = guard.host_refusal(authority)
+        if reason is None and request.method != "OPTIONS":
+            reason = guard.origin_refusal(told, authority)
+            origin = told.get("origin")
+            if reason is not None and origin is not None and await self._cross_origin(request, origin):
+                reason = None
+        if reason is not None:
+            raise not_permitted(reason)
 
     async def _cross_origin(self, request: Request, origin: str) -> HeaderList:
         """What lets a page of another origin see the answer. A refusal too: without it, all that a script learns of a
