@@ -21,9 +21,10 @@ _MISSED_LOOKS_MAX = 2
 class Connection:
     """What requests tell of a connection. Every request writes it, so it is as plain as can be."""
 
-    __slots__ = ("answered_bytes", "is_http2", "missed_looks", "request_count", "under_way")
+    __slots__ = ("answered_bytes", "client", "is_http2", "missed_looks", "request_count", "under_way")
 
-    def __init__(self, *, is_http2: bool) -> None:
+    def __init__(self, client: str, *, is_http2: bool) -> None:
+        self.client = client
         self.is_http2 = is_http2
         self.request_count = 0
         self.under_way = 0
@@ -102,6 +103,10 @@ class AnswerBudget:
         if unread_bytes > self.bytes_max:
             self.is_exceeded = True
         return unread_bytes * 2 > self.bytes_max
+
+    def forget(self) -> None:
+        self.held_bytes = self.added_bytes = 0
+        self.is_exceeded = False
 
 
 class ConnectionRules:

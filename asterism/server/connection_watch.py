@@ -14,6 +14,7 @@ import os
 import resource
 import socket
 import struct
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -73,6 +74,9 @@ class ConnectionWatch:
     def start(self) -> None:
         if can_watch():
             self._task = asyncio.create_task(self._watch())
+        else:
+            # Nothing would tell that answers were read.
+            self._answers.bytes_max = sys.maxsize
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -104,6 +108,7 @@ class ConnectionWatch:
                 await self._tidy(was_exceeded=was_exceeded)
             except Exception:
                 LOG.exception("the connections could not be looked at")
+                self._answers.forget()
             next_look = loop.time() + (0.0 if self._has_memory_to_give_back else self._look_seconds)
             await asyncio.sleep(max(_REST_SECONDS_MIN, work_seconds * _REST_FACTOR))
 

@@ -68,35 +68,32 @@ def make_application(*, admin: Door, door: Door, port: Port) -> Application:
             client = canonical_client(client)
         connection = by_client.get(client)
         if connection is None:
-            connection = by_client[client] = Connection(is_http2=not scope.http_version.startswith("1"))
+            connection = by_client[client] = Connection(client, is_http2=not scope.http_version.startswith("1"))
         connection.request_count += 1
         connection.under_way += 1
         try:
             if answers.is_exceeded:
                 _refuse(scope, protocol, _answers_exceeded())
             elif scope.method in _METHODS_WITH_BODY:
-                connection.answered_bytes += await answer_with_body(scope, protocol)
+                await answer_with_body(connection, scope, protocol)
             else:
-                connection.answered_bytes += await answer(scope, protocol, None)
+                await answer(connection, scope, protocol, None)
         finally:
             connection.under_way -= 1
 
-    async def answer_with_body(scope: Any, protocol: Any) -> int:
+    async def answer_with_body(connection: Connection, scope: Any, protocol: Any) -> None:
         body = IncomingBody(port.bodies, protocol, scope.headers, scope.http_version)
         try:
             body.check_length()
-            size = await answer(scope, protocol, body)
+            await answer(connection, scope, protocol, body)
         except BodyRefused as refused:
             _refuse(scope, protocol, refused)
-            size = 0
         finally:
             body.close()
         if not body.was_begun:
             await body.drop_rest(DROP_SECONDS_MAX)
-        return size
 
-    async def answer(scope: Any, protocol: Any, read_body: IncomingBody | None) -> int:
-        """Answer a request; the size of the answer's body."""
+    async def answer(connection: Connection, scope: Any, protocol: Any, read_body: IncomingBody | None) -> None:
         headers = scope.headers
         method = scope.method
         try:
@@ -110,7 +107,7 @@ def make_application(*, admin: Door, door: Door, port: Port) -> Application:
                 scheme=scope.scheme,
                 authority=scope.authority or headers.get("host") or "",
                 client_gone=protocol.client_disconnect,
-                client_address=scope.client,
+                client_address=connection.client,
                 read_body=read_body,
             )
             asked = admin if path.startswith(ADMIN_PREFIX) else door
@@ -126,18 +123,17 @@ def make_application(*, admin: Door, door: Door, port: Port) -> Application:
         else:
             if not response.body:
                 protocol.response_empty(response.status, response.headers)
-                return 0
+                return
             size = 0 if method == "HEAD" else len(response.body)
             if size >= _LARGE_ANSWER_BYTES:
                 if answers.is_exceeded and method == "GET":
                     # Many may have begun before the bytes were exceeded. Nothing is lost: it can be read again.
                     _refuse(scope, protocol, _answers_exceeded())
-                    return 0
+                    return
                 if answers.add(size):
                     port.look_soon()
+            connection.answered_bytes += size
             protocol.response_bytes(response.status, response.headers, response.body)
-            return size
-        return 0
 
     return application
 

@@ -29,14 +29,14 @@ class AdminDoor:
         self._guard = guard
 
     async def answer(self, request: Request) -> Response:
+        reason = self._guard.refusal(request.headers, request.authority) if self._guard is not None else None
+        if reason is not None:
+            return refusal(403, "Forbidden", reason)
         path = request.path.strip("/")
         verb = "GET" if request.method == "HEAD" else request.method
         route = ROUTES.get((verb, path))
         if route is None:
             return _no_such_route(path)
-        reason = self._guard.refusal(request.headers, request.authority) if self._guard is not None else None
-        if reason is not None:
-            return refusal(403, "Forbidden", reason)
         try:
             if route.signed:
                 self._check_signature(request, path, route)

@@ -21,7 +21,7 @@ class World:
         self.rules = ConnectionRules(LIMITS, {PORT: self.port}, self.answers)
 
     def request(self, client: str, *, answered: int = 0, under_way: int = 0, is_http2: bool = False) -> None:
-        connection = self.port.by_client.setdefault(client, Connection(is_http2=is_http2))
+        connection = self.port.by_client.setdefault(client, Connection(client, is_http2=is_http2))
         connection.request_count += 1
         connection.answered_bytes += answered
         connection.under_way = under_way
