@@ -43,6 +43,7 @@ _LOOK_SECONDS_MAX = 15.0
 # A look at 10,000 connections takes a tenth of a second; requests are answered in between, and looks keep a distance.
 _SLICE = 100
 _REST_FACTOR = 20
+_REST_FACTOR_URGENT = 2
 _REST_SECONDS_MIN = 0.1
 # From this share of a port's connections on, in tenths, looks come with every tick.
 _WATCHFUL_TENTHS = 7
@@ -110,7 +111,8 @@ class ConnectionWatch:
                 LOG.exception("the connections could not be looked at")
                 self._answers.forget()
             next_look = loop.time() + (0.0 if self._has_memory_to_give_back else self._look_seconds)
-            await asyncio.sleep(max(_REST_SECONDS_MIN, work_seconds * _REST_FACTOR))
+            rest_factor = _REST_FACTOR_URGENT if self._is_urgent() else _REST_FACTOR
+            await asyncio.sleep(max(_REST_SECONDS_MIN, work_seconds * rest_factor))
 
     async def _tidy(self, *, was_exceeded: bool) -> None:
         """Give memory back when a burst of bytes is over."""

@@ -211,13 +211,19 @@ def test_a_client_that_does_not_read_is_closed_and_what_it_held_is_freed(tmp_pat
     with running_server(tmp_path, "--no-throttle", *limits(answer_pause_seconds="2"), alone=True) as server:
         fill(make_container(server))
         with contextlib.ExitStack() as stack:
-            process = psutil.Process(server.process.pid)
-            calm = len(process.net_connections("tcp"))
             readers = [stack.enter_context(connect(server.port, receive_bytes=8192)) for _ in range(40)]
+            ports = {reader.getsockname()[1] for reader in readers}
             for reader in readers:
                 reader.sendall(read_feed())
-            assert wait_until(lambda: len(process.net_connections("tcp")) >= calm + 40)
-            assert wait_until(lambda: len(process.net_connections("tcp")) <= calm)
+            seen: set[int] = set()
+
+            def were_closed() -> bool:
+                found = psutil.Process(server.process.pid).net_connections("tcp")
+                present = ports & {connection.raddr.port for connection in found if connection.raddr}
+                seen.update(present)
+                return seen == ports and not present
+
+            assert wait_until(were_closed)
             assert is_served(server.port)
 
 
