@@ -31,8 +31,6 @@ ADMIN_PREFIX = "/_asterism/"
 # The kernel cuts this to its own limit.
 BACKLOG = 4096
 READY_SECONDS_MAX = 10.0
-# How long what is left of a refused body is still received.
-DROP_SECONDS_MAX = 5.0
 # Of a request's head. Over HTTP/1 it is what a connection buffers of a body as well, so it counts for each of them.
 HEAD_BYTES_MAX = 128 * KIB
 
@@ -72,10 +70,10 @@ def make_application(*, admin: Door, door: Door, port: Port) -> Application:
         connection.request_count += 1
         connection.under_way += 1
         try:
-            if answers.is_exceeded:
-                _refuse(scope, protocol, _answers_exceeded())
-            elif scope.method in _METHODS_WITH_BODY:
+            if scope.method in _METHODS_WITH_BODY:
                 await answer_with_body(connection, scope, protocol)
+            elif answers.is_exceeded:
+                _refuse(scope, protocol, _answers_exceeded())
             else:
                 await answer(connection, scope, protocol, None)
         finally:
@@ -84,14 +82,16 @@ def make_application(*, admin: Door, door: Door, port: Port) -> Application:
     async def answer_with_body(connection: Connection, scope: Any, protocol: Any) -> None:
         body = IncomingBody(port.bodies, protocol, scope.headers, scope.http_version)
         try:
+            if answers.is_exceeded:
+                raise _answers_exceeded()
             body.check_length()
             await answer(connection, scope, protocol, body)
         except BodyRefused as refused:
             _refuse(scope, protocol, refused)
         finally:
             body.close()
-        if not body.was_begun:
-            await body.drop_rest(DROP_SECONDS_MAX)
+        if not body.is_whole:
+            await body.drop_rest()
 
     async def answer(connection: Connection, scope: Any, protocol: Any, read_body: IncomingBody | None) -> None:
         headers = scope.headers

@@ -22,6 +22,8 @@ _PIECE_BYTES_MEAN_MIN = 512
 _SMALL_BYTES_MAX = 64 * KIB
 # Bytes of a refused body that are still received and dropped, so that its sender gets to read the refusal.
 _DROPPED_BYTES_MAX = 16 * MIB
+_DROP_SECONDS_MAX = 5.0
+_ANSWER_SECONDS = 0.1
 
 
 class BodyBudget:
@@ -60,18 +62,21 @@ class BodyDeadlines:
     def __init__(self, *, pause_seconds_max: float, seconds_max: float) -> None:
         self._pause_seconds_max = pause_seconds_max
         self._seconds_max = seconds_max
-        # When the body was first waited for, and when its last piece arrived.
+        # When the body was first waited for, and from when on the wait for the next piece counts.
         self._waiting: dict[asyncio.Task[Any], tuple[float, float]] = {}
         self._given_up: set[asyncio.Task[Any]] = set()
         self._timer: asyncio.TimerHandle | None = None
 
     async def wait_for(self, piece: Awaitable[bytes], *, since: float | None = None) -> bytes:
-        """Await a piece of a body whose first piece was waited for at `since`; BodyRefused when it comes too late."""
+        """Await a piece of a body whose first piece was waited for at `since`; BodyRefused when it comes too late.
+
+        Without `since` it is the whole of a short body, and has twice the time of a piece.
+        """
         task = asyncio.current_task()
         assert task is not None
         loop = asyncio.get_running_loop()
         now = loop.time()
-        self._waiting[task] = (now if since is None else since, now)
+        self._waiting[task] = (now, now + self._pause_seconds_max) if since is None else (since, now)
         if self._timer is None:
             self._timer = loop.call_later(self._pause_seconds_max / 4, self._look)
         try:
@@ -115,7 +120,16 @@ class BodyReading:
 class IncomingBody:
     """The body of one request; calling it reads the whole. `close` must follow, read or not."""
 
-    __slots__ = ("_announced_bytes", "_headers", "_http_version", "_protocol", "_reading", "_taken_bytes", "was_begun")
+    __slots__ = (
+        "_announced_bytes",
+        "_headers",
+        "_http_version",
+        "_protocol",
+        "_reading",
+        "_taken_bytes",
+        "_was_begun",
+        "is_whole",
+    )
 
     def __init__(self, reading: BodyReading, protocol: Any, headers: Headers, http_version: str) -> None:
         self._reading = reading
@@ -126,7 +140,8 @@ class IncomingBody:
         announced = headers.get("content-length")
         # Only digits get here: the HTTP server refuses any other length itself.
         self._announced_bytes = None if announced is None else int(announced)
-        self.was_begun = False
+        self._was_begun = False
+        self.is_whole = False
 
     def check_length(self) -> None:
         """Raise BodyRefused when the body is announced as too large."""
@@ -138,32 +153,39 @@ class IncomingBody:
         size = self._announced_bytes
         if size is not None:
             self._take(size, is_small=size <= _SMALL_BYTES_MAX)
-        self.was_begun = True
+        self._was_begun = True
         try:
-            if size is None:
-                return await self._read_pieces()
-            if size <= (_WHOLE_BYTES_MAX if self._http_version.startswith("1") else _WHOLE_BYTES_MAX_HTTP2):
-                return await self._reading.deadlines.wait_for(self._protocol())
-            return await self._read_pieces()
+            if size is not None and size <= (
+                _WHOLE_BYTES_MAX if self._http_version.startswith("1") else _WHOLE_BYTES_MAX_HTTP2
+            ):
+                body = await self._reading.deadlines.wait_for(self._protocol())
+            else:
+                body = await self._read_pieces()
         except ProtocolClosed:
             raise ClientGone from None
+        self.is_whole = True
+        return body
 
     def close(self) -> None:
         self._reading.budget.give_back(self._taken_bytes)
         self._taken_bytes = 0
 
-    async def drop_rest(self, seconds_max: float) -> None:
+    async def drop_rest(self) -> None:
         """Receive what is still to come of a body that was refused before it was read, and keep nothing of it.
 
-        A connection that is closed while its client sends is reset, and the answer is lost with it.
+        Otherwise the connection, or the stream of an HTTP/2 one, is reset while its client sends, and the answer is
+        lost with it.
         """
-        if "expect" in self._headers or not self._http_version.startswith("1"):
+        is_http1 = self._http_version.startswith("1")
+        if self.is_whole or self._announced_bytes == 0 or (is_http1 and "expect" in self._headers):
             return
-        if self._announced_bytes is not None and not 0 < self._announced_bytes <= _DROPPED_BYTES_MAX:
+        if self._was_begun:
+            # It cannot be taken up again. Over HTTP/2 the answer needs a moment before the stream may end.
+            await asyncio.sleep(0 if is_http1 else _ANSWER_SECONDS)
             return
         size = count = 0
         try:
-            async with asyncio.timeout(seconds_max):
+            async with asyncio.timeout(_DROP_SECONDS_MAX):
                 async for piece in self._protocol:
                     size += len(piece)
                     count += 1

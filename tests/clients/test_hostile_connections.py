@@ -22,6 +22,9 @@ from tests.support.raw import (
     connect_tls,
     create_item,
     head,
+    http2_frame,
+    http2_frames,
+    http2_post,
     status_of,
     wait_until,
     was_closed,
@@ -103,6 +106,17 @@ def test_a_refused_sender_may_finish_its_body_and_use_the_connection_again(patie
         connection.sendall(bytes(3 * MIB))
         connection.sendall(head("GET", "/dbs/d", resource_type="dbs", link="dbs/d"))
         assert status_of(connection) == 200
+
+
+def test_a_refused_sender_of_http2_hears_why_and_may_finish_its_body(patient: RunningServer) -> None:
+    with connect(patient.port) as connection:
+        connection.sendall(http2_post("/dbs", content_length=30_000, start=bytes(15_000)))
+        frames = http2_frames(connection)
+        answer = [next(frames), next(frames)]
+        connection.sendall(http2_frame(0, 1, bytes(15_000)) + HTTP2_PING)
+        assert [kind for kind, _ in answer] == [1, 0]
+        assert b"authorization is missing" in answer[1][1]
+        assert 3 not in [kind for kind, _ in frames]
 
 
 def test_half_sent_bodies_of_strangers_take_no_memory(patient: RunningServer) -> None:

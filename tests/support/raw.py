@@ -7,7 +7,7 @@ import contextlib
 import socket
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from urllib.parse import quote
 
@@ -17,6 +17,30 @@ from tests.support.server import WAIT_SECONDS_MAX
 
 HTTP2_START = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 HTTP2_PING = b"\x00\x00\x08\x06\x00\x00\x00\x00\x00" + bytes(8)
+
+
+def http2_post(path: str, *, content_length: int, start: bytes) -> bytes:
+    """A connection's first request, with the start of its body; header names by their numbers in HPACK's table."""
+    length = str(content_length).encode()
+    head = b"\x83\x86\x04%c%b\x01\x09localhost\x0f\x0d%c%b" % (len(path), path.encode(), len(length), length)
+    return HTTP2_START + http2_frame(1, 4, head) + http2_frame(0, 0, start)
+
+
+def http2_frame(kind: int, flags: int, payload: bytes) -> bytes:
+    """A frame about the connection's first request."""
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + (1).to_bytes(4, "big") + payload
+
+
+def http2_frames(connection: socket.socket) -> Iterator[tuple[int, bytes]]:
+    """Kind and payload of each frame about the connection's first request (0 data, 1 head, 3 reset), up to the answer
+    to a ping."""
+    reader = connection.makefile("rb")
+    while header := reader.read(9):
+        payload = reader.read(int.from_bytes(header[:3], "big"))
+        if header[3] == 6:
+            return
+        if header[5:] == (1).to_bytes(4, "big"):
+            yield header[3], payload
 
 
 def connect(port: int, *, receive_bytes: int | None = None, host: str = "127.0.0.1") -> socket.socket:
