@@ -52,6 +52,21 @@ class Limits:
     # The service's ceiling for one container is raised on request; this one is ours, to keep a typo from
     # creating a hundred thousand partitions.
     throughput_ru_per_second_max: int = 10_000_000
+    # Connections of one port of one process, as far as the system's open files allow. Spec: ten thousand idle ones
+    # leave the server answering; twice that, so that as many again can work.
+    connections_max: int = 20_000
+    # From the start of a connection to its first whole request head.
+    first_request_seconds_max: int = 60
+    # Between the requests of a connection; longer than the official clients keep idle ones.
+    idle_connection_seconds_max: int = 180
+    # Of a body: between two pieces of it, and as a whole (16 MB at 55 KB/s).
+    body_pause_seconds_max: int = 30
+    body_seconds_max: int = 300
+    # A client that owes the reading of an answer must take 64 KB, or the rest, in this time.
+    answer_pause_seconds_max: int = 60
+    # Of all requests of a process together: 64 bodies of the largest size, and as many of the largest pages.
+    body_bytes_in_flight_max: int = 256 * MIB
+    answer_bytes_in_flight_max: int = 256 * MIB
 
     def with_changes(self, **changes: int) -> Limits:
         return replace(self, **changes)

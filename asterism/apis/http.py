@@ -1,4 +1,4 @@
-"""HTTP as the doors see it: a request that has arrived whole, a response that is ready to go. No socket in sight."""
+"""HTTP as the doors see it: a request whose head has arrived, a response that is ready to go. No socket in sight."""
 
 from __future__ import annotations
 
@@ -17,6 +17,25 @@ class Headers(Protocol):
     def __contains__(self, key: str, /) -> bool: ...
 
 
+class RequestUnread(Exception):
+    """The body of a request cannot be had; the listener knows the answer, doors let this pass."""
+
+
+class BodyRefused(RequestUnread):
+    """The body is not wanted, or does not arrive in time."""
+
+    def __init__(self, status: int, code: str, message: str, *, retry_after_seconds: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.retry_after_seconds = retry_after_seconds
+
+
+class ClientGone(RequestUnread):
+    """The client has closed its connection in the middle of the request; an answer would reach no reader."""
+
+
 # Not frozen, because one is made for every request and freezing costs a microsecond; nobody changes one all the same.
 @dataclass(slots=True)
 class Request:
@@ -33,6 +52,9 @@ class Request:
     client_gone: Callable[[], Awaitable[None]] | None = None
     # Address and port of the client, as `127.0.0.1:54321`.
     client_address: str = ""
+    # Reads the body, for methods that may have one. Doors call it when they know route and sender of the request:
+    # until then `body` is empty, and a stranger's bytes cost no memory.
+    read_body: Callable[[], Awaitable[bytes]] | None = None
 
 
 @dataclass(slots=True)

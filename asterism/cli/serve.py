@@ -11,6 +11,7 @@ from asterism.cli.failure import CommandFailed
 from asterism.server.config import (
     ServerConfig,
     StartRefused,
+    parse_allowed_hosts,
     parse_apis,
     parse_consistency,
     parse_limits,
@@ -60,6 +61,7 @@ def serve(
     table_account: options.TableAccount = None,
     cosmos_table_account: options.CosmosTableAccount = None,
     unsigned_tokens: options.UnsignedTokens = False,
+    allowed_host: options.AllowedHost = None,
     seed: options.Seed = None,
     no_throttle: options.NoThrottle = False,
     lenient_sql: options.LenientSql = False,
@@ -93,6 +95,7 @@ def serve(
             table_accounts=tuple(table_account or ()),
             cosmos_table_accounts=tuple(cosmos_table_account or ()),
             unsigned_tokens=unsigned_tokens,
+            allowed_hosts=parse_allowed_hosts(allowed_host or ()),
         )
         from asterism.server.run import run_server
 

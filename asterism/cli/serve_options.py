@@ -135,6 +135,16 @@ UnsignedTokens = Annotated[
         help="Let tables take bearer tokens that nobody has signed. For tests only.",
     ),
 ]
+AllowedHost = Annotated[
+    list[str] | None,
+    typer.Option(
+        envvar="ASTERISM_ALLOWED_HOST",
+        metavar="NAME",
+        rich_help_panel=_WHO,
+        help="While a key is the public development key, requests by a host name with a dot are refused, so that no "
+        "web page can use the server; this name is answered, *.NAME all below it, * any. May be repeated.",
+    ),
+]
 Seed = Annotated[
     Path | None,
     typer.Option(

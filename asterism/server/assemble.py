@@ -13,6 +13,7 @@ from asterism import __version__
 from asterism.access.keys import AccountKeys
 from asterism.apis.admin.console import Console
 from asterism.apis.admin.door import AdminDoor
+from asterism.apis.browser_guard import BrowserGuard
 from asterism.apis.nosql.door import NoSqlDoor
 from asterism.apis.nosql.script_functions import ContainerFunctions
 from asterism.apis.table.accounts import Account
@@ -103,9 +104,10 @@ async def assembled(
         migration = Migration(fleet, catalog, spaces.moving, work, new_id=new_fleet_id)
         scripts, desk = ScriptRuntime(), MigrationDesk(migration, fleet, directory.path)
         console = _console(config, fleet, spaces, store, tables, scripts, desk)
-        nosql = _nosql_door(config, keys, store, scripts)
-        admin = AdminDoor(console, keys=keys, clock=SYSTEM_CLOCK)
-        table, cosmos_table = _table_doors(config, tables)
+        guard = _browser_guard(config)
+        admin = AdminDoor(console, keys=keys, clock=SYSTEM_CLOCK, guard=guard if config.key_is_public else None)
+        nosql = _nosql_door(config, keys, store, scripts, guard)
+        table, cosmos_table = _table_doors(config, tables, guard)
         try:
             with _opening(config, directory):
                 await work.start()
@@ -268,7 +270,14 @@ def _console(
     )
 
 
-def _nosql_door(config: ServerConfig, keys: AccountKeys, store: DocumentStore, scripts: ScriptRuntime) -> NoSqlDoor:
+def _browser_guard(config: ServerConfig) -> BrowserGuard:
+    machine = socket.gethostname()
+    return BrowserGuard((*config.allowed_hosts, *config.tls_names, config.host, machine, f"{machine}.local"))
+
+
+def _nosql_door(
+    config: ServerConfig, keys: AccountKeys, store: DocumentStore, scripts: ScriptRuntime, guard: BrowserGuard
+) -> NoSqlDoor:
     return NoSqlDoor(
         store,
         account=config.account,
@@ -279,10 +288,11 @@ def _nosql_door(config: ServerConfig, keys: AccountKeys, store: DocumentStore, s
         scripts=scripts,
         lenient_sql=config.lenient_sql,
         new_activity_id=activity_ids(),
+        guard=guard if config.key_is_public else None,
     )
 
 
-def _table_doors(config: ServerConfig, tables: TableStore) -> tuple[TableDoor, TableDoor]:
+def _table_doors(config: ServerConfig, tables: TableStore, guard: BrowserGuard) -> tuple[TableDoor, TableDoor]:
     """The same tables, as Azure Table storage presents them and as Cosmos DB for Table does."""
     request_ids = activity_ids()
 
@@ -294,6 +304,7 @@ def _table_doors(config: ServerConfig, tables: TableStore) -> tuple[TableDoor, T
             is_cosmos=is_cosmos,
             unsigned_tokens=config.unsigned_tokens,
             new_request_id=request_ids,
+            guard=guard,
         )
 
     storage = door(accounts_of_tables(config), is_cosmos=False)

@@ -19,6 +19,7 @@ API_NAMES = ("nosql", "table")
 CONSISTENCY_LEVELS = ("Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual")
 
 _UNIT_BYTES = {"": 1, "B": 1, "KB": KIB, "MB": MIB, "GB": GIB}
+_HOST_NAME = re.compile(r"\*|(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
 _AMOUNT = re.compile(r"([0-9]+) ?([KMG]?B|)", re.IGNORECASE)
 # What needs no encoding in an address.
 _ACCOUNT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -64,6 +65,8 @@ class ServerConfig:
     unsigned_tokens: bool = False
     # Whether queries that the service refuses, and that run here, are answered.
     lenient_sql: bool = False
+    # Host names that are answered besides the local ones while a key is public; "*" for any.
+    allowed_hosts: tuple[str, ...] = ()
 
     @property
     def scheme(self) -> str:
@@ -71,7 +74,7 @@ class ServerConfig:
 
     @property
     def key_is_public(self) -> bool:
-        return self.key == WELL_KNOWN_EMULATOR_KEY
+        return self.key in (WELL_KNOWN_EMULATOR_KEY, DEVELOPMENT_KEY)
 
 
 def limit_names() -> dict[str, str]:
@@ -117,6 +120,15 @@ def parse_consistency(given: str) -> str:
         if level.lower() == given.lower():
             return level
     raise StartRefused(f"there is no consistency level {given!r}; the levels are {', '.join(CONSISTENCY_LEVELS)}")
+
+
+def parse_allowed_hosts(given: Sequence[str]) -> tuple[str, ...]:
+    """Host names from texts with one or several, with commas between."""
+    hosts = tuple(name.strip().lower() for text in given for name in text.split(",") if name.strip())
+    wrong = next((host for host in hosts if not _HOST_NAME.fullmatch(host)), None)
+    if wrong is not None:
+        raise StartRefused(f"{wrong!r} is no host name; write a name without scheme and port, *.NAME, or *")
+    return hosts
 
 
 def parse_apis(given: str) -> tuple[str, ...]:

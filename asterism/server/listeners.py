@@ -9,31 +9,33 @@ import logging
 import resource
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from granian._granian import RSGIProtocolClosed as ProtocolClosed
 from granian.constants import Interfaces, SSLProtocols
-from granian.http import HTTP1Settings
+from granian.http import HTTP1Settings, HTTP2Settings
 from granian.server.embed import Server
 
-from asterism.apis.http import Door, HeaderList, Request
+from asterism.apis.http import BodyRefused, ClientGone, Door, HeaderList, Request
+from asterism.limits import KIB
 from asterism.server.config import StartRefused
+from asterism.server.connection_rules import AnswerBudget, Connection, PortConnections
+from asterism.server.connection_watch import ConnectionWatch, canonical_client
+from asterism.server.request_bodies import BodyReading, IncomingBody
 
 LOG = logging.getLogger("asterism.server")
 
 ADMIN_PREFIX = "/_asterism/"
 
-# Spec: ten thousand idle connections leave the server answering; twice that, so that as many again can work.
-CONNECTIONS_MAX = 20_000
 # The kernel cuts this to its own limit.
 BACKLOG = 4096
-# A connection that has sent no whole request head for this long is closed, idle ones as well; longer than the
-# clients keep theirs.
-HEAD_SECONDS_MAX = 180
-# And one that has announced a body and does not send it.
-BODY_SECONDS_MAX = 60.0
 READY_SECONDS_MAX = 10.0
+# Of a request's head. Over HTTP/1 it is what a connection buffers of a body as well, so it counts for each of them.
+HEAD_BYTES_MAX = 128 * KIB
+
+# Descriptors that connections leave to everything else: the store's files, script hosts, nodes of a fleet.
+_RESERVED_DESCRIPTORS = 1024
 
 # Methods whose requests may have a body; for the others it is not even asked for.
 _METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH", "MERGE"})
@@ -43,141 +45,148 @@ _CLOSE = ("connection", "close")
 Application = Callable[[Any, Any], Awaitable[None]]
 
 
-class _BodyRefused(Exception):
-    """The body is not wanted, or did not arrive; the connection cannot be used for another request."""
+@dataclass(frozen=True, slots=True)
+class Port:
+    """What the requests of one port share; `answers` and `look_soon` are those of the process."""
 
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.body = b'{"code":"%b","message":"%b"}' % (code.encode(), message.encode())
+    connections: PortConnections
+    bodies: BodyReading
+    answers: AnswerBudget
+    look_soon: Callable[[], None]
 
 
-def make_application(*, admin: Door, door: Door, request_bytes_max: int) -> Application:
+def make_application(*, admin: Door, door: Door, port: Port) -> Application:
     """The callback the HTTP server runs for each request of a port: its door answers, the admin door at its prefix."""
 
-    slow_bodies = SlowBodies()
+    by_client, answers = port.connections.by_client, port.answers
 
     async def application(scope: Any, protocol: Any) -> None:
+        client = scope.client
+        if client[:1] == "[":
+            client = canonical_client(client)
+        connection = by_client.get(client)
+        if connection is None:
+            connection = by_client[client] = Connection(client, is_http2=not scope.http_version.startswith("1"))
+        connection.request_count += 1
+        connection.under_way += 1
+        try:
+            if scope.method in _METHODS_WITH_BODY:
+                await answer_with_body(connection, scope, protocol)
+            elif answers.is_exceeded:
+                _refuse(scope, protocol, _answers_exceeded())
+            else:
+                await answer(connection, scope, protocol, None)
+        finally:
+            connection.under_way -= 1
+
+    async def answer_with_body(connection: Connection, scope: Any, protocol: Any) -> None:
+        body = IncomingBody(port.bodies, protocol, scope.headers, scope.http_version)
+        try:
+            if answers.is_exceeded:
+                raise _answers_exceeded()
+            body.check_length()
+            await answer(connection, scope, protocol, body)
+        except BodyRefused as refused:
+            _refuse(scope, protocol, refused)
+        finally:
+            body.close()
+        if not body.is_whole:
+            await body.drop_rest()
+
+    async def answer(connection: Connection, scope: Any, protocol: Any, read_body: IncomingBody | None) -> None:
         headers = scope.headers
         method = scope.method
         try:
-            body = b""
-            if method in _METHODS_WITH_BODY:
-                body = await _read_body(slow_bodies, protocol, headers, request_bytes_max)
             path = scope.path
             request = Request(
                 method=method,
                 path=path,
                 query_string=scope.query_string,
                 headers=headers,
-                body=body,
+                body=b"",
                 scheme=scope.scheme,
                 authority=scope.authority or headers.get("host") or "",
                 client_gone=protocol.client_disconnect,
-                client_address=scope.client,
+                client_address=connection.client,
+                read_body=read_body,
             )
             asked = admin if path.startswith(ADMIN_PREFIX) else door
             response = await asked.answer(request)
-        except _BodyRefused as refused:
-            protocol.response_bytes(refused.status, _head_for_refusal(scope.http_version), refused.body)
-        except ProtocolClosed:
-            # The client has gone in the middle of its request; nobody is left to hear an answer.
-            return
+        except BodyRefused as refused:
+            _refuse(scope, protocol, refused)
+        except ClientGone:
+            pass
         except Exception:
             # The path is the client's text: %r keeps line breaks in it from forging lines of the log.
             LOG.exception("a request could not be answered: %s %r", method, scope.path[:512])
             protocol.response_bytes(500, [_JSON], _INTERNAL_ERROR)
         else:
-            if response.body:
-                protocol.response_bytes(response.status, response.headers, response.body)
-            else:
+            if not response.body:
                 protocol.response_empty(response.status, response.headers)
+                return
+            size = 0 if method == "HEAD" else len(response.body)
+            if size >= _LARGE_ANSWER_BYTES:
+                if answers.is_exceeded and method == "GET":
+                    # Many may have begun before the bytes were exceeded. Nothing is lost: it can be read again.
+                    _refuse(scope, protocol, _answers_exceeded())
+                    return
+                if answers.add(size):
+                    port.look_soon()
+            connection.answered_bytes += size
+            protocol.response_bytes(response.status, response.headers, response.body)
 
     return application
 
 
+# Smaller ones fit into the kernel's buffers, and are counted when the connections are looked at.
+_LARGE_ANSWER_BYTES = 16 * KIB
 _INTERNAL_ERROR = (
     b'{"code":"InternalServerError","message":"The server met an error of its own; its log has the details."}'
 )
 
 
-def _head_for_refusal(http_version: str) -> HeaderList:
-    # HTTP/2 has no such header; there only the stream ends.
-    return [_JSON, _CLOSE] if http_version.startswith("1") else [_JSON]
-
-
-class SlowBodies:
-    """Ends the wait for bodies that do not arrive. One timer for all of them, and only while there are any: a timer
-    for each request costs more than reading its body."""
-
-    def __init__(self, seconds_max: float = BODY_SECONDS_MAX) -> None:
-        self._seconds_max = seconds_max
-        self._waiting: dict[asyncio.Task[Any], float] = {}
-        self._given_up: set[asyncio.Task[Any]] = set()
-        self._timer: asyncio.TimerHandle | None = None
-
-    async def wait_for(self, body: Awaitable[bytes]) -> bytes:
-        task = asyncio.current_task()
-        assert task is not None
-        loop = asyncio.get_running_loop()
-        self._waiting[task] = loop.time()
-        if self._timer is None:
-            self._timer = loop.call_later(self._seconds_max / 4, self._look)
-        try:
-            return await body
-        except asyncio.CancelledError:
-            if task not in self._given_up:
-                raise
-            self._given_up.discard(task)
-            task.uncancel()
-            raise _BodyRefused(408, "RequestTimeout", "The body of the request did not arrive in time.") from None
-        finally:
-            del self._waiting[task]
-
-    def _look(self) -> None:
-        loop = asyncio.get_running_loop()
-        for task, since in self._waiting.items():
-            if loop.time() - since >= self._seconds_max:
-                self._given_up.add(task)
-                task.cancel()
-        self._timer = loop.call_later(self._seconds_max / 4, self._look) if self._waiting else None
-
-
-async def _read_body(slow_bodies: SlowBodies, protocol: Any, headers: Any, bytes_max: int) -> bytes:
-    announced = headers.get("content-length")
-    if announced is None:
-        return await slow_bodies.wait_for(_read_chunks(protocol, bytes_max))
-    # Only digits get here: the HTTP server refuses any other length itself.
-    if int(announced) > bytes_max:
-        raise _too_large(bytes_max)
-    return await slow_bodies.wait_for(protocol())
-
-
-async def _read_chunks(protocol: Any, bytes_max: int) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in protocol:
-        size += len(chunk)
-        if size > bytes_max:
-            raise _too_large(bytes_max)
-        chunks.append(chunk)
-    return b"".join(chunks)
-
-
-def _too_large(bytes_max: int) -> _BodyRefused:
-    return _BodyRefused(
-        413, "RequestEntityTooLarge", f"The size of the request exceeds the maximum allowed size of {bytes_max} bytes."
+def _answers_exceeded() -> BodyRefused:
+    return BodyRefused(
+        429,
+        "TooManyRequests",
+        "Clients have not read as many bytes of answers as the server may hold. Retry after a second, or raise the "
+        "limit answer-bytes-in-flight.",
+        retry_after_seconds=1,
     )
 
 
-def raise_open_files_limit() -> None:
-    """Every connection is an open file, and many systems start processes with 1,024 of them."""
+def _refuse(scope: Any, protocol: Any, refused: BodyRefused) -> None:
+    headers: HeaderList = [_JSON]
+    if refused.retry_after_seconds is not None:
+        # The second is what the official clients for items look at.
+        seconds = refused.retry_after_seconds
+        headers += [("retry-after", str(seconds)), ("x-ms-retry-after-ms", str(seconds * 1000))]
+    elif scope.http_version.startswith("1"):
+        # HTTP/2 has no such header; there only the stream ends.
+        headers.append(_CLOSE)
+    body = b'{"code":"%b","message":"%b"}' % (refused.code.encode(), refused.message.encode())
+    protocol.response_bytes(refused.status, headers, body)
+
+
+def share_descriptors(connections_max: int, *, ports: int) -> list[int]:
+    """Allow the process as many open files as it may have, and say how many connections each port may have.
+
+    Every connection is an open file, and many systems start processes with 1,024 of them. Where the system's own limit
+    is too low for all, the first port gets three fifths. Out of descriptors, the HTTP server would try to accept
+    without a pause, and no script host could start: some are kept back.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = CONNECTIONS_MAX + 1024
+    wanted = connections_max * ports + _RESERVED_DESCRIPTORS
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < allowed:
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    available = wanted if soft == resource.RLIM_INFINITY else soft
+    shared = available - min(_RESERVED_DESCRIPTORS, available // 2)
+    others = ports - 1
+    shares = [shared * 3 // 5, *[shared * 2 // 5 // others] * others] if others else [shared]
+    return [max(1, min(connections_max, share)) for share in shares]
 
 
 def choose_address(host: str, port: int) -> tuple[str, int]:
@@ -205,7 +214,15 @@ class Listener:
     """One listening port. `start` returns when it accepts; `stop` when every request under way is answered."""
 
     def __init__(
-        self, application: Application, *, address: str, port: int, certificate: Path | None, private_key: Path | None
+        self,
+        application: Application,
+        *,
+        address: str,
+        port: int,
+        certificate: Path | None,
+        private_key: Path | None,
+        connections_max: int,
+        idle_seconds_max: int,
     ) -> None:
         self._address = address
         self._port = port
@@ -220,8 +237,10 @@ class Listener:
             runtime_blocking_threads=1,
             websockets=False,
             backlog=BACKLOG,
-            backpressure=CONNECTIONS_MAX,
-            http1_settings=HTTP1Settings(header_read_timeout=HEAD_SECONDS_MAX * 1000),
+            backpressure=connections_max,
+            # From the end of an answer to the next whole head; before the first one, the watch has the deadline.
+            http1_settings=HTTP1Settings(header_read_timeout=idle_seconds_max * 1000, max_buffer_size=HEAD_BYTES_MAX),
+            http2_settings=HTTP2Settings(max_headers_size=HEAD_BYTES_MAX),
             log_enabled=False,
             ssl_cert=certificate,
             ssl_key=private_key,
@@ -272,13 +291,16 @@ class Listener:
 class ListenerGroup:
     """The listeners of all doors, as one. The first is the one whose readiness probe is asked."""
 
-    def __init__(self, listeners: Sequence[Listener]) -> None:
+    def __init__(self, listeners: Sequence[Listener], watch: ConnectionWatch | None = None) -> None:
         self._listeners = listeners
+        self._watch = watch
 
     async def start(self) -> None:
         """One after the other, the first one last: when it answers, all of them do."""
         for listener in reversed(self._listeners):
             await listener.start()
+        if self._watch is not None:
+            self._watch.start()
 
     async def until(self, stopping: asyncio.Event) -> None:
         """Returns when `stopping` is set; the end of any of them without it is an error."""
@@ -291,4 +313,6 @@ class ListenerGroup:
 
     async def stop(self, *, drain_seconds_max: float) -> bool:
         stopped = await asyncio.gather(*(one.stop(drain_seconds_max=drain_seconds_max) for one in self._listeners))
+        if self._watch is not None:
+            await self._watch.stop()
         return all(stopped)

@@ -18,15 +18,19 @@ from asterism.keyspaces.reshape_job import Step
 from asterism.limits import MIB
 from asterism.server.assemble import Assembly, assembled
 from asterism.server.config import ServerConfig, check_account, check_ports
+from asterism.server.connection_rules import AnswerBudget, PortConnections
+from asterism.server.connection_watch import ConnectionWatch
 from asterism.server.data_directory import DataDirectory, claimed
 from asterism.server.greeting import greeting
 from asterism.server.listeners import (
     Listener,
     ListenerGroup,
+    Port,
     choose_address,
     make_application,
-    raise_open_files_limit,
+    share_descriptors,
 )
+from asterism.server.request_bodies import BodyReading
 from asterism.server.workers import WorkerPool
 
 LOG = logging.getLogger("asterism.server")
@@ -41,7 +45,6 @@ TABLE_REQUEST_BYTES_MAX = 16 * MIB
 def run_server(config: ServerConfig, *, say: Callable[[str], None]) -> None:
     """Serves until SIGTERM or SIGINT; raises StartRefused when it cannot begin."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    raise_open_files_limit()
     check_ports(config)
     check_account(config)
     if config.workers > 1:
@@ -202,18 +205,24 @@ def _listener(
         now = datetime.datetime.now(datetime.UTC)
         files = ensure_certificate(directory.tls, config.tls_names, now=now)
         certificate, private_key = files.certificate, files.private_key
-    return ListenerGroup(
-        [
-            Listener(
-                make_application(admin=assembly.admin, door=door, request_bytes_max=bytes_max),
-                address=address,
-                port=door_port,
-                certificate=certificate,
-                private_key=private_key,
-            )
-            for door, door_port, bytes_max in doors
-        ]
-    )
+    shares = share_descriptors(config.limits.connections_max, ports=len(doors))
+    connections = {door_port: PortConnections(share) for (_, door_port, _), share in zip(doors, shares, strict=True)}
+    bodies, answers = BodyReading.of(config.limits), AnswerBudget(config.limits.answer_bytes_in_flight_max)
+    watch = ConnectionWatch(config.limits, connections, answers, bodies.budget)
+    listeners = []
+    for door, door_port, bytes_max in doors:
+        port_shares = Port(connections[door_port], bodies.with_bytes_max(bytes_max), answers, watch.look_soon)
+        listener = Listener(
+            make_application(admin=assembly.admin, door=door, port=port_shares),
+            address=address,
+            port=door_port,
+            certificate=certificate,
+            private_key=private_key,
+            connections_max=connections[door_port].connections_max,
+            idle_seconds_max=config.limits.idle_connection_seconds_max,
+        )
+        listeners.append(listener)
+    return ListenerGroup(listeners, watch)
 
 
 def _stop_signal() -> asyncio.Event:

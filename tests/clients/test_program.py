@@ -20,6 +20,7 @@ from azure.cosmos import PartitionKey
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
 from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY
+from tests.support import raw
 from tests.support.server import PROGRAM, WAIT_SECONDS_MAX, RunningServer, environment, free_port, running_server
 
 IDLE_CONNECTIONS = 10_000
@@ -101,12 +102,12 @@ def test_a_request_under_way_is_answered_before_the_server_ends(tmp_path: Path) 
         running_server(tmp_path) as program,
         socket.create_connection(("127.0.0.1", program.port), timeout=WAIT_SECONDS_MAX) as connection,
     ):
-        connection.sendall(b'POST /dbs HTTP/1.1\r\nhost: a\r\ncontent-length: 12\r\n\r\n{"id":')
+        connection.sendall(raw.head("POST", "/dbs", resource_type="dbs", link="", content_length="14") + b'{"id":')
         assert is_healthy(program.port)
         program.process.terminate()
         wait_until_refused(program.port)
-        connection.sendall(b'"shop"')
-        assert connection.recv(65536).startswith(b"HTTP/1.1 401")
+        connection.sendall(b' "shop"}')
+        assert connection.recv(65536).startswith(b"HTTP/1.1 201")
         assert program.process.wait(WAIT_SECONDS_MAX) == 0
 
 
@@ -125,7 +126,7 @@ def test_a_second_signal_ends_the_server_at_once(tmp_path: Path) -> None:
         running_server(tmp_path) as program,
         socket.create_connection(("127.0.0.1", program.port), timeout=WAIT_SECONDS_MAX) as connection,
     ):
-        connection.sendall(b"POST /dbs HTTP/1.1\r\nhost: a\r\ncontent-length: 12\r\n\r\n")
+        connection.sendall(raw.head("POST", "/dbs", resource_type="dbs", link="", content_length="12"))
         assert is_healthy(program.port)
         program.process.send_signal(signal.SIGINT)
         wait_until_refused(program.port)
@@ -267,13 +268,14 @@ def test_a_body_announced_too_large_is_refused_before_it_is_sent(server: Running
 
 def test_a_body_in_chunks_is_refused_when_it_passes_the_limit(server: RunningServer) -> None:
     chunk = b"4000\r\n" + bytes(0x4000) + b"\r\n"
-    head = b"POST /dbs HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+    head = raw.head("POST", "/dbs", resource_type="dbs", link="", transfer_encoding="chunked")
     assert send_raw(server.port, head, *[chunk] * 5).startswith(b"HTTP/1.1 413")
 
 
 def test_a_body_in_chunks_below_the_limit_is_read(server: RunningServer) -> None:
-    head = b"POST /dbs HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
-    assert send_raw(server.port, head, b"2\r\n{}\r\n0\r\n\r\n").startswith(b"HTTP/1.1 401")
+    head = raw.head("POST", "/dbs", resource_type="dbs", link="", transfer_encoding="chunked")
+    body = b'f\r\n{"id": "chunks"\r\n1\r\n}\r\n0\r\n\r\n'
+    assert send_raw(server.port, head, body).startswith(b"HTTP/1.1 201")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from asterism.access.master_key import check_master_key
 from asterism.apis.admin.console import Console
 from asterism.apis.admin.errors import refusal, response_for
 from asterism.apis.admin.routes import ROUTES, Route
+from asterism.apis.browser_guard import BrowserGuard
 from asterism.apis.damage import name_damage
 from asterism.apis.http import Request, Response
 from asterism.clock import Clock
@@ -21,12 +22,17 @@ _BEARER = "bearer "
 class AdminDoor:
     """Everything under /_asterism/, signed as the rest is, with the account's own keys."""
 
-    def __init__(self, console: Console, *, keys: AccountKeys, clock: Clock) -> None:
+    def __init__(self, console: Console, *, keys: AccountKeys, clock: Clock, guard: BrowserGuard | None = None) -> None:
+        """`guard`: given while the account's key is a public one."""
         self._console = console
         self._keys = keys
         self._clock = clock
+        self._guard = guard
 
     async def answer(self, request: Request) -> Response:
+        reason = self._guard.refusal(request.headers, request.authority) if self._guard is not None else None
+        if reason is not None:
+            return refusal(403, "Forbidden", reason)
         path = request.path.strip("/")
         verb = "GET" if request.method == "HEAD" else request.method
         route = ROUTES.get((verb, path))
@@ -35,6 +41,9 @@ class AdminDoor:
         try:
             if route.signed:
                 self._check_signature(request, path, route)
+                # Routes that need no signature take no body.
+                if request.read_body is not None:
+                    request.body = await request.read_body()
             if self._console.store.is_shared:
                 await self._console.store.catch_up()
             return await route.handle(self._console, request)

@@ -8,8 +8,9 @@ from urllib.parse import unquote
 
 from asterism.access.keys import AccountKeys
 from asterism.access.resource_token import ResourceGrant
+from asterism.apis.browser_guard import BrowserGuard
 from asterism.apis.damage import name_damage
-from asterism.apis.http import Request, Response
+from asterism.apis.http import Request, RequestUnread, Response
 from asterism.apis.nosql import headers
 from asterism.apis.nosql.auth import authorize
 from asterism.apis.nosql.context import Context, check_common_headers
@@ -55,7 +56,9 @@ class NoSqlDoor:
         region: str = "Local",
         lenient_sql: bool = False,
         new_activity_id: Callable[[], str],
+        guard: BrowserGuard | None = None,
     ) -> None:
+        """`guard`: given while the account's key is a public one."""
         self._context = Context(
             store=store,
             account=account,
@@ -73,6 +76,7 @@ class NoSqlDoor:
         self._catalog_store = store.catalog.store
         self._wall_seconds = clock.wall_seconds
         self._new_activity_id = new_activity_id
+        self._guard = guard
 
     async def answer(self, request: Request) -> Response:
         activity_id = request.headers.get(headers.ACTIVITY_ID)
@@ -91,6 +95,8 @@ class NoSqlDoor:
         except QueryAbandoned:
             # Nobody hears it; the log of requests does.
             response = refusal_response(Refusal(408, "RequestTimeout", "The client has gone."), activity_id)
+        except RequestUnread:
+            raise
         except Exception:
             # The path is the client's text: %r keeps line breaks in it from forging lines of the log.
             _log.exception("activity %r failed: %s %r", activity_id, request.method, request.path[:512])
@@ -99,6 +105,10 @@ class NoSqlDoor:
         return response
 
     async def _route(self, request: Request) -> Response:
+        if self._guard is not None:
+            reason = self._guard.refusal(request.headers, request.authority)
+            if reason is not None:
+                raise Refusal(403, "Forbidden", reason)
         path = request.path.strip("/")
         parts = path.split("/")
         if request.query_string and len(parts) == _ITEM_SEGMENTS and parts[4] == "docs":
@@ -118,6 +128,8 @@ class NoSqlDoor:
             resource_type=route.resource_type,
             now_wall_seconds=self._wall_seconds(),
         )
+        if request.read_body is not None:
+            request.body = await request.read_body()
         if self._catalog_store.is_shared:
             return await self._handle_shared(route, request, parts, grant)
         if grant is not None:

@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from asterism.access.checked_signatures import CheckedSignatures
+from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY
 
 # Public: printed in the vendor's documentation and the default of every client (`UseDevelopmentStorage=true`).
 DEVELOPMENT_ACCOUNT: Final = "devstoreaccount1"
 DEVELOPMENT_KEY: Final = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+_PUBLIC_KEYS: Final = frozenset(map(base64.b64decode, (DEVELOPMENT_KEY, WELL_KNOWN_EMULATOR_KEY)))
 
 SECONDARY_SUFFIX: Final = "-secondary"
 _HOST_STYLE: Final = re.compile(r"([a-z0-9-]+)\.table\.", re.IGNORECASE)
@@ -25,6 +28,11 @@ class Account:
     name: str
     keys: tuple[bytes, ...]
     checked: CheckedSignatures[None] = field(init=False, repr=False, compare=False, default_factory=CheckedSignatures)
+
+    @property
+    def is_public(self) -> bool:
+        """Whether a key of it is printed in documentation."""
+        return not _PUBLIC_KEYS.isdisjoint(self.keys)
 
 
 Accounts = Mapping[str, Account]

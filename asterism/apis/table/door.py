@@ -6,8 +6,9 @@ import logging
 from collections.abc import Callable
 from http import HTTPStatus
 
+from asterism.apis.browser_guard import BrowserGuard
 from asterism.apis.damage import name_damage
-from asterism.apis.http import HeaderList, Request, Response
+from asterism.apis.http import HeaderList, Request, RequestUnread, Response
 from asterism.apis.table import headers
 from asterism.apis.table.accounts import Account, Accounts, read_address
 from asterism.apis.table.auth import authenticate
@@ -20,6 +21,7 @@ from asterism.apis.table.errors import (
     error_headers,
     internal_error,
     not_authenticated,
+    not_permitted,
     refusal_of,
 )
 from asterism.apis.table.resources import Kind, read_resource
@@ -48,10 +50,14 @@ class TableDoor:
         is_cosmos: bool,
         unsigned_tokens: bool = False,
         new_request_id: Callable[[], str],
+        guard: BrowserGuard | None = None,
     ) -> None:
+        """`guard`: what holds for accounts whose key is a public one."""
         self._context = Context(store, accounts, clock, is_cosmos, unsigned_tokens)
         self._accounts = accounts
         self._new_request_id = new_request_id
+        self._guard = guard
+        self._public_accounts = frozenset(name for name, account in accounts.items() if account.is_public)
 
     async def answer(self, request: Request) -> Response:
         request_id = self._new_request_id()
@@ -63,6 +69,8 @@ class TableDoor:
             response = self._refused(refusal_of(error), request, request_id)
         except REPORTED as problem:
             response = self._refused(refusal_of(as_error(problem)), request, request_id)
+        except RequestUnread:
+            raise
         except Exception:
             # The path is the client's text: %r keeps line breaks in it from forging lines of the log.
             _log.exception("request %s failed: %s %r", request_id, request.method, request.path[:512])
@@ -87,11 +95,14 @@ class TableDoor:
         account = self._accounts.get(address.account)
         if account is None:
             raise not_authenticated("There is no such account.")
+        if self._guard is not None and account.name in self._public_accounts:
+            await self._check_page(self._guard, request)
         if request.method == "OPTIONS":
             return await self._preflight(account, request)
         query = headers.read_query(request.query_string)
         grant = await authenticate(context, request, account, address, query)
-        if len(request.body) > BODY_BYTES_MAX:
+        # Only digits get here: the HTTP server refuses any other length itself.
+        if int(request.headers.get("content-length") or 0) > BODY_BYTES_MAX:
             raise body_too_large()
         resource = read_resource(address.resource)
         method = _method_of(request)
@@ -101,6 +112,7 @@ class TableDoor:
             raise refusal_for(method, resource.kind, comp)
         if address.is_secondary and route.is_write and not context.is_cosmos:
             raise Refusal(403, "InsufficientAccountPermissions", "Write operations are not allowed.")
+        await _read_body(request)
         base = f"{request.scheme}://{request.authority}{address.base_path}"
         call = Call(context, request, method, account, resource, query, address.is_secondary, base, grant, request_id)
         try:
@@ -116,6 +128,18 @@ class TableDoor:
         if context.is_cosmos:
             response.headers.append(_charge(call))
         return response
+
+    async def _check_page(self, guard: BrowserGuard, request: Request) -> None:
+        """Refuse what a web page asks, unless a rule of the account lets it; preflights are answered by the rules."""
+        told, authority = request.headers, request.authority
+        reason = guard.host_refusal(authority)
+        if reason is None and request.method != "OPTIONS":
+            reason = guard.origin_refusal(told, authority)
+            origin = told.get("origin")
+            if reason is not None and origin is not None and await self._cross_origin(request, origin):
+                reason = None
+        if reason is not None:
+            raise not_permitted(reason)
 
     async def _cross_origin(self, request: Request, origin: str) -> HeaderList:
         """What lets a page of another origin see the answer. A refusal too: without it, all that a script learns of a
@@ -147,6 +171,13 @@ class TableDoor:
         if self._context.store.is_shared:
             await self._context.store.catch_up()
         return await answer_preflight(self._context.store, account.name, request.headers)
+
+
+async def _read_body(request: Request) -> None:
+    if request.read_body is not None:
+        request.body = await request.read_body()
+    if len(request.body) > BODY_BYTES_MAX:
+        raise body_too_large()
 
 
 def _charge(call: Call) -> tuple[str, str]:

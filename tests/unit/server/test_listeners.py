@@ -16,9 +16,10 @@ import pytest
 from granian._granian import RSGIProtocolClosed
 
 from asterism.apis.http import Request, Response
-from asterism.server import listeners
 from asterism.server.config import StartRefused
-from asterism.server.listeners import Listener, ListenerGroup, choose_address, make_application
+from asterism.server.connection_rules import AnswerBudget, PortConnections
+from asterism.server.listeners import Listener, ListenerGroup, Port, choose_address, make_application
+from asterism.server.request_bodies import BodyBudget, BodyDeadlines, BodyReading
 
 BYTES_MAX = 100
 
@@ -52,13 +53,16 @@ class FakeProtocol:
 
 
 class FakeDoor:
-    def __init__(self, name: bytes, failure: Exception | None = None) -> None:
+    def __init__(self, name: bytes, failure: Exception | None = None, *, reads: bool = True) -> None:
         self.name = name
+        self.reads = reads
         self.failure = failure
         self.requests: list[Request] = []
 
     async def answer(self, request: Request) -> Response:
         self.requests.append(request)
+        if self.reads and request.read_body is not None:
+            request.body = await request.read_body()
         if self.failure is not None:
             raise self.failure
         return Response(200, [("door", self.name.decode())], self.name)
@@ -77,13 +81,20 @@ def make_scope(path: str = "/dbs", *, method: str = "GET", version: str = "1.1",
     )
 
 
+def make_port(*, pause_seconds_max: float = 60.0, seconds_max: float = 60.0, in_flight_max: int = 1000) -> Port:
+    deadlines = BodyDeadlines(pause_seconds_max=pause_seconds_max, seconds_max=seconds_max)
+    bodies = BodyReading(BodyBudget(in_flight_max), deadlines, bytes_max=BYTES_MAX)
+    return Port(PortConnections(10), bodies, AnswerBudget(1 << 20), lambda: None)
+
+
 @dataclass
 class Doors:
     nosql: FakeDoor = field(default_factory=lambda: FakeDoor(b"nosql"))
     admin: FakeDoor = field(default_factory=lambda: FakeDoor(b"admin"))
+    port: Port = field(default_factory=lambda: make_port())
 
     async def call(self, scope: Any, protocol: FakeProtocol) -> tuple[int, dict[str, str], bytes]:
-        application = make_application(admin=self.admin, door=self.nosql, request_bytes_max=BYTES_MAX)
+        application = make_application(admin=self.admin, door=self.nosql, port=self.port)
         await application(scope, protocol)
         return protocol.answers[0]
 
@@ -144,10 +155,66 @@ class SilentProtocol(FakeProtocol):
         return b""
 
 
-async def test_a_body_that_never_comes_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listeners.SlowBodies.__init__, "__defaults__", (0.01,))
-    status, headers, _ = await Doors().call(make_scope(method="POST", content_length="2"), SilentProtocol())
+@pytest.mark.parametrize("seconds_max", [{"pause_seconds_max": 0.01}, {"seconds_max": 0.01, "pause_seconds_max": 0.1}])
+async def test_a_body_that_never_comes_is_given_up(seconds_max: dict[str, float]) -> None:
+    doors = Doors(port=make_port(**seconds_max))
+    status, headers, _ = await doors.call(make_scope(method="POST", content_length="2"), SilentProtocol())
     assert (status, headers["connection"]) == (408, "close")
+    assert doors.port.bodies.budget.used_bytes == 0
+
+
+async def test_a_body_the_door_does_not_ask_for_is_received_after_the_answer_and_not_kept() -> None:
+    doors = Doors(nosql=FakeDoor(b"no", reads=False))
+    protocol = FakeProtocol(bytes(50))
+    status, _, _ = await doors.call(make_scope(method="POST", content_length="50"), protocol)
+    assert (status, protocol.times_read) == (200, 5)
+    assert doors.nosql.requests[0].body == b""
+
+
+async def test_a_client_that_waits_for_permission_to_send_is_not_given_it_after_the_answer() -> None:
+    protocol = FakeProtocol(bytes(50))
+    doors = Doors(nosql=FakeDoor(b"no", reads=False))
+    await doors.call(make_scope(method="POST", content_length="50", expect="100-continue"), protocol)
+    assert protocol.times_read == 0
+
+
+@pytest.mark.parametrize("headers", [{"content_length": "50"}, {}], ids=["announced", "in pieces"])
+async def test_a_body_counts_until_its_request_is_answered(headers: dict[str, str]) -> None:
+    port = make_port(in_flight_max=1000)
+    counted: list[int] = []
+
+    class CountingDoor(FakeDoor):
+        async def answer(self, request: Request) -> Response:
+            response = await super().answer(request)
+            counted.append(port.bodies.budget.used_bytes)
+            return response
+
+    await Doors(nosql=CountingDoor(b""), port=port).call(make_scope(method="POST", **headers), FakeProtocol(bytes(50)))
+    assert (counted, port.bodies.budget.used_bytes) == ([50], 0)
+
+
+async def test_a_body_without_room_is_refused_and_the_sender_comes_again_later() -> None:
+    port = make_port(in_flight_max=60)
+    assert port.bodies.budget.take(50, is_small=True)
+    protocol = FakeProtocol(bytes(50))
+    status, headers, _ = await Doors(port=port).call(make_scope(method="POST", content_length="50"), protocol)
+    assert (status, headers["retry-after"], headers["x-ms-retry-after-ms"]) == (429, "1", "1000")
+    assert port.bodies.budget.used_bytes == 50
+
+
+async def test_requests_are_refused_while_clients_leave_too_many_answers_unread() -> None:
+    doors = Doors()
+    doors.port.answers.is_exceeded = True
+    status, headers, _ = await doors.call(make_scope(), FakeProtocol())
+    assert (status, headers["retry-after"], doors.nosql.requests) == (429, "1", [])
+
+
+async def test_a_connection_is_known_by_its_requests() -> None:
+    doors = Doors()
+    for _ in range(2):
+        await doors.call(make_scope(), FakeProtocol())
+    connection = doors.port.connections.by_client["127.0.0.1:50000"]
+    assert (connection.request_count, connection.under_way, connection.answered_bytes) == (2, 0, 2 * len(b"nosql"))
 
 
 async def test_an_error_of_a_door_is_a_500_without_its_details_and_is_logged(
@@ -163,7 +230,7 @@ async def test_an_error_of_a_door_is_a_500_without_its_details_and_is_logged(
 
 async def test_a_client_that_has_gone_gets_no_answer() -> None:
     protocol = FakeProtocol(client_is_gone=True)
-    application = make_application(admin=FakeDoor(b""), door=FakeDoor(b""), request_bytes_max=BYTES_MAX)
+    application = make_application(admin=FakeDoor(b""), door=FakeDoor(b""), port=make_port())
     await application(make_scope(method="POST", content_length="2"), protocol)
     assert protocol.answers == []
 
@@ -193,7 +260,7 @@ async def test_the_port_with_the_readiness_probe_opens_last() -> None:
     """Who has heard of it that the server is ready may connect to any of its ports."""
     opened: list[int] = []
 
-    class Port:
+    class OnePort:
         def __init__(self, number: int) -> None:
             self.number = number
 
@@ -201,5 +268,5 @@ async def test_the_port_with_the_readiness_probe_opens_last() -> None:
             await asyncio.sleep(0)
             opened.append(self.number)
 
-    await ListenerGroup([cast(Listener, Port(number)) for number in range(3)]).start()
+    await ListenerGroup([cast(Listener, OnePort(number)) for number in range(3)]).start()
     assert opened[-1] == 0
