@@ -201,6 +201,8 @@ class _MakeSet(_MakeList):
         self._seen: set[SortKey] = set()
 
     def add(self, value: object) -> None:
+        if value is UNDEFINED:
+            return
         identity = sort_key(value)
         if identity not in self._seen:
             super().add(value)

@@ -28,12 +28,13 @@ class Collector(ABC):
 
     def __init__(self, pipeline: Pipeline, *, include_undefined: bool | None = None) -> None:
         self._pipeline = pipeline
-        self._memory = MemoryMeter()
+        self._memory = MemoryMeter(pipeline.meter.account)
+        self._begin_item = pipeline.meter.restart
         self._with_undefined = pipeline.places_undefined(include_undefined)
 
     def feed(self, item: Row) -> None:
         """Takes one stored item; a query without FROM is fed with one empty item."""
-        self._pipeline.meter.restart()
+        self._begin_item()
         self.take(item)
 
     @abstractmethod
@@ -245,12 +246,14 @@ def new_collector(pipeline: Pipeline, *, include_undefined: bool | None = None) 
     return make(pipeline, include_undefined=include_undefined)
 
 
-def distinct(results: Iterable[object]) -> Iterator[object]:
-    """Each result once, at its first place."""
+def distinct(results: Iterable[object], memory: MemoryMeter | None = None) -> Iterator[object]:
+    """Each result once, at its first place. `memory` counts them where nothing else does."""
     seen: set[SortKey] = set()
     for result in results:
         identity = sort_key(result)
         if identity not in seen:
+            if memory is not None:
+                memory.hold(result)
             seen.add(identity)
             yield result
 

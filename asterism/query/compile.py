@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 
 from asterism.query import tree
 from asterism.query.collectors import Collector, distinct, new_collector
+from asterism.query.counted import PARTS_UNCOUNTED_MAX
 from asterism.query.distance import DistanceFunctionOf, no_distance_function
 from asterism.query.environment import Environment, Results, Udfs
 from asterism.query.foreseen_calls import ForeseenCalls
 from asterism.query.functions.context import EvaluationContext
 from asterism.query.index_aggregates import ANSWERED, Column
 from asterism.query.index_conditions import Condition, index_conditions
-from asterism.query.limits import RowMeter
+from asterism.query.limits import MemoryMeter, QueryMeter
 from asterism.query.ordered_rows import OrderedRow, compare_keys, ordered_rows_of
 from asterism.query.partition_filter import PartitionFilter, PartitionKeyTuple
 from asterism.query.path_access import Evaluator
@@ -23,6 +24,15 @@ from asterism.values.ordering import SortKey
 from asterism.values.undefined import UNDEFINED
 
 Item = dict[str, object]
+
+_METERED = (
+    tree.Subquery,
+    tree.SubqueryCollection,
+    tree.Call,
+    tree.Like,
+    tree.ArrayLiteral,
+    tree.ObjectLiteral,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +55,8 @@ class CompiledQuery:
     reads_items: bool
     # Whether an item gives at most one row, so that `matches` and `project` say it all; others need `rows`.
     is_plain: bool
+    # Whether an item may take long or need much memory, so that it has to be evaluated in turns.
+    is_metered: bool
     kind: Kind
     is_distinct: bool
     # TOP counts first, then OFFSET and LIMIT. Collectors apply them; who uses `rows` does it himself.
@@ -78,6 +90,11 @@ class CompiledQuery:
         """Calls of a user's functions that are made for every item, if there are any."""
         foreseen = self._pipeline.foreseen
         return foreseen if foreseen is not None and foreseen.has_calls else None
+
+    @property
+    def meter(self) -> QueryMeter:
+        """What counts the work of the query, and what it has in memory."""
+        return self._pipeline.meter
 
     def rows(self, item: Item) -> Iterable[object]:
         """The results of one item, before DISTINCT, TOP and OFFSET LIMIT; of a query without order and aggregates."""
@@ -131,13 +148,16 @@ def compile_query(
     Raises MalformedQuery for names without meaning, wrong numbers of arguments and aggregates where there can be none;
     MalformedRequest for a search that says its order.
     """
-    meter = RowMeter()
+    meter = QueryMeter()
     environment = Environment({} if udfs is None else udfs, context, meter, _compile_subquery, distance_function_of)
     pipeline = compile_pipeline(query, Scope({}, parameters, sees_container=True), environment, is_outermost=True)
     sources, window = pipeline.sources, pipeline.window
     is_plain = sources.make_rows is None and pipeline.kind is Kind.STREAMING
-    has_subquery = any(isinstance(node, tree.Subquery | tree.SubqueryCollection) for node in tree.descendants(query))
-    matches, project = _plain_steps(pipeline, meter, has_subquery=has_subquery)
+    nodes = list(tree.descendants(query))
+    meter.weigh(len(nodes))
+    # What builds values, or works for longer than a comparison takes, is metered item by item.
+    is_metered = any(isinstance(node, _METERED) or _makes_much(node) for node in nodes)
+    matches, project = _plain_steps(pipeline, meter, is_metered=is_metered)
     return CompiledQuery(
         matches=matches,
         project=project,
@@ -145,6 +165,7 @@ def compile_query(
         has_filter=query.where is not None or sources.make_rows is not None or bool(sources.root),
         reads_items=query.from_clause is not None,
         is_plain=is_plain,
+        is_metered=is_metered or sources.make_rows is not None,
         kind=pipeline.kind,
         is_distinct=pipeline.is_distinct,
         top=window.top,
@@ -161,11 +182,14 @@ def compile_query(
 
 
 def _plain_steps(
-    pipeline: Pipeline, meter: RowMeter, *, has_subquery: bool
+    pipeline: Pipeline, meter: QueryMeter, *, is_metered: bool
 ) -> tuple[Callable[[Item], bool], Evaluator]:
     """Filter and projection of single items, as directly as the query allows."""
-    if pipeline.sources.make_rows is None and pipeline.grouping is None and not has_subquery:
+    if pipeline.sources.make_rows is None and pipeline.grouping is None and not is_metered:
         return pipeline.matches, pipeline.project
+
+    if pipeline.sources.make_rows is None and pipeline.grouping is None:
+        return _item_by_item(pipeline, meter)
 
     def matches(item: Item) -> bool:
         meter.restart()
@@ -178,6 +202,27 @@ def _plain_steps(
         if pipeline.sources.make_rows is None:
             return pipeline.project(item)
         return next(pipeline.row_results(item), UNDEFINED)
+
+    return matches, project
+
+
+def _makes_much(node: tree.Node) -> bool:
+    if isinstance(node, tree.SelectList):
+        return len(node.items) > PARTS_UNCOUNTED_MAX
+    return isinstance(node, tree.Binary) and node.operator == "||"
+
+
+def _item_by_item(pipeline: Pipeline, meter: QueryMeter) -> tuple[Callable[[Item], bool], Evaluator]:
+    """Filter and projection of items that are rows themselves, each metered from the beginning."""
+    row_matches, row_project, restart = pipeline.matches, pipeline.project, meter.restart
+
+    def matches(item: Item) -> bool:
+        restart()
+        return row_matches(item)
+
+    def project(item: Item) -> object:
+        restart()
+        return row_project(item)
 
     return matches, project
 
@@ -233,7 +278,8 @@ def _compile_subquery(query: tree.Query, scope: Scope, environment: Environment)
         has_window = window.results_max is not None or window.offset
         return (lambda row: window.cut(pipeline.row_results(row))) if has_window else pipeline.row_results
     if pipeline.kind is Kind.DISTINCT:
-        return lambda row: window.cut(distinct(pipeline.row_results(row)))
+        account = environment.meter.account
+        return lambda row: window.cut(distinct(pipeline.row_results(row), MemoryMeter(account)))
     return lambda row: _results_of_one(pipeline, row)
 
 

@@ -23,6 +23,7 @@ from asterism.query.computed import NOTHING_COMPUTED, Computed
 from asterism.query.continuation import BEGINNING, Continuation
 from asterism.query.index_plan import Access, IndexOrder, access_for, order_for, path_text
 from asterism.query.item_reads import TURN_SECONDS, ItemReads, Slice
+from asterism.query.limits import QueryMemory
 from asterism.query.pinned_scopes import pinned_keys
 from asterism.query.pipeline import Kind
 from asterism.query.result_sets import ResultSets
@@ -38,6 +39,8 @@ COLLECT_SECONDS_MAX = 5.0
 SORTED_CANDIDATES_MAX = 1_000
 # A long collection pays as it goes, so that the partition's other clients notice it while it runs.
 ITEMS_BETWEEN_PAYMENTS = 1_000
+# Rows of one item between two looks at the clock.
+ROWS_BETWEEN_LOOKS = 64
 
 
 class Ended(Enum):
@@ -81,9 +84,10 @@ async def run_page(
     is_paid_later: bool = False,
     result_sets: ResultSets | None = None,
     identity: bytes = b"",
+    memory: QueryMemory | None = None,
 ) -> QueryPage:
     """The next page of a query over `scopes`, which are in order and do not overlap. The caller takes its charge from
-    a budget if `is_paid_later`. `identity` tells what is asked from all else that `result_sets` may have.
+    a budget if `is_paid_later`. `memory` is what all queries share. `identity` tells what is asked from all else that `result_sets` may have.
 
     Raises QueryAbandoned when `client_gone` comes to its end before a long page does.
     """
@@ -95,10 +99,12 @@ async def run_page(
         settings = container.keyspace.record.settings
         partition = container.keyspace.record.map.find(start)
         work = Work(container, items_max, finish_at, monotonic_seconds, partition, client, is_paid_later)
+        work.measure(query.meter, memory=memory, in_turns=query.is_metered)
         reads = ItemReads(owner, container, scopes, work)
         run = _Run(container, query, scopes, reads, work, computed or NOTHING_COMPUTED, result_sets, identity)
         with container.keyspace.at_work, client:  # while this goes on, no index entry is taken away
-            rest = await run.page(continuation)
+            with work.paying_when_refused(start):
+                rest = await run.page(continuation)
     if not work.charge:
         work.pay(start)
     newest = container.keyspace.record.map.get(max(work.ranges_read, default=partition.id)) or partition
@@ -140,7 +146,7 @@ class _Run:
         if kept is not None:
             return self._answer_kept(kept, continuation)
         if not query.reads_items:
-            return self._answer_without_items(continuation)
+            return await self.work.in_turns(self._answer_without_items, continuation)
         hidden = self.computed.names
         access = None
         # Of a search, items that do not match count as well: they say how rare its words are.
@@ -186,7 +192,7 @@ class _Run:
                 if work.is_out_of_time:
                     work.pay(effective_key)
                     return replace(state, place=items[0][0], rows=0)
-                state, ended = take(state, items)
+                state, ended = await work.in_turns(take, state, items)
                 if ended is not None:
                     work.pay(effective_key)
                     return None if ended is Ended.QUERY else state
@@ -223,7 +229,7 @@ class _Run:
             for number, result in enumerate(self.query.rows(item_of(body))):
                 if number < passed:
                     continue
-                if work.is_full:
+                if work.is_full or (number > passed and not number % ROWS_BETWEEN_LOOKS and work.is_out_of_time):
                     return replace(state, place=reference, rows=number), Ended.PAGE
                 state, is_over = self._count(state, result)
                 if is_over:
@@ -262,11 +268,10 @@ class _Run:
                 if stored is not None and self.container.planner.is_visible(stored.body):
                     work.load(stored.body)
                     item = self.computed.item_of(stored.body)
-                    for row in self.query.ordered_rows(item):
-                        state, is_over = self._count(state, row.result)
-                        if is_over:
-                            work.pay(entry.reference)
-                            return None
+                    state, is_over = await work.in_turns(self._take_ordered, state, item)
+                    if is_over:
+                        work.pay(entry.reference)
+                        return None
                 state = replace(state, entry=(entry.value, entry.number))
                 # Rows may call functions of the user, which take as long as they are allowed.
                 if work.monotonic_seconds() > turn_until:
@@ -280,6 +285,14 @@ class _Run:
                 return None
             if work.is_out_of_time:
                 return state
+
+    def _take_ordered(self, state: Continuation, item: Item) -> tuple[Continuation, bool]:
+        """Answers the rows of one item; says whether the query has all its results."""
+        for row in self.query.ordered_rows(item):
+            state, is_over = self._count(state, row.result)
+            if is_over:
+                return state, True
+        return state, False
 
     async def _has_few_candidates(self, access: Access | None) -> bool:
         """Whether the filter leaves so few items that sorting them is the shorter way."""
@@ -301,6 +314,7 @@ class _Run:
         begun = self._take_begun(continuation)
         if begun is not None:
             self.query, collector = begun
+            self.work.measure(self.query.meter, memory=None, in_turns=self.query.is_metered)
         else:
             collector = self.query.new_collector()
         query = self.query
@@ -316,8 +330,8 @@ class _Run:
                 return rest
         if self.scopes:
             self.work.pay(self.scopes[0].start)
-        results = list(collector.results())
-        rest = self._answer_list(results, continuation)
+        results = await self.work.in_turns(lambda: list(collector.results()))
+        rest = await self.work.in_turns(self._answer_list, results, continuation)
         if rest is None or self.result_sets is None:
             return rest
         unanswered = islice(results, rest.returned, None)
@@ -359,7 +373,7 @@ class _Run:
     ) -> Continuation | None:
         """Feeds all items, or those from the continuation's place on if the collection `is_begun`. Where the page's
         time is over before, what was collected is kept, and the continuation says where to go on."""
-        work, feed = self.work, collector.feed
+        work = self.work
         place = continuation.place if is_begun else None
         # A collection that was lost on the way is carried to its end, so that it gets there.
         is_bounded = self.result_sets is not None and (is_begun or continuation.place is None)
@@ -376,18 +390,24 @@ class _Run:
                         work.pay(items[0][0])
                         return replace(continuation, place=items[0][0], result_set=name)
                     is_bounded = False
-                item_of = self._reader(items, len(items))
-                for number, (_, body) in enumerate(items):
-                    if collector.is_full:
-                        work.load_all(items[:number])
-                        return None
-                    feed(item_of(body))
-                work.load_all(items)
+                if not await work.in_turns(self._feed_all, collector, items):
+                    return None
                 unpaid += len(items)
                 if unpaid >= ITEMS_BETWEEN_PAYMENTS:
                     work.pay(items[-1][0])
                     unpaid = 0
         return None
+
+    def _feed_all(self, collector: Collector, items: Slice) -> bool:
+        """Feeds these items; False when the collector wants no more."""
+        feed, item_of = collector.feed, self._reader(items, len(items))
+        for number, (_, body) in enumerate(items):
+            if collector.is_full:
+                self.work.load_all(items[:number])
+                return False
+            feed(item_of(body))
+        self.work.load_all(items)
+        return True
 
     def _answer_list(self, results: list[object], continuation: Continuation) -> Continuation | None:
         answered = continuation.returned
