@@ -49,8 +49,8 @@ class Limits:
     initial_manual_ru_per_second_per_partition: int = 6_000
     # Spec C12: the floor of provisioned throughput.
     throughput_ru_per_second_min: int = 400
-    # What all queries of one process may keep in memory together: those that sort, group or make large results. One more
-    # than fits is answered 429 and retried by its client; four of the largest fit.
+    # What all queries of one process may keep in memory together: those that sort, group or make large results. One
+    # more than fits is answered 429 and retried by its client; four of the largest fit.
     query_memory_bytes_max: int = 512 * MIB
     # The service's ceiling for one container is raised on request; this one is ours, to keep a typo from
     # creating a hundred thousand partitions.

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from asterism.query.aggregates import Aggregate
-from asterism.query.limits import MemoryMeter
+from asterism.query.limits import MemoryMeter, QueryMeter
 from asterism.query.ordered_rows import UNDEFINED_KEY, OrderedRow, compare_keys, keys_of, ordered_rows_of, sort_in_place
 from asterism.query.pipeline import Kind, Pipeline
 from asterism.query.ranking import RankedRow, Statistics
@@ -102,6 +102,7 @@ class ResultCollector(Collector):
     def _is_new(self, result: object) -> bool:
         if self._seen is None:
             return True
+        self._pipeline.meter.spend_on_parts(result)
         identity = sort_key(result)
         if identity in self._seen:
             return False
@@ -246,10 +247,14 @@ def new_collector(pipeline: Pipeline, *, include_undefined: bool | None = None) 
     return make(pipeline, include_undefined=include_undefined)
 
 
-def distinct(results: Iterable[object], memory: MemoryMeter | None = None) -> Iterator[object]:
-    """Each result once, at its first place. `memory` counts them where nothing else does."""
+def distinct(
+    results: Iterable[object], meter: QueryMeter | None = None, memory: MemoryMeter | None = None
+) -> Iterator[object]:
+    """Each result once, at its first place; counted as work and in memory where nothing else counts it."""
     seen: set[SortKey] = set()
     for result in results:
+        if meter is not None:
+            meter.spend_on_parts(result)
         identity = sort_key(result)
         if identity not in seen:
             if memory is not None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from asterism.query import tree
 from asterism.query.collectors import Collector, distinct, new_collector
-from asterism.query.counted import PARTS_UNCOUNTED_MAX
 from asterism.query.distance import DistanceFunctionOf, no_distance_function
 from asterism.query.environment import Environment, Results, Udfs
 from asterism.query.foreseen_calls import ForeseenCalls
@@ -24,15 +23,6 @@ from asterism.values.ordering import SortKey
 from asterism.values.undefined import UNDEFINED
 
 Item = dict[str, object]
-
-_METERED = (
-    tree.Subquery,
-    tree.SubqueryCollection,
-    tree.Call,
-    tree.Like,
-    tree.ArrayLiteral,
-    tree.ObjectLiteral,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +143,8 @@ def compile_query(
     pipeline = compile_pipeline(query, Scope({}, parameters, sees_container=True), environment, is_outermost=True)
     sources, window = pipeline.sources, pipeline.window
     is_plain = sources.make_rows is None and pipeline.kind is Kind.STREAMING
-    nodes = list(tree.descendants(query))
-    meter.weigh(len(nodes))
-    # What builds values, or works for longer than a comparison takes, is metered item by item.
-    is_metered = any(isinstance(node, _METERED) or _makes_much(node) for node in nodes)
-    matches, project = _plain_steps(pipeline, meter, is_metered=is_metered)
+    meter.weigh(sum(1 for _ in tree.descendants(query)))
+    matches, project = _plain_steps(pipeline, meter)
     return CompiledQuery(
         matches=matches,
         project=project,
@@ -165,7 +152,7 @@ def compile_query(
         has_filter=query.where is not None or sources.make_rows is not None or bool(sources.root),
         reads_items=query.from_clause is not None,
         is_plain=is_plain,
-        is_metered=is_metered or sources.make_rows is not None,
+        is_metered=meter.is_needed or sources.make_rows is not None,
         kind=pipeline.kind,
         is_distinct=pipeline.is_distinct,
         top=window.top,
@@ -181,11 +168,9 @@ def compile_query(
     )
 
 
-def _plain_steps(
-    pipeline: Pipeline, meter: QueryMeter, *, is_metered: bool
-) -> tuple[Callable[[Item], bool], Evaluator]:
+def _plain_steps(pipeline: Pipeline, meter: QueryMeter) -> tuple[Callable[[Item], bool], Evaluator]:
     """Filter and projection of single items, as directly as the query allows."""
-    if pipeline.sources.make_rows is None and pipeline.grouping is None and not is_metered:
+    if pipeline.sources.make_rows is None and pipeline.grouping is None and not meter.is_needed:
         return pipeline.matches, pipeline.project
 
     if pipeline.sources.make_rows is None and pipeline.grouping is None:
@@ -204,12 +189,6 @@ def _plain_steps(
         return next(pipeline.row_results(item), UNDEFINED)
 
     return matches, project
-
-
-def _makes_much(node: tree.Node) -> bool:
-    if isinstance(node, tree.SelectList):
-        return len(node.items) > PARTS_UNCOUNTED_MAX
-    return isinstance(node, tree.Binary) and node.operator == "||"
 
 
 def _item_by_item(pipeline: Pipeline, meter: QueryMeter) -> tuple[Callable[[Item], bool], Evaluator]:
@@ -278,8 +257,8 @@ def _compile_subquery(query: tree.Query, scope: Scope, environment: Environment)
         has_window = window.results_max is not None or window.offset
         return (lambda row: window.cut(pipeline.row_results(row))) if has_window else pipeline.row_results
     if pipeline.kind is Kind.DISTINCT:
-        account = environment.meter.account
-        return lambda row: window.cut(distinct(pipeline.row_results(row), MemoryMeter(account)))
+        meter = environment.meter
+        return lambda row: window.cut(distinct(pipeline.row_results(row), meter, MemoryMeter(meter.account)))
     return lambda row: _results_of_one(pipeline, row)
 
 

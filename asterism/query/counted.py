@@ -64,7 +64,7 @@ def counted_call(name: str, run: Callable[..., object], arguments: list[Evaluato
         return result
 
     if len(arguments) == 2:
-        return _call_with_two(run, *arguments, call)
+        return _call_with_two(run, arguments[0], arguments[1], call)
     if len(arguments) <= PARTS_UNCOUNTED_MAX:
         return lambda item: call([argument(item) for argument in arguments])
 
@@ -77,6 +77,20 @@ def counted_call(name: str, run: Callable[..., object], arguments: list[Evaluato
         return call(values)
 
     return call_with_many
+
+
+def counted_comparison(
+    operation: Callable[[object, object], object], left: Evaluator, right: Evaluator, meter: QueryMeter
+) -> Evaluator:
+    """A comparison of whole values, of which arrays and objects are compared part by part."""
+
+    def evaluate(item: dict[str, object]) -> object:
+        one, other = left(item), right(item)
+        if type(one) is list or type(one) is dict:
+            meter.spend_on_parts(one)
+        return operation(one, other)
+
+    return evaluate
 
 
 def _call_with_two(

@@ -87,7 +87,8 @@ async def run_page(
     memory: QueryMemory | None = None,
 ) -> QueryPage:
     """The next page of a query over `scopes`, which are in order and do not overlap. The caller takes its charge from
-    a budget if `is_paid_later`. `memory` is what all queries share. `identity` tells what is asked from all else that `result_sets` may have.
+    a budget if `is_paid_later`. `identity` tells what is asked from all else that `result_sets` may have; `memory` is
+    what all queries of the process share.
 
     Raises QueryAbandoned when `client_gone` comes to its end before a long page does.
     """
@@ -102,9 +103,9 @@ async def run_page(
         work.measure(query.meter, memory=memory, in_turns=query.is_metered)
         reads = ItemReads(owner, container, scopes, work)
         run = _Run(container, query, scopes, reads, work, computed or NOTHING_COMPUTED, result_sets, identity)
-        with container.keyspace.at_work, client:  # while this goes on, no index entry is taken away
-            with work.paying_when_refused(start):
-                rest = await run.page(continuation)
+        # While this goes on, no index entry is taken away.
+        with container.keyspace.at_work, client, work.paying_when_refused(start):
+            rest = await run.page(continuation)
     if not work.charge:
         work.pay(start)
     newest = container.keyspace.record.map.get(max(work.ranges_read, default=partition.id)) or partition

@@ -9,7 +9,13 @@ from typing import Final, NoReturn, cast
 from asterism.errors import MalformedQuery
 from asterism.query import tree
 from asterism.query.aggregates import AGGREGATES
-from asterism.query.counted import PARTS_UNCOUNTED_MAX, counted_call, counted_list, counted_object
+from asterism.query.counted import (
+    PARTS_UNCOUNTED_MAX,
+    counted_call,
+    counted_comparison,
+    counted_list,
+    counted_object,
+)
 from asterism.query.distance import DISTANCE_CALLS, distance_name, no_distance_function
 from asterism.query.environment import Environment
 from asterism.query.foreseen_calls import ForeseenCalls
@@ -17,7 +23,7 @@ from asterism.query.functions import FUNCTIONS, Function
 from asterism.query.functions.context import EvaluationContext
 from asterism.query.functions.costs import CHARACTERS_PER_STEP, STEPS_OF_CALLS, UDF_STEPS
 from asterism.query.functions.distances import nearness_to
-from asterism.query.like import like_matcher
+from asterism.query.like import like_pattern
 from asterism.query.limits import QueryMeter
 from asterism.query.path_access import Evaluator, equality_test, membership_test, order_test, path_reader
 from asterism.query.scope import Scope
@@ -25,6 +31,7 @@ from asterism.query.semantics import BINARY_OPERATIONS, UNARY_OPERATIONS, betwee
 from asterism.query.subqueries import compile_subquery_expression
 from asterism.query.token_stream import SYNTAX_ERROR
 from asterism.query.tree import Expression
+from asterism.query.turns import pause
 from asterism.values.ordering import values_equal
 from asterism.values.undefined import UNDEFINED
 
@@ -53,7 +60,24 @@ class ExpressionCompiler:
     def compile(self, node: Expression) -> Evaluator:
         """Raises MalformedQuery for names without meaning and for what this version does not run."""
         compile_node = _COMPILERS[type(node)]
+        # The tree of a long text takes longer than a turn.
+        pause()
         return compile_node(self, node)
+
+    def compile_key(self, node: Expression) -> Evaluator:
+        """An expression by whose value rows are ordered or grouped; an array or an object takes long to compare."""
+        evaluate, environment = self.compile(node), self._environment
+        if environment is None:
+            return evaluate
+        meter = environment.meter
+
+        def key(item: dict[str, object]) -> object:
+            value = evaluate(item)
+            if type(value) is list or type(value) is dict:
+                meter.spend_on_parts(value)
+            return value
+
+        return key
 
     def constant(self, node: Expression) -> object:
         """The value of an expression for which `is_constant` holds."""
@@ -93,7 +117,9 @@ class ExpressionCompiler:
 
     @property
     def _meter(self) -> QueryMeter:
-        return self._environment.meter if self._environment else QueryMeter()
+        meter = self._environment.meter if self._environment else QueryMeter()
+        meter.is_needed = True
+        return meter
 
     def _has_to_count(self, nodes: Sequence[Expression]) -> bool:
         """Whether what is made of these values can be much larger than the item: each may be new, or they are many."""
@@ -109,7 +135,9 @@ class ExpressionCompiler:
         if node.operator == "=":
             for one, other in ((node.left, node.right), (node.right, node.left)):
                 if isinstance(one, tree.Path) and is_constant(other):
-                    return equality_test(self._scope.steps_below_row(one), self.constant(other))
+                    constant = self.constant(other)
+                    if type(constant) not in (list, dict):
+                        return equality_test(self._scope.steps_below_row(one), constant)
         if node.operator in _MIRRORED:
             for one, other, symbol in (
                 (node.left, node.right, node.operator),
@@ -121,8 +149,10 @@ class ExpressionCompiler:
                         return test
         operation = BINARY_OPERATIONS[node.operator]
         left, right = self.compile(node.left), self.compile(node.right)
-        if node.operator == "||" or builds(node.left) or builds(node.right):
+        if node.operator == "||":
             return counted_call("", operation, [left, right], self._meter)
+        if node.operator in ("=", "!="):
+            return counted_comparison(operation, left, right, self._meter)
         return lambda item: operation(left(item), right(item))
 
     def _and(self, node: tree.And) -> Evaluator:
@@ -198,8 +228,11 @@ class ExpressionCompiler:
             text, shape = value(item), pattern(item)
             if type(text) is not str or type(shape) is not str:
                 return UNDEFINED
-            meter.spend(1 + (len(text) + len(shape)) // CHARACTERS_PER_STEP)
-            return like_matcher(shape, escape)(text)
+            if len(shape) > CHARACTERS_PER_STEP:
+                meter.spend(len(shape))
+            ready = like_pattern(shape, escape)
+            meter.spend(ready.steps(text))
+            return ready.matches(text)
 
         return _negated_if(node.negated, evaluate)
 
@@ -271,6 +304,7 @@ class ExpressionCompiler:
     def _subquery(self, node: tree.Subquery) -> Evaluator:
         if self._environment is None:
             raise ValueError("a subquery is no constant")
+        self._environment.meter.is_needed = True
         return compile_subquery_expression(node, self._scope, self._environment)
 
 

@@ -38,7 +38,8 @@ JOINS_MAX: Final = 50
 _PORTION_BYTES: Final = MIB
 # Clients wait this long before they ask again; most collections are over by then.
 _RETRY_AFTER_SECONDS: Final = 1.0
-# Steps that counting the parts of a value takes.
+# Of a value whose parts are compared, and of one whose parts are counted.
+_COMPARED_BYTES_PER_STEP: Final = 100
 BYTES_PER_STEP: Final = 2_000
 
 _OBJECT_BYTES: Final = 64
@@ -131,6 +132,7 @@ class QueryMeter:
         "_stopwatch",
         "account",
         "bytes_built",
+        "is_needed",
         "row_steps",
         "rows_left",
         "steps",
@@ -138,6 +140,8 @@ class QueryMeter:
 
     def __init__(self) -> None:
         self.account = QueryAccount()
+        # Whether the query can do or make much of one item; set while it is compiled.
+        self.is_needed = False
         self.rows_left = ROWS_PER_ITEM_MAX
         # All steps, and the bytes of all that was built, for the charge.
         self.steps = 0
@@ -233,6 +237,11 @@ class QueryMeter:
         size = rough_bytes(value, size_max)
         self.spend(size // BYTES_PER_STEP)
         return size
+
+    def spend_on_parts(self, value: object) -> None:
+        """Counts the work of comparing or ordering the value, which may be an array or an object."""
+        if type(value) is list or type(value) is dict:
+            self.spend(self.size_of(value) // _COMPARED_BYTES_PER_STEP)
 
     def check_result(self, result: object) -> None:
         """Raises TooLarge for a result whose text would be too long."""

@@ -131,7 +131,7 @@ def _kind(query: tree.Query, *, is_grouped: bool) -> Kind:
 def _order(
     order_by: tree.OrderBy, scope: Scope, rows: ExpressionCompiler, environment: Environment
 ) -> tuple[OrderKey, ...]:
-    keys = tuple(OrderKey(rows.compile(item.expression), item.descending) for item in order_by.items)
+    keys = tuple(OrderKey(rows.compile_key(item.expression), item.descending) for item in order_by.items)
     distance = vector_order(order_by)
     if distance is None:
         return keys
@@ -187,7 +187,7 @@ def _over_groups(
     over_groups = ExpressionCompiler(groups.scope_of_groups(), environment)
     return (
         _selected(selection, over_groups),
-        tuple(OrderKey(over_groups.compile(node), descending) for node, descending in order),
+        tuple(OrderKey(over_groups.compile_key(node), descending) for node, descending in order),
         groups.grouping(),
     )
 

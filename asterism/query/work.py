@@ -17,7 +17,6 @@ from asterism.query.turns import Turns
 from asterism.throughput import charge
 from asterism.values.json_text import dumps
 
-
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 

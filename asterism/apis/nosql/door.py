@@ -21,6 +21,7 @@ from asterism.documents.store import DocumentStore
 from asterism.errors import AsterismError, ContainerRecreated, OwnerNotFound, ResourceNotFound
 from asterism.keyspaces.refusals import REPORTED, as_error
 from asterism.limits import Limits
+from asterism.query.limits import QueryMemory
 from asterism.query.result_sets import ResultSets
 from asterism.query.work import QueryAbandoned
 from asterism.scripts.runtime import ScriptRuntime
@@ -50,7 +51,9 @@ class NoSqlDoor:
         scripts: ScriptRuntime,
         region: str = "Local",
         new_activity_id: Callable[[], str],
+        query_memory: QueryMemory | None = None,
     ) -> None:
+        """`query_memory` is shared by all queries of the process; without it the door's have one of their own."""
         self._context = Context(
             store=store,
             account=account,
@@ -61,7 +64,11 @@ class NoSqlDoor:
             clock=clock,
             keys=keys,
             scripts=scripts,
-            result_sets=ResultSets(monotonic_seconds=clock.monotonic_seconds, random_bytes=store.tools.random_bytes),
+            result_sets=ResultSets(
+                monotonic_seconds=clock.monotonic_seconds,
+                random_bytes=store.tools.random_bytes,
+                memory=query_memory or QueryMemory(limits.query_memory_bytes_max),
+            ),
         )
         self._keys = keys
         self._catalog_store = store.catalog.store

@@ -24,6 +24,10 @@ _COMPARED_ELEMENTS_PER_STEP: Final = 2
 _STEPS_PER_POSITION: Final = 4
 _STEPS_PER_PAIR: Final = 4
 _STEPS_PER_EDGE_MEASURED: Final = 80
+# A polygon of a MultiPolygon, a ring of it, a position of that.
+_GEOMETRY_LEVELS: Final = 4
+# More than a geometry may have.
+_POSITIONS_COUNTED_MAX: Final = 5_000
 # A call of a user's function: an exchange with another process, apart from the function's own time.
 UDF_STEPS: Final = 15
 
@@ -67,18 +71,15 @@ def _terms_in_text(text: object, *terms: object) -> int:
 
 
 def _positions(value: object) -> int:
-    """How many positions a geometry has, whatever else is in it. Lists of numbers are positions; no deeper than five."""
-    waiting = [value.get("coordinates") if isinstance(value, dict) else None]
-    count = 0
-    while waiting:
-        part = waiting.pop()
-        if not isinstance(part, list):
-            continue
-        if part and isinstance(part[0], list):
-            waiting.extend(part) if part[0] and isinstance(part[0][0], list) else None
-            count += len(part)
-        else:
-            count += 1
+    """How many positions a geometry has: what the lists of its outermost three levels hold."""
+    level = [value.get("coordinates") if isinstance(value, dict) else None]
+    count = 1
+    for _ in range(_GEOMETRY_LEVELS):
+        lists = [part for part in level if isinstance(part, list)]
+        level = [part for held in lists for part in held[:_POSITIONS_COUNTED_MAX]]
+        if not level or not isinstance(level[0], list):
+            break
+        count = max(count, len(level))
     return count
 
 
