@@ -98,7 +98,7 @@ def test_like_finds_what_a_slow_search_finds(text: str, pattern: list[str]) -> N
             else at < len(text) and rest[0] in ("_", text[at]) and fits(at + 1, wanted + 1)
         )
 
-    assert like_matcher("".join(pattern), None)(text) is fits(0, 0)
+    assert like_pattern("".join(pattern), None).matches(text) is fits(0, 0)
 
 
 @given(st.text(), st.text(), st.none() | st.characters())
