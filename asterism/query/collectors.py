@@ -236,6 +236,9 @@ class GroupCollector(Collector):
         rows = [self._grouping.row_of_group(*group) for group in self._groups.values()]
         project, order = self._pipeline.project, self._pipeline.group_order
         ordered = [OrderedRow(keys_of(order, row), project(row)) for row in rows]
+        for row in ordered:
+            # Lists of all rows are written as one text.
+            self._pipeline.meter.check_result(row.result)
         if order:
             sort_in_place(ordered, order)
         return (row.result for row in ordered if row.result is not UNDEFINED)

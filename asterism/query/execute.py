@@ -100,7 +100,9 @@ async def run_page(
         settings = container.keyspace.record.settings
         partition = container.keyspace.record.map.find(start)
         work = Work(container, items_max, finish_at, monotonic_seconds, partition, client, is_paid_later)
-        work.measure(query.meter, memory=memory, in_turns=query.is_metered)
+        # What a computed property needs is known to nobody here.
+        is_long = query.is_metered or (computed is not None and bool(computed.names))
+        work.measure(query.meter, memory=memory, in_turns=is_long)
         reads = ItemReads(owner, container, scopes, work)
         run = _Run(container, query, scopes, reads, work, computed or NOTHING_COMPUTED, result_sets, identity)
         # While this goes on, no index entry is taken away.

@@ -133,6 +133,7 @@ class QueryMeter:
         "account",
         "bytes_built",
         "is_needed",
+        "item_steps_max",
         "row_steps",
         "rows_left",
         "steps",
@@ -152,13 +153,19 @@ class QueryMeter:
         self._built_bytes = 0
         self._look_at_steps = _STEPS_BETWEEN_LOOKS
         self._item_began_at_steps = 0
-        self._item_ends_at_steps = STEPS_PER_ITEM_MAX
+        self.item_steps_max = STEPS_PER_ITEM_MAX
+        self._item_ends_at_steps = self.item_steps_max
         self._item_ends_at_seconds = SECONDS_PER_ITEM_MAX
         self._stopwatch: Stopwatch | None = None
 
     def weigh(self, nodes: int) -> None:
         """Takes the number of nodes of the query's tree, which make a row dearer."""
         self.row_steps = 1 + nodes // _NODES_PER_STEP
+
+    def allow(self, item_steps: int) -> None:
+        """Allows so much work for an item: less than usual where it is not done in turns."""
+        self.item_steps_max = item_steps
+        self._begin_item()
 
     def watch(self, stopwatch: Stopwatch) -> None:
         """Goes by this stopwatch from now on."""
@@ -174,7 +181,7 @@ class QueryMeter:
     def _begin_item(self) -> None:
         self.rows_left = ROWS_PER_ITEM_MAX
         self._item_began_at_steps = self.steps
-        self._item_ends_at_steps = self.steps + STEPS_PER_ITEM_MAX
+        self._item_ends_at_steps = self.steps + self.item_steps_max
         if self._stopwatch is not None:
             self._item_ends_at_seconds = self._stopwatch.seconds + SECONDS_PER_ITEM_MAX
         if self._built_bytes:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
 
 from asterism.documents.container import Container
-from asterism.errors import QueryTookTooLong, TooLarge
+from asterism.errors import QueryMemoryInUse, QueryTookTooLong, TooLarge
 from asterism.limits import PAGE_BYTES_MAX
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.query.limits import QueryMemory, QueryMeter
@@ -109,7 +109,7 @@ class Work:
         """Has a query that is refused for what it needs pay for what it did, or trying would be free."""
         try:
             yield
-        except (TooLarge, QueryTookTooLong, QueryAbandoned):
+        except (TooLarge, QueryTookTooLong, QueryMemoryInUse, QueryAbandoned):
             if self.is_paid_later or not self.charge:
                 self.container.keyspace.owe(self.partition, self._total(), effective_key)
             else:

@@ -214,12 +214,12 @@ class UnitOperations:
         results: list[bytes] = []
         if body is not None:
             item = self._computed.item_of(body)
+            turns = Turns(self._monotonic_seconds)
+            query.meter.account.draw_on(self._context.result_sets.memory)
+            query.meter.watch(turns)
             if query.is_plain and query.is_select_star:
-                results = [body] if query.matches(item) else []
+                results = [body] if await turns.run(query.matches, item) else []
             else:
-                turns = Turns(self._monotonic_seconds)
-                query.meter.account.draw_on(self._context.result_sets.memory)
-                query.meter.watch(turns)
                 results = await turns.run(_texts_of_rows, query, item)
         self._work.cost += charge.query(
             index_lookups=0,
@@ -227,6 +227,8 @@ class UnitOperations:
             bytes_loaded=0 if body is None else len(body),
             results=len(results),
             bytes_returned=sum(map(len, results)),
+            steps=query.meter.steps,
+            bytes_built=query.meter.bytes_built,
         )
         return FeedOutcome(results, None)
 

@@ -181,3 +181,16 @@ async def test_a_page_ends_between_the_rows_of_one_item_and_the_next_goes_on_the
             pages += 1
         assert found == list(range(1000))
         assert pages > 2
+
+
+async def test_the_condition_of_a_patch_is_little_work_or_refused(tmp_path: Path) -> None:
+    async with door_at_hand(tmp_path) as door:
+        await door.create("1", many=list(range(1000)))
+        joined = "EXISTS(SELECT VALUE a FROM a IN c.many JOIN b IN c.many WHERE a + b < 0)"
+        patch = {"operations": [{"op": "set", "path": "/n", "value": 1}]}
+        refused = await door.send(
+            "PATCH", f"{ITEMS}/1", {**patch, "condition": f"FROM c WHERE {joined}"}, headers=key("a")
+        )
+        assert refused.status == 408
+        small = "FROM c WHERE EXISTS(SELECT VALUE a FROM a IN c.many WHERE a = 5)"
+        assert (await door.send("PATCH", f"{ITEMS}/1", {**patch, "condition": small}, headers=key("a"))).status == 200

@@ -111,6 +111,12 @@ def test_a_result_whose_parts_are_shared_is_refused_before_it_is_written() -> No
             compare(shared)
 
 
+def test_a_list_of_all_items_is_no_larger_than_a_result_may_be() -> None:
+    query = compiled("SELECT VALUE MAKELIST(c.long) FROM c")
+    with pytest.raises(TooLarge):
+        results(query, [{"long": f"{number}" + "x" * MIB} for number in range(40)])
+
+
 # --- work -----------------------------------------------------------------------------------------------------------
 
 
