@@ -205,7 +205,8 @@ class _MakeSet(_MakeList):
             return
         identity = sort_key(value)
         if identity not in self._seen:
-            super().add(value)
+            self._memory.hold_with_key(value)
+            self._values.append(value)
             self._seen.add(identity)
 
 

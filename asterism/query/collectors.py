@@ -79,6 +79,7 @@ class ResultCollector(Collector):
         self._results: list[object] = []
         self._seen: set[SortKey] | None = set() if pipeline.is_distinct else None
         self._results_max = pipeline.window.results_max
+        self._hold = self._memory.hold if self._seen is None else self._memory.hold_with_key
 
     @property
     def is_full(self) -> bool:
@@ -96,7 +97,7 @@ class ResultCollector(Collector):
             if self.is_full:
                 return
             if self._is_new(result):
-                self._memory.hold(result)
+                self._hold(result)
                 self._results.append(result)
 
     def _is_new(self, result: object) -> bool:
@@ -261,7 +262,7 @@ def distinct(
         identity = sort_key(result)
         if identity not in seen:
             if memory is not None:
-                memory.hold(result)
+                memory.hold_with_key(result)
             seen.add(identity)
             yield result
 

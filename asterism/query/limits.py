@@ -25,7 +25,7 @@ _STEPS_BETWEEN_LOOKS: Final = 500
 _NODES_PER_STEP: Final = 16
 # What one query may have in memory at a time, by rough count: what ORDER BY, DISTINCT, GROUP BY and lists keep until
 # the last item is read, and what the expressions of one row are made of.
-COLLECTED_BYTES_MAX: Final = 128 * MIB
+COLLECTED_BYTES_MAX: Final = 192 * MIB
 # One result is written as one text. Its parts may be shared, so that the text is far larger than what it takes in
 # memory. A page has 4 MB, unless a single result is larger.
 RESULT_BYTES_MAX: Final = 32 * MIB
@@ -46,6 +46,8 @@ _OBJECT_BYTES: Final = 64
 _PROPERTY_BYTES: Final = 100
 _ELEMENT_BYTES: Final = 8
 _SCALAR_BYTES: Final = 32
+# A key of a scalar, and its place in a set.
+_KEY_BYTES: Final = 128
 
 
 class QueryMemory:
@@ -270,6 +272,15 @@ class MemoryMeter:
         size = rough_bytes(value, self._account.bytes_left)
         self.held_bytes += size
         self._account.take(size)
+
+    def hold_with_key(self, value: object) -> None:
+        """One more value is kept, and a key by which it is found: of an array or an object, as large as that."""
+        self.hold(value)
+        if type(value) is list or type(value) is dict:
+            self.hold(value)
+        else:
+            self.held_bytes += _KEY_BYTES
+            self._account.take(_KEY_BYTES)
 
     def release(self, value: object) -> None:
         """A value that was held is kept no longer."""

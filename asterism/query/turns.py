@@ -10,8 +10,10 @@ why.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from typing import Final, ParamSpec, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
@@ -59,6 +61,39 @@ class _Evaluation:
         self._stack.evaluation = None
 
 
+class _Queue:
+    """Evaluations that wait for their next turn. One of them has it in each round of the event loop, so that what else
+    is ready waits for one turn and not for those of all queries."""
+
+    __slots__ = ("__weakref__", "_is_moving", "_waiting")
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._is_moving = False
+
+    async def next_turn(self) -> None:
+        loop = asyncio.get_running_loop()
+        place = loop.create_future()
+        self._waiting.append(place)
+        if not self._is_moving:
+            self._is_moving = True
+            loop.call_soon(self._move, loop)
+        await place
+
+    def _move(self, loop: asyncio.AbstractEventLoop) -> None:
+        # Places of evaluations that were cancelled are passed over.
+        while self._waiting and self._waiting[0].done():
+            self._waiting.popleft()
+        if self._waiting:
+            self._waiting.popleft().set_result(None)
+            loop.call_soon(self._move, loop)
+        else:
+            self._is_moving = False
+
+
+_queues: WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue] = WeakKeyDictionary()
+
+
 class Turns:
     """Runs the evaluations of one page, one after the other.
 
@@ -101,7 +136,9 @@ class Turns:
             # Another process worked for this query meanwhile.
             self.seconds += self._monotonic_seconds() - begun
         else:
-            await asyncio.sleep(_REST_SECONDS if evaluation.has_to_rest else 0)
+            if evaluation.has_to_rest:
+                await asyncio.sleep(_REST_SECONDS)
+            await _queues.setdefault(asyncio.get_running_loop(), _Queue()).next_turn()
         evaluation.readable, evaluation.has_to_rest = None, False
         if self._on_pause is not None:
             self._on_pause()

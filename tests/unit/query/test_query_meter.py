@@ -76,7 +76,7 @@ def test_what_a_query_makes_is_counted_while_it_is_made(text: str) -> None:
 @pytest.mark.parametrize("constructor", ["[{}]", "{{{}}}", "CONCAT({})", "ARRAY_LENGTH(ARRAY_CONCAT({}))"])
 def test_a_text_full_of_parts_makes_no_more_than_it_may(constructor: str) -> None:
     part = {"{{{}}}": "p{}: REVERSE(@long)", "ARRAY_LENGTH(ARRAY_CONCAT({}))": "[REVERSE(@long)]"}
-    parts = ", ".join(part.get(constructor, "REVERSE(@long)").format(number) for number in range(200))
+    parts = ", ".join(part.get(constructor, "REVERSE(@long)").format(number) for number in range(300))
     query = compiled(f"SELECT VALUE {constructor.format(parts)}", long="x" * MIB)
     with pytest.raises(TooLarge):
         results(query)

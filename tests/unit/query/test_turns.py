@@ -47,6 +47,21 @@ async def test_others_run_whenever_a_turn_is_over() -> None:
     assert set(range(10)) <= set(seen)
 
 
+async def test_one_evaluation_has_its_turn_in_each_round_however_many_there_are() -> None:
+    made: list[int] = []
+    evaluations = [asyncio.ensure_future(Turns(Clock()).run(counted, 50, made)) for _ in range(10)]
+    # All have begun.
+    await asyncio.sleep(0)
+    rounds = []
+    while len(made) < 100:
+        before = len(made)
+        await asyncio.sleep(0)
+        rounds.append(len(made) - before)
+    assert max(rounds) == 1
+    for evaluation in evaluations:
+        evaluation.cancel()
+
+
 async def test_without_a_long_turn_nothing_is_suspended() -> None:
     turns = Turns(lambda: 0.0)
     assert await turns.run(counted, 10, []) == 45
