@@ -169,6 +169,19 @@ class RequestRateTooLarge(AsterismError):
 
 
 @dataclass(eq=False)
+class QueryMemoryInUse(AsterismError):
+    """The queries under way hold all the memory that queries may have; the client should try again."""
+
+    text: ClassVar[str] = "The memory for queries is in use."
+    retry_after_seconds: float
+
+
+@dataclass(eq=False)
+class QueryTookTooLong(AsterismError):
+    text: ClassVar[str] = "The query needs more work for a single item than one may take."
+
+
+@dataclass(eq=False)
 class LogicalPartitionFull(AsterismError):
     text: ClassVar[str] = "The logical partition has reached its maximum size."
     bytes_max: int

@@ -49,6 +49,9 @@ class Limits:
     initial_manual_ru_per_second_per_partition: int = 6_000
     # Spec C12: the floor of provisioned throughput.
     throughput_ru_per_second_min: int = 400
+    # What all queries of one process may keep in memory together: those that sort, group or make large results. One
+    # more than fits is answered 429 and retried by its client; two of the largest fit.
+    query_memory_bytes_max: int = 512 * MIB
     # The service's ceiling for one container is raised on request; this one is ours, to keep a typo from
     # creating a hundred thousand partitions.
     throughput_ru_per_second_max: int = 10_000_000

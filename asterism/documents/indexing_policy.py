@@ -12,6 +12,10 @@ from asterism.documents.vector_policy import complete_vector_index
 # Limits of the service for one index.
 COMPOSITE_INDEX_PATHS_MIN = 2
 COMPOSITE_INDEX_PATHS_MAX = 8
+# Its limits for one container: paths that are included, and as many that are excluded; composite indexes. The limit of
+# those is that of the other kinds here.
+PATHS_MAX = 1500
+INDEXES_MAX = 100
 
 _ETAG_PATH = '/"_etag"/?'
 _SPATIAL_TYPES = ("Point", "LineString", "Polygon", "MultiPolygon")
@@ -38,8 +42,15 @@ def complete_indexing_policy(given: Any) -> dict[str, Any]:
     }
     for name, complete in _INDEX_COMPLETIONS.items():
         if policy.get(name) is not None:
-            completed[name] = [complete(entry) for entry in as_list(policy[name], what=name)]
+            entries = as_list(policy[name], what=name)
+            _check_count(entries, INDEXES_MAX, what=name)
+            completed[name] = [complete(entry) for entry in entries]
     return completed
+
+
+def _check_count(entries: list[Any], count_max: int, *, what: str) -> None:
+    if len(entries) > count_max:
+        refuse(f"The indexing policy has {len(entries)} entries in {what}, and may have {count_max}.")
 
 
 def _complete_paths(policy: Mapping[str, Any]) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
@@ -52,8 +63,9 @@ def _complete_paths(policy: Mapping[str, Any]) -> tuple[list[dict[str, str]], li
     if _ETAG_PATH not in excluded and _ETAG_PATH not in included:
         excluded.append(_ETAG_PATH)
     seen: dict[tuple[object, Coverage], str] = {}
+    in_both = set(included) & set(excluded)
     for path in included + excluded:
-        if seen.setdefault(parse_policy_path(path), path) != path or (path in included and path in excluded):
+        if seen.setdefault(parse_policy_path(path), path) != path or path in in_both:
             refuse(f"The indexing path '{path}' is given more than once.")
     return [{"path": path} for path in included], [{"path": path} for path in excluded]
 
@@ -62,7 +74,9 @@ def _paths(policy: Mapping[str, Any], name: str) -> list[str]:
     """The paths alone: what else the entries have (kinds, precisions) the service has ignored since 2018."""
     entries = policy.get(name)
     paths = []
-    for entry in as_list(entries if entries is not None else [], what=name):
+    given = as_list(entries if entries is not None else [], what=name)
+    _check_count(given, PATHS_MAX, what=name)
+    for entry in given:
         path = as_text(as_object(entry, what=name).get("path"), what="path")
         parse_policy_path(path)
         paths.append("/*" if path == "/" else path)

@@ -201,9 +201,12 @@ class _MakeSet(_MakeList):
         self._seen: set[SortKey] = set()
 
     def add(self, value: object) -> None:
+        if value is UNDEFINED:
+            return
         identity = sort_key(value)
         if identity not in self._seen:
-            super().add(value)
+            self._memory.hold_with_key(value)
+            self._values.append(value)
             self._seen.add(identity)
 
 

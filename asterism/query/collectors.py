@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from asterism.query.aggregates import Aggregate
 from asterism.query.index_order import OrderPosition
 from asterism.query.index_plan import RowOrder, row_order
-from asterism.query.limits import MemoryMeter
+from asterism.query.limits import MemoryMeter, QueryMeter
 from asterism.query.ordered_rows import (
     GroupRow,
     OrderedRow,
@@ -50,11 +50,12 @@ class Collector(ABC):
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
-        self._memory = MemoryMeter()
+        self._memory = MemoryMeter(pipeline.meter.account)
+        self._begin_item = pipeline.meter.restart
 
     def feed(self, item: Row, number: int = 0) -> None:
         """Takes one stored item with its number; a query without FROM is fed with one empty item."""
-        self._pipeline.meter.restart()
+        self._begin_item()
         self.take(item, number)
 
     @abstractmethod
@@ -100,6 +101,7 @@ class ResultCollector(Collector):
         # With DISTINCT, where each result is.
         self._seen: dict[SortKey, int] | None = {} if pipeline.is_distinct else None
         self._results_max = pipeline.window.results_max
+        self._hold = self._memory.hold if self._seen is None else self._memory.hold_with_key
 
     @property
     def is_full(self) -> bool:
@@ -117,12 +119,13 @@ class ResultCollector(Collector):
             if self.is_full:
                 return
             if self._is_new(numbered):
-                self._memory.hold(numbered.result)
+                self._hold(numbered.result)
                 self._results.append(numbered)
 
     def _is_new(self, numbered: _NumberedResult) -> bool:
         if self._seen is None:
             return True
+        self._pipeline.meter.spend_on_parts(numbered.result)
         index = self._seen.setdefault(sort_key(numbered.result), len(self._results))
         if index == len(self._results):
             return True
@@ -296,6 +299,9 @@ class GroupCollector(Collector):
         rows = [self._grouping.row_of_group(group.keys, group.aggregates) for group in groups]
         project, order = self._pipeline.project, self._pipeline.group_order
         ordered = [GroupRow(keys_of(order, row), project(row)) for row in rows]
+        for row in ordered:
+            # Lists of all rows are written as one text.
+            self._pipeline.meter.check_result(row.result)
         sort_groups(ordered, order)
         return (row.result for row in ordered if row.result is not UNDEFINED)
 
@@ -305,12 +311,18 @@ def new_collector(pipeline: Pipeline) -> Collector:
     return _COLLECTORS[pipeline.kind](pipeline)
 
 
-def distinct(results: Iterable[object]) -> Iterator[object]:
-    """Each result once, at its first place."""
+def distinct(
+    results: Iterable[object], meter: QueryMeter | None = None, memory: MemoryMeter | None = None
+) -> Iterator[object]:
+    """Each result once, at its first place; counted as work and in memory where nothing else counts it."""
     seen: set[SortKey] = set()
     for result in results:
+        if meter is not None:
+            meter.spend_on_parts(result)
         identity = sort_key(result)
         if identity not in seen:
+            if memory is not None:
+                memory.hold_with_key(result)
             seen.add(identity)
             yield result
 

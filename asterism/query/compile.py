@@ -16,7 +16,7 @@ from asterism.query.index_aggregates import ANSWERED, Column
 from asterism.query.index_conditions import Condition, index_conditions
 from asterism.query.index_order import OrderPosition
 from asterism.query.index_plan import RowOrder
-from asterism.query.limits import RowMeter
+from asterism.query.limits import MemoryMeter, QueryMeter
 from asterism.query.partition_filter import PartitionFilter, PartitionKeyTuple
 from asterism.query.path_access import Evaluator
 from asterism.query.pipeline import Kind, OrderKey, Pipeline, compile_pipeline
@@ -50,6 +50,8 @@ class CompiledQuery:
     reads_items: bool
     # Whether an item gives at most one row, so that `matches` and `project` say it all; others need `rows`.
     is_plain: bool
+    # Whether an item may take long or need much memory, so that it has to be evaluated in turns.
+    is_metered: bool
     kind: Kind
     is_distinct: bool
     # TOP counts first, then OFFSET and LIMIT. Collectors apply them; who uses `rows` does it himself.
@@ -93,6 +95,11 @@ class CompiledQuery:
         """Calls of a user's functions that are made for every item, if there are any."""
         foreseen = self._pipeline.foreseen
         return foreseen if foreseen is not None and foreseen.has_calls else None
+
+    @property
+    def meter(self) -> QueryMeter:
+        """What counts the work of the query, and what it has in memory."""
+        return self._pipeline.meter
 
     def rows(self, item: Item) -> Iterable[object]:
         """The results of one item, before DISTINCT, TOP and OFFSET LIMIT; of a query without order and aggregates."""
@@ -142,15 +149,15 @@ def compile_query(
     kinds = set(map(type, nodes))
     if tree.Member in kinds:
         query = with_constant_steps(query, parameters)
-    meter = RowMeter()
+    meter = QueryMeter()
     environment = Environment({} if udfs is None else udfs, context, meter, _compile_subquery, distance_function_of)
     pipeline = compile_pipeline(query, Scope({}, parameters, sees_container=True), environment, is_outermost=True)
     if has_special_numbers(nodes):
         pipeline = replace(pipeline, project=with_names_of_numbers(pipeline.project))
     sources, window = pipeline.sources, pipeline.window
     is_plain = sources.make_rows is None and pipeline.kind is Kind.STREAMING
-    has_subquery = not kinds.isdisjoint((tree.Subquery, tree.SubqueryCollection))
-    matches, project = _plain_steps(pipeline, meter, has_subquery=has_subquery)
+    meter.weigh(len(nodes))
+    matches, project = _plain_steps(pipeline, meter)
     return CompiledQuery(
         matches=matches,
         project=project,
@@ -158,6 +165,7 @@ def compile_query(
         has_filter=query.where is not None or sources.make_rows is not None or bool(sources.root),
         reads_items=query.from_clause is not None,
         is_plain=is_plain,
+        is_metered=meter.is_needed or sources.make_rows is not None,
         kind=pipeline.kind,
         is_distinct=pipeline.is_distinct,
         top=window.top,
@@ -173,12 +181,13 @@ def compile_query(
     )
 
 
-def _plain_steps(
-    pipeline: Pipeline, meter: RowMeter, *, has_subquery: bool
-) -> tuple[Callable[[Item], bool], Evaluator]:
+def _plain_steps(pipeline: Pipeline, meter: QueryMeter) -> tuple[Callable[[Item], bool], Evaluator]:
     """Filter and projection of single items, as directly as the query allows."""
-    if pipeline.sources.make_rows is None and pipeline.grouping is None and not has_subquery:
+    if pipeline.sources.make_rows is None and pipeline.grouping is None and not meter.is_needed:
         return pipeline.matches, pipeline.project
+
+    if pipeline.sources.make_rows is None and pipeline.grouping is None:
+        return _item_by_item(pipeline, meter)
 
     def matches(item: Item) -> bool:
         meter.restart()
@@ -191,6 +200,21 @@ def _plain_steps(
         if pipeline.sources.make_rows is None:
             return pipeline.project(item)
         return next(pipeline.row_results(item), UNDEFINED)
+
+    return matches, project
+
+
+def _item_by_item(pipeline: Pipeline, meter: QueryMeter) -> tuple[Callable[[Item], bool], Evaluator]:
+    """Filter and projection of items that are rows themselves, each metered from the beginning."""
+    row_matches, row_project, restart = pipeline.matches, pipeline.project, meter.restart
+
+    def matches(item: Item) -> bool:
+        restart()
+        return row_matches(item)
+
+    def project(item: Item) -> object:
+        restart()
+        return row_project(item)
 
     return matches, project
 
@@ -246,7 +270,8 @@ def _compile_subquery(query: tree.Query, scope: Scope, environment: Environment)
         has_window = window.results_max is not None or window.offset
         return (lambda row: window.cut(pipeline.row_results(row))) if has_window else pipeline.row_results
     if pipeline.kind is Kind.DISTINCT:
-        return lambda row: window.cut(distinct(pipeline.row_results(row)))
+        meter = environment.meter
+        return lambda row: window.cut(distinct(pipeline.row_results(row), meter, MemoryMeter(meter.account)))
     return lambda row: _results_of_one(pipeline, row)
 
 

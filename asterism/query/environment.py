@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from asterism.query import tree
 from asterism.query.distance import DistanceFunctionOf
 from asterism.query.functions.context import EvaluationContext
-from asterism.query.limits import RowMeter
+from asterism.query.limits import QueryMeter
 from asterism.query.scope import Row, Scope
 
 # A user's functions by name. Arguments and result are JSON values, or UNDEFINED.
@@ -22,7 +22,7 @@ class Environment:
     udfs: Udfs
     # The time and chance; None where functions that need them are refused.
     context: EvaluationContext | None
-    meter: RowMeter
+    meter: QueryMeter
     compile_subquery: Callable[[tree.Query, Scope, Environment], Results]
     distance_function_of: DistanceFunctionOf
 

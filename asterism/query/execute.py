@@ -36,6 +36,7 @@ from asterism.query.index_plan import (
     path_text,
 )
 from asterism.query.item_reads import TURN_SECONDS, ItemReads
+from asterism.query.limits import QueryMemory
 from asterism.query.ordered_rows import positions_before
 from asterism.query.pinned_scopes import pinned_keys
 from asterism.query.pipeline import Kind
@@ -52,6 +53,8 @@ COLLECT_SECONDS_MAX = 5.0
 SORTED_CANDIDATES_MAX = 1_000
 # A long collection pays as it goes, so that the partition's other clients notice it while it runs.
 ITEMS_BETWEEN_PAYMENTS = 1_000
+# Rows of one item between two looks at the clock.
+ROWS_BETWEEN_LOOKS = 64
 
 
 class Ended(Enum):
@@ -95,9 +98,11 @@ async def run_page(
     is_paid_later: bool = False,
     result_sets: ResultSets | None = None,
     identity: bytes = b"",
+    memory: QueryMemory | None = None,
 ) -> QueryPage:
     """The next page of a query over `scopes`, which are in order and do not overlap. The caller takes its charge from
-    a budget if `is_paid_later`. `identity` tells what is asked from all else that `result_sets` may have.
+    a budget if `is_paid_later`. `identity` tells what is asked from all else that `result_sets` may have; `memory` is
+    what all queries of the process share.
 
     Raises QueryAbandoned when `client_gone` comes to its end before a long page does.
     """
@@ -110,10 +115,14 @@ async def run_page(
         settings = container.keyspace.record.settings
         partition = container.keyspace.record.map.find(start)
         work = Work(container, items_max, finish_at, monotonic_seconds, partition, client, is_paid_later)
+        # What a computed property needs is known to nobody here.
+        is_long = query.is_metered or (computed is not None and bool(computed.names))
+        work.measure(query.meter, memory=memory, in_turns=is_long)
         # What a unit of work has staged has no LSN yet, by which things are remembered.
         reads = ItemReads(owner, container, scopes, work, is_remembered=isinstance(owner, Owner))
         run = _Run(container, query, scopes, reads, work, computed or NOTHING_COMPUTED, result_sets, identity)
-        with container.keyspace.at_work, client:  # while this goes on, no index entry is taken away
+        # While this goes on, no index entry is taken away.
+        with container.keyspace.at_work, client, work.paying_when_refused(start):
             try:
                 rest = await run.page(continuation)
             except StoredDamage as damage:
@@ -160,7 +169,7 @@ class _Run:
         if kept is not None:
             return self._answer_kept(*kept, continuation)
         if not query.reads_items:
-            return self._answer_without_items(continuation)
+            return await self.work.in_turns(self._answer_without_items, continuation)
         hidden = self.computed.names
         access = None
         # Of a search, items that do not match count as well: they say how rare its words are.
@@ -204,7 +213,7 @@ class _Run:
                 if work.is_out_of_time:
                     work.pay(effective_key)
                     return replace(state, position=items.before(0))
-                state, ended = take(state, items)
+                state, ended = await work.in_turns(take, state, items)
                 if ended is not None:
                     work.pay(effective_key)
                     return None if ended is Ended.QUERY else state
@@ -242,7 +251,7 @@ class _Run:
             for row, result in enumerate(self.query.rows(item_of(body))):
                 if row < passed:
                     continue
-                if work.is_full:
+                if work.is_full or (row > passed and not row % ROWS_BETWEEN_LOOKS and work.is_out_of_time):
                     begun = {**state.begun, number: row}
                     return replace(state, position=items.before(index), begun=begun), Ended.PAGE
                 state, is_over = self._count(state, result)
@@ -281,7 +290,7 @@ class _Run:
             for entry, stored in entries:
                 if work.is_full:
                     return state
-                state, ended = self._take_entry(state, entry, stored)
+                state, ended = await work.in_turns(self._take_entry, state, entry, stored)
                 if ended is not None:
                     work.pay(entry.reference)
                     return None if ended is Ended.QUERY else state
@@ -333,7 +342,7 @@ class _Run:
             return rest
         if self.scopes:
             self.work.pay(self.scopes[0].start)
-        rows = collector.ordered_rows()
+        rows = await self.work.in_turns(collector.ordered_rows)
         state = replace(continuation, position=None, result_set=None)
         for index, (row, before) in enumerate(zip(rows, positions_before(rows, state.ordered), strict=True)):
             if self.work.is_full:
@@ -365,6 +374,7 @@ class _Run:
         begun = self._take_begun(continuation)
         if begun is not None:
             self.query, collector = begun
+            self.work.measure(self.query.meter, memory=None, in_turns=self.query.is_metered)
         else:
             collector = self.query.new_collector()
         query = self.query
@@ -380,8 +390,8 @@ class _Run:
                 return rest
         if self.scopes:
             self.work.pay(self.scopes[0].start)
-        results = list(collector.results())
-        rest = self._answer_list(results, continuation)
+        results = await self.work.in_turns(lambda: list(collector.results()))
+        rest = await self.work.in_turns(self._answer_list, results, continuation)
         return None if rest is None else await self._keep_rest(rest, islice(results, rest.returned, None))
 
     def _take_begun(self, continuation: Continuation) -> tuple[CompiledQuery, Collector] | None:
@@ -423,7 +433,7 @@ class _Run:
     ) -> Continuation | None:
         """Feeds all items, or those from the continuation's place on if the collection `is_begun`. Where the page's
         time is over before, what was collected is kept, and the continuation says where to go on."""
-        work, feed = self.work, collector.feed
+        work = self.work
         position = continuation.position if is_begun else None
         in_key_order = self.query.takes_items_in_any_order
         # A collection that was lost on the way is carried to its end, so that it gets there.
@@ -439,18 +449,24 @@ class _Run:
                         work.pay(items.items[0][0])
                         return replace(continuation, position=items.before(0), result_set=name)
                     is_bounded = False
-                item_of = self._reader(items, len(items.items))
-                for index, (_, body) in enumerate(items.items):
-                    if collector.is_full:
-                        work.load_all(items.items[:index])
-                        return None
-                    feed(item_of(body), items.number(index))
-                work.load_all(items.items)
+                if not await work.in_turns(self._feed_all, collector, items):
+                    return None
                 unpaid += len(items.items)
                 if unpaid >= ITEMS_BETWEEN_PAYMENTS:
                     work.pay(items.items[-1][0])
                     unpaid = 0
         return None
+
+    def _feed_all(self, collector: Collector, items: Slice) -> bool:
+        """Feeds these items; False when the collector wants no more."""
+        feed, item_of = collector.feed, self._reader(items, len(items.items))
+        for index, (_, body) in enumerate(items.items):
+            if collector.is_full:
+                self.work.load_all(items.items[:index])
+                return False
+            feed(item_of(body), items.number(index))
+        self.work.load_all(items.items)
+        return True
 
     def _answer_list(self, results: list[object], continuation: Continuation) -> Continuation | None:
         answered = continuation.returned

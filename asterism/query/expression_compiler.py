@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NoReturn, cast
 
 from asterism.errors import MalformedQuery
 from asterism.query import tree
 from asterism.query.aggregates import AGGREGATES
+from asterism.query.counted import (
+    PARTS_UNCOUNTED_MAX,
+    counted_call,
+    counted_comparison,
+    counted_list,
+    counted_object,
+)
 from asterism.query.distance import DISTANCE_CALLS, distance_name, no_distance_function
 from asterism.query.environment import Environment
 from asterism.query.foreseen_calls import ForeseenCalls
 from asterism.query.functions import FUNCTIONS, Function
 from asterism.query.functions.context import EvaluationContext
+from asterism.query.functions.costs import CHARACTERS_PER_STEP, STEPS_OF_CALLS, UDF_STEPS
 from asterism.query.functions.distances import nearness_to
-from asterism.query.like import like_matcher
+from asterism.query.like import like_pattern
+from asterism.query.limits import QueryMeter
 from asterism.query.path_access import Evaluator, equality_test, membership_test, order_test, path_reader
 from asterism.query.scope import Scope
 from asterism.query.semantics import BINARY_OPERATIONS, UNARY_OPERATIONS, between, negate, step_into
 from asterism.query.subqueries import compile_subquery_expression
 from asterism.query.token_stream import SYNTAX_ERROR
 from asterism.query.tree import Expression
+from asterism.query.turns import pause
 from asterism.values.ordering import values_equal
 from asterism.values.undefined import UNDEFINED
 
@@ -51,7 +61,24 @@ class ExpressionCompiler:
     def compile(self, node: Expression) -> Evaluator:
         """Raises MalformedQuery for names without meaning and for what this version does not run."""
         compile_node = _COMPILERS[type(node)]
+        # The tree of a long text takes longer than a turn.
+        pause()
         return compile_node(self, node)
+
+    def compile_key(self, node: Expression) -> Evaluator:
+        """An expression by whose value rows are ordered or grouped; an array or an object takes long to compare."""
+        evaluate, environment = self.compile(node), self._environment
+        if environment is None:
+            return evaluate
+        meter = environment.meter
+
+        def key(item: dict[str, object]) -> object:
+            value = evaluate(item)
+            if type(value) is list or type(value) is dict:
+                meter.spend_on_parts(value)
+            return value
+
+        return key
 
     def constant(self, node: Expression) -> object:
         """The value of an expression for which `is_constant` holds."""
@@ -74,10 +101,30 @@ class ExpressionCompiler:
 
     def _array(self, node: tree.ArrayLiteral) -> Evaluator:
         elements = [self.compile(element) for element in node.items]
+        if self._has_to_count(node.items):
+            meter = self._meter
+            return lambda item: counted_list(elements, item, meter)
         return lambda item: [value for element in elements if (value := element(item)) is not UNDEFINED]
 
     def _object(self, node: tree.ObjectLiteral) -> Evaluator:
-        return object_maker([(name, self.compile(value)) for name, value in node.properties])
+        properties = [(name, self.compile(value)) for name, value in node.properties]
+        return self.object_maker(properties, [value for _, value in node.properties])
+
+    def object_maker(self, properties: list[tuple[str, Evaluator]], nodes: Sequence[Expression]) -> Evaluator:
+        """An object of the properties whose values are defined, in the order given; `nodes` are their expressions."""
+        return _object_maker(properties, self._meter if self._has_to_count(nodes) else None)
+
+    # --- counting what is built -------------------------------------------------------------------------------------
+
+    @property
+    def _meter(self) -> QueryMeter:
+        meter = self._environment.meter if self._environment else QueryMeter()
+        meter.is_needed = True
+        return meter
+
+    def _has_to_count(self, nodes: Sequence[Expression]) -> bool:
+        """Whether what is made of these values can be much larger than the item: each may be new, or they are many."""
+        return len(nodes) > PARTS_UNCOUNTED_MAX or any(map(builds, nodes))
 
     # --- operators --------------------------------------------------------------------------------------------------
 
@@ -89,7 +136,9 @@ class ExpressionCompiler:
         if node.operator == "=":
             for one, other in ((node.left, node.right), (node.right, node.left)):
                 if isinstance(one, tree.Path) and is_constant(other):
-                    return equality_test(self._scope.steps_below_row(one), self.constant(other))
+                    constant = self.constant(other)
+                    if type(constant) not in (list, dict):
+                        return equality_test(self._scope.steps_below_row(one), constant)
         if node.operator in _MIRRORED:
             for one, other, symbol in (
                 (node.left, node.right, node.operator),
@@ -101,6 +150,10 @@ class ExpressionCompiler:
                         return test
         operation = BINARY_OPERATIONS[node.operator]
         left, right = self.compile(node.left), self.compile(node.right)
+        if node.operator == "||":
+            return counted_call("", operation, [left, right], self._meter)
+        if node.operator in ("=", "!="):
+            return counted_comparison(operation, left, right, self._meter)
         return lambda item: operation(left(item), right(item))
 
     def _and(self, node: tree.And) -> Evaluator:
@@ -167,6 +220,7 @@ class ExpressionCompiler:
 
     def _like(self, node: tree.Like) -> Evaluator:
         value, pattern, escape = self.compile(node.value), self.compile(node.pattern), node.escape
+        meter = self._meter
         if escape is not None and len(escape) != 1:
             reason = "The ESCAPE of LIKE must be a single character."
             raise MalformedQuery(SYNTAX_ERROR, reason, node.span.start, node.span.end)
@@ -175,7 +229,11 @@ class ExpressionCompiler:
             text, shape = value(item), pattern(item)
             if type(text) is not str or type(shape) is not str:
                 return UNDEFINED
-            return like_matcher(shape, escape)(text)
+            if len(shape) > CHARACTERS_PER_STEP:
+                meter.spend(len(shape))
+            ready = like_pattern(shape, escape)
+            meter.spend(ready.steps(text))
+            return ready.matches(text)
 
         return _negated_if(node.negated, evaluate)
 
@@ -199,7 +257,10 @@ class ExpressionCompiler:
             _refuse_name(node)
         _check_argument_count(node, function)
         run = partial(function.run, self._context(node)) if function.needs_context else function.run
-        return _calling(run, self._arguments(node))
+        arguments = self._arguments(node)
+        if node.name not in STEPS_OF_CALLS and len(arguments) <= PARTS_UNCOUNTED_MAX:
+            return _calling(run, arguments)
+        return counted_call(node.name, run, arguments, self._meter)
 
     def _distance(self, node: tree.Call) -> Evaluator:
         _check_argument_count(node, _DISTANCE_ARGUMENTS)
@@ -227,8 +288,16 @@ class ExpressionCompiler:
         return [self.compile(argument) for argument in node.arguments]
 
     def _call_udf(self, node: tree.Call) -> Evaluator:
-        function, arguments = self._udf(node), self._arguments(node)
-        call = _calling(function, arguments)
+        function, arguments, meter = self._udf(node), self._arguments(node), self._meter
+        call_function = _calling(function, arguments)
+
+        def call(item: dict[str, object]) -> object:
+            # Before, for the time it took may be over; after, for the time that this call took.
+            meter.spend(UDF_STEPS)
+            result = call_function(item)
+            meter.spend(UDF_STEPS)
+            return result
+
         return call if self._foreseen is None else self._foreseen.attend(node, function, arguments, call)
 
     def _udf(self, node: tree.Call) -> Callable[..., object]:
@@ -241,6 +310,7 @@ class ExpressionCompiler:
     def _subquery(self, node: tree.Subquery) -> Evaluator:
         if self._environment is None:
             raise ValueError("a subquery is no constant")
+        self._environment.meter.is_needed = True
         return compile_subquery_expression(node, self._scope, self._environment)
 
 
@@ -299,13 +369,25 @@ def _calling(run: Callable[..., object], arguments: list[Evaluator]) -> Evaluato
     return lambda item: run(*[argument(item) for argument in arguments])
 
 
-def object_maker(properties: list[tuple[str, Evaluator]]) -> Evaluator:
-    """An object of the properties whose values are defined, in the order given."""
+def _object_maker(properties: list[tuple[str, Evaluator]], meter: QueryMeter | None) -> Evaluator:
+    if meter is not None:
+        return lambda item: counted_object(properties, item, meter)
 
     def evaluate(item: dict[str, object]) -> object:
         return {name: found for name, value in properties if (found := value(item)) is not UNDEFINED}
 
     return evaluate
+
+
+def builds(node: tree.Node) -> bool:
+    """Whether the value of the expression can be a new one, not a part of the item, a constant or a small scalar."""
+    if isinstance(node, (tree.Call, tree.Subquery)):
+        return True
+    if isinstance(node, (tree.ArrayLiteral, tree.ObjectLiteral)):
+        return not is_constant(node)
+    if isinstance(node, (tree.Conditional, tree.Coalesce, tree.Member)):
+        return any(map(builds, tree.children(node)))
+    return isinstance(node, tree.Binary) and node.operator == "||"
 
 
 def _always(value: object) -> Evaluator:

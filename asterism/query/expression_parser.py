@@ -116,6 +116,7 @@ class ExpressionParser:
         prefixes = []
         while self._stream.current.symbol in _PREFIXES:
             prefixes.append(self._stream.take())
+            self._stream.check_chain(len(prefixes))
         return prefixes
 
     def _prefixed(self, prefixes: list[Token], operand: Expression) -> Expression:
@@ -185,7 +186,7 @@ class ExpressionParser:
         stream = self._stream
         if stream.current.symbol not in (".", "["):
             return target
-        first = target.span.start
+        first, members = target.span.start, 0
         alias = target.alias if isinstance(target, tree.Path) else None
         steps: list[str | int] = list(target.steps) if isinstance(target, tree.Path) else []
         while stream.current.symbol in (".", "["):
@@ -197,6 +198,8 @@ class ExpressionParser:
             if alias is not None:
                 target = tree.Path(alias, tuple(steps), span=Span(first, step.span.start))
                 alias = None
+            members += 1
+            stream.check_chain(members)
             target = tree.Member(target, step, span=stream.span_from(first))
         return target if alias is None else tree.Path(alias, tuple(steps), span=stream.span_from(first))
 
@@ -214,8 +217,10 @@ class ExpressionParser:
     # --- infixes ----------------------------------------------------------------------------------------------------
 
     def _with_infixes(self, left: Expression, minimum_power: int) -> Expression:
-        stream = self._stream
+        stream, chained = self._stream, 0
         while (power := _POWERS.get(stream.current.symbol, _NOT_INFIX)) >= minimum_power:
+            chained += 1
+            stream.check_chain(chained)
             if power >= _LOOSEST_BINARY:
                 operator = stream.take().symbol
                 right = self.expression(power + 1)

@@ -95,7 +95,7 @@ class GroupCompiler:
         self._keys = query.group_by.expressions if query.group_by else ()
         self._key_texts = [to_text(key) for key in self._keys]
         self._calls: dict[str, tree.Call] = {}
-        self._key_readers = tuple(rows.compile(key) for key in self._keys)
+        self._key_readers = tuple(rows.compile_key(key) for key in self._keys)
 
     def rewrite(self, expression: Expression) -> Expression:
         """The same over the group's row. Raises MalformedQuery for what has no one value in a group."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 # What `Token.symbol` says of tokens that stand for a value; keywords and operators say themselves.
@@ -69,15 +70,15 @@ class Token(NamedTuple):
     value: object
 
 
-def tokenize(text: str) -> list[Token]:
-    """The tokens of `text`; the last is `END`, or `BAD` where the text stops making sense."""
-    tokens: list[Token] = []
+def tokenize(text: str) -> Iterator[Token]:
+    """The tokens of `text`, each when it is asked for; the last is END, or BAD where the text stops making sense."""
     symbol = ""
     position = 0
     while symbol not in (END, BAD):
         found = _TOKEN.match(text, position)
         if found is None:
-            return [*tokens, _bad_token(text, position)]
+            yield _bad_token(text, position)
+            return
         kind = found.lastgroup
         piece = found[kind or 0]
         position = found.end()
@@ -88,8 +89,7 @@ def tokenize(text: str) -> list[Token]:
             symbol = _symbol_of_word(piece)
         else:
             symbol, value = _symbol_and_value(kind, piece)
-        tokens.append(Token(symbol, piece, position - len(piece), position, value))
-    return tokens
+        yield Token(symbol, piece, position - len(piece), position, value)
 
 
 def _symbol_and_value(kind: str | None, text: str) -> tuple[str, object]:

@@ -22,18 +22,25 @@ QUERY_CHARACTERS_MAX: Final = 512 * 1024
 TREE_LEVELS_MAX: Final = 150
 # Texts whose trees are kept: a program has few texts, and its values come as parameters.
 PARSED_QUERIES_KEPT: Final = 512
+# The tree of a text takes about a hundred times the text's memory; long ones are read anew each time.
+KEPT_QUERY_CHARACTERS_MAX: Final = 16 * 1024
 
 
-@lru_cache(maxsize=PARSED_QUERIES_KEPT)
 def parse_query(text: str) -> tree.Query:
     """The tree of a whole query. Raises MalformedQuery."""
-    return _parse(text, is_condition=False)
+    parse = _parse_kept if len(text) <= KEPT_QUERY_CHARACTERS_MAX else _parse
+    return parse(text, is_condition=False)
+
+
+def parse_condition(text: str) -> tree.Query:
+    """The tree of a condition, `FROM c WHERE …`: a query without SELECT, as patches carry it. Raises MalformedQuery."""
+    parse = _parse_kept if len(text) <= KEPT_QUERY_CHARACTERS_MAX else _parse
+    return parse(text, is_condition=True)
 
 
 @lru_cache(maxsize=PARSED_QUERIES_KEPT)
-def parse_condition(text: str) -> tree.Query:
-    """The tree of a condition, `FROM c WHERE …`: a query without SELECT, as patches carry it. Raises MalformedQuery."""
-    return _parse(text, is_condition=True)
+def _parse_kept(text: str, *, is_condition: bool) -> tree.Query:
+    return _parse(text, is_condition=is_condition)
 
 
 def _parse(text: str, *, is_condition: bool) -> tree.Query:

@@ -16,10 +16,10 @@ from asterism.query.distance import (
     vector_order,
 )
 from asterism.query.environment import Environment
-from asterism.query.expression_compiler import ExpressionCompiler, object_maker
+from asterism.query.expression_compiler import ExpressionCompiler
 from asterism.query.foreseen_calls import ForeseenCalls
 from asterism.query.grouping import GroupCompiler, Grouping, has_aggregates
-from asterism.query.limits import RowMeter
+from asterism.query.limits import QueryMeter
 from asterism.query.path_access import Evaluator, path_reader
 from asterism.query.ranking import Ranking, compile_ranking
 from asterism.query.scope import Row, Scope
@@ -66,7 +66,7 @@ class Pipeline:
     grouping: Grouping | None
     is_distinct: bool
     window: Window
-    meter: RowMeter
+    meter: QueryMeter
     # Of rows that are items; None if a row is something else.
     foreseen: ForeseenCalls | None
 
@@ -132,7 +132,7 @@ def _kind(query: tree.Query, *, is_grouped: bool) -> Kind:
 def _order(
     order_by: tree.OrderBy, scope: Scope, rows: ExpressionCompiler, environment: Environment
 ) -> tuple[OrderKey, ...]:
-    keys = tuple(OrderKey(rows.compile(item.expression), item.descending) for item in order_by.items)
+    keys = tuple(OrderKey(rows.compile_key(item.expression), item.descending) for item in order_by.items)
     distance = vector_order(order_by)
     if distance is not None:
         keys = (replace(keys[0], descending=is_descending(distance, scope, environment.distance_function_of)),)
@@ -168,17 +168,15 @@ def _filter(where: tree.Expression | None, sources: Sources, rows: ExpressionCom
 def _projection(selection: tree.Selection, sources: Sources, rows: ExpressionCompiler) -> Evaluator:
     if isinstance(selection, tree.SelectStar):
         return path_reader(sources.star or ())
-    return _selected(selection, rows.compile)
+    return _selected(selection, rows)
 
 
-def _selected(
-    selection: tree.SelectValue | tree.SelectList, compile_expression: Callable[[tree.Expression], Evaluator]
-) -> Evaluator:
+def _selected(selection: tree.SelectValue | tree.SelectList, rows: ExpressionCompiler) -> Evaluator:
     if isinstance(selection, tree.SelectValue):
-        return compile_expression(selection.expression)
+        return rows.compile(selection.expression)
     names = names_of_select_items(selection.items)
-    values = [compile_expression(item.expression) for item in selection.items]
-    return object_maker(list(zip(names, values, strict=True)))
+    nodes = [item.expression for item in selection.items]
+    return rows.object_maker(list(zip(names, map(rows.compile, nodes), strict=True)), nodes)
 
 
 def _over_groups(
@@ -191,8 +189,8 @@ def _over_groups(
     order = [(groups.rewrite(item.expression), item.descending) for item in items]
     over_groups = ExpressionCompiler(groups.scope_of_groups(), environment)
     return (
-        _selected(selection, over_groups.compile),
-        tuple(OrderKey(over_groups.compile(node), descending) for node, descending in order),
+        _selected(selection, over_groups),
+        tuple(OrderKey(over_groups.compile_key(node), descending) for node, descending in order),
         groups.grouping(),
     )
 

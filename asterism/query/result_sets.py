@@ -16,9 +16,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from asterism.errors import QueryMemoryInUse
+from asterism.limits import DEFAULT_LIMITS
 from asterism.query.collectors import Collector
 from asterism.query.compile import CompiledQuery
 from asterism.query.index_order import OrderPosition
+from asterism.query.limits import QueryMemory
 from asterism.values.json_text import dumps
 
 # Of one query, and of all together.
@@ -60,7 +63,15 @@ class _Begun:
 class ResultSets:
     """One per process. Names are random, and told only in the continuation of the query itself."""
 
-    def __init__(self, *, monotonic_seconds: Callable[[], float], random_bytes: Callable[[int], bytes]) -> None:
+    def __init__(
+        self,
+        *,
+        monotonic_seconds: Callable[[], float],
+        random_bytes: Callable[[int], bytes],
+        memory: QueryMemory | None = None,
+    ) -> None:
+        """`memory` is what the queries share whose results these are; what is kept here counts in it."""
+        self.memory = memory or QueryMemory(DEFAULT_LIMITS.query_memory_bytes_max)
         self._monotonic_seconds = monotonic_seconds
         self._random_bytes = random_bytes
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
@@ -71,7 +82,7 @@ class ResultSets:
     async def keep(
         self, identity: bytes, rest: Iterable[object], *, first: int, positions: Sequence[OrderPosition | None] = ()
     ) -> str | None:
-        """The name under which the results are found from now on; None when they are too many."""
+        """The name under which the results are found from now on; None when they are too many, or memory is short."""
         texts: list[bytes] = []
         size_bytes = sliced_bytes = 0
         for result in rest:
@@ -84,6 +95,10 @@ class ResultSets:
                 await asyncio.sleep(0)
         size_bytes += sum(_POSITION_BYTES + len(position.key) for position in positions if position is not None)
         if size_bytes > SET_BYTES_MAX:
+            return None
+        try:
+            self.memory.take(size_bytes)
+        except QueryMemoryInUse:
             return None
         name = self._random_bytes(16).hex()
         until = self._monotonic_seconds() + KEPT_SECONDS
@@ -140,4 +155,6 @@ class ResultSets:
             self._forget(next(iter(self._kept)))
 
     def _forget(self, name: str) -> None:
-        self._size_bytes -= self._kept.pop(name).size_bytes
+        size_bytes = self._kept.pop(name).size_bytes
+        self._size_bytes -= size_bytes
+        self.memory.give_back(size_bytes)

@@ -9,7 +9,7 @@ from typing import Final, cast
 from asterism.errors import MalformedQuery
 from asterism.query import tree
 from asterism.query.environment import Environment
-from asterism.query.limits import JOINS_MAX, RowMeter
+from asterism.query.limits import JOINS_MAX, QueryMeter
 from asterism.query.path_access import path_reader
 from asterism.query.scope import OUTER, Row, Scope, Steps, inferred_alias
 from asterism.query.token_stream import SYNTAX_ERROR
@@ -96,20 +96,22 @@ def _alias(source: tree.Source) -> str | None:
 # evaluates it before asking for the next.
 
 
-def _rows_of_one(slots: list[str], values: list[_Values], meter: RowMeter) -> RowMaker:
+def _rows_of_one(slots: list[str], values: list[_Values], meter: QueryMeter) -> RowMaker:
     slot, only_values = slots[0], values[0]
 
     def rows(around: Row) -> Iterator[Row]:
         row: Row = {OUTER: around}
+        mark = meter.mark
         for value in only_values(around):
-            meter.spend()
+            meter.row()
             row[slot] = value
             yield row
+            meter.give_back_to(mark)
 
     return rows
 
 
-def _rows_of_product(slots: list[str], values: list[_Values], meter: RowMeter) -> RowMaker:
+def _rows_of_product(slots: list[str], values: list[_Values], meter: QueryMeter) -> RowMaker:
     """The last source varies fastest. A stack and no recursion: queries within queries may all have many joins."""
     *outer_slots, last_slot = slots
     last_values = values[-1]
@@ -118,21 +120,26 @@ def _rows_of_product(slots: list[str], values: list[_Values], meter: RowMeter) -
     def rows(around: Row) -> Iterator[Row]:
         row: Row = {OUTER: around}
         running = [iter(values[0](around))]
+        marks = [meter.mark]
         while running:
             value = next(running[-1], _NO_MORE)
             if value is _NO_MORE:
                 running.pop()
+                meter.give_back_to(marks.pop())
                 continue
-            meter.spend()
+            meter.row()
             level = len(running) - 1
             row[outer_slots[level]] = value
             if level < last_outer:
+                marks.append(meter.mark)
                 running.append(iter(values[level + 1](row)))
                 continue
+            mark = meter.mark
             for last_value in last_values(row):
-                meter.spend()
+                meter.row()
                 row[last_slot] = last_value
                 yield row
+                meter.give_back_to(mark)
 
     return rows
 

@@ -9,11 +9,15 @@ from typing import Final
 from asterism.errors import MalformedQuery
 from asterism.query import tree
 from asterism.query.environment import Environment
+from asterism.query.limits import BYTES_PER_STEP, QueryMeter, rough_bytes
 from asterism.query.path_access import Evaluator
 from asterism.query.scope import Scope
 from asterism.query.token_stream import SYNTAX_ERROR
 from asterism.query.tree import Span, SubqueryKind
 from asterism.values.undefined import UNDEFINED
+
+# An array that grows is counted in portions of this size.
+_BYTES_BETWEEN_COUNTS: Final = 4096
 
 
 def compile_subquery_expression(node: tree.Subquery, scope: Scope, environment: Environment) -> Evaluator:
@@ -23,6 +27,9 @@ def compile_subquery_expression(node: tree.Subquery, scope: Scope, environment: 
     if node.kind is SubqueryKind.SCALAR:
         span = node.span
         return lambda row: _only(results(row), span)
+    if node.kind is SubqueryKind.ARRAY:
+        meter = environment.meter
+        return lambda row: _array(results(row), meter)
     reduce_results = _REDUCTIONS[node.kind]
     return lambda row: reduce_results(results(row))
 
@@ -47,6 +54,26 @@ def _only(results: Iterator[object], span: Span) -> object:
     return found
 
 
+def _array(results: Iterator[object], meter: QueryMeter) -> list[object]:
+    """All results, each counted while the array grows: what a row has built is given back with the row."""
+    account, found = meter.account, []
+    held_bytes = uncounted_bytes = 0
+    try:
+        for result in results:
+            found.append(result)
+            uncounted_bytes += rough_bytes(result, account.bytes_left)
+            if uncounted_bytes > _BYTES_BETWEEN_COUNTS:
+                held_bytes += uncounted_bytes
+                account.take(uncounted_bytes)
+                meter.spend(uncounted_bytes // BYTES_PER_STEP)
+                uncounted_bytes = 0
+    finally:
+        account.give_back(held_bytes)
+    # From now on the row around holds it.
+    meter.build(held_bytes + uncounted_bytes)
+    return found
+
+
 def _last(results: Iterator[object]) -> object:
     found: object = UNDEFINED
     for found in results:  # noqa: B007 - the last one is what is wanted
@@ -64,7 +91,6 @@ def _exists(results: Iterator[object]) -> object:
 
 _REDUCTIONS: Final[dict[SubqueryKind, Callable[[Iterator[object]], object]]] = {
     SubqueryKind.EXISTS: _exists,
-    SubqueryKind.ARRAY: list,
     SubqueryKind.FIRST: _first,
     SubqueryKind.LAST: _last,
 }

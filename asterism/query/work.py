@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import ParamSpec, TypeVar
 
 from asterism.documents.container import Container
+from asterism.errors import QueryMemoryInUse, QueryTookTooLong, TooLarge
 from asterism.limits import PAGE_BYTES_MAX
 from asterism.partitioning.partition_map import PartitionRange
+from asterism.query.limits import QueryMemory, QueryMeter
+from asterism.query.turns import Turns
 from asterism.throughput import charge
 from asterism.values.json_text import dumps
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
 
 
 class QueryAbandoned(Exception):
@@ -65,6 +73,48 @@ class Work:
     indexes_used: set[str] = field(default_factory=set)
     ranges_read: set[int] = field(default_factory=set)
     has_scanned: bool = False
+    # What counts the query's own work; None until `measure` names it.
+    _meter: QueryMeter | None = None
+    _turns: Turns | None = None
+    # What the query had done when the page began, where it goes on with a collection.
+    _steps_before: int = 0
+    _built_before: int = 0
+
+    def measure(self, meter: QueryMeter, *, memory: QueryMemory | None, in_turns: bool) -> None:
+        """Counts the work of a query from now on, and what it keeps as part of the process's memory for queries.
+
+        `in_turns`: whether an item may take it long, so that others have to be answered meanwhile.
+        """
+        self._meter = meter
+        self._steps_before, self._built_before = meter.steps, meter.bytes_built
+        if memory is not None:
+            meter.account.draw_on(memory)
+        if in_turns:
+            self._turns = Turns(self.monotonic_seconds, self.client.check)
+            meter.watch(self._turns)
+
+    async def in_turns(
+        self, function: Callable[_Parameters, _Result], *arguments: _Parameters.args, **named: _Parameters.kwargs
+    ) -> _Result:
+        """What the function returns; others are answered meanwhile if it may take long.
+
+        Raises QueryAbandoned when the client has gone.
+        """
+        if self._turns is None:
+            return function(*arguments, **named)
+        return await self._turns.run(function, *arguments, **named)
+
+    @contextmanager
+    def paying_when_refused(self, effective_key: bytes) -> Iterator[None]:
+        """Has a query that is refused for what it needs pay for what it did, or trying would be free."""
+        try:
+            yield
+        except (TooLarge, QueryTookTooLong, QueryMemoryInUse, QueryAbandoned):
+            if self.is_paid_later or not self.charge:
+                self.container.keyspace.owe(self.partition, self._total(), effective_key)
+            else:
+                self.pay(effective_key)
+            raise
 
     @property
     def is_full(self) -> bool:
@@ -93,6 +143,8 @@ class Work:
         self.bytes_loaded += sum([len(body) for _, body in items])
 
     def answer(self, result: object) -> None:
+        if self._turns is not None and self._meter is not None:
+            self._meter.check_result(result)
         self.answer_text(dumps(result))
 
     def answer_text(self, text: bytes) -> None:
@@ -105,15 +157,21 @@ class Work:
         The first payment may be refused. Work that was begun is finished: to refuse it in the middle would have the
         client ask for all of it again, and perhaps for ever.
         """
-        total = charge.query(
-            index_lookups=self.index_lookups,
-            items_loaded=self.items_loaded,
-            bytes_loaded=self.bytes_loaded,
-            results=len(self.results),
-            bytes_returned=self.bytes_returned,
-        )
+        total = self._total()
         keyspace = self.container.keyspace
         take = keyspace.owe if self.charge else keyspace.spend
         if not self.is_paid_later:
             take(self.partition, total - self.charge, effective_key)
         self.charge = total
+
+    def _total(self) -> float:
+        meter = self._meter
+        return charge.query(
+            index_lookups=self.index_lookups,
+            items_loaded=self.items_loaded,
+            bytes_loaded=self.bytes_loaded,
+            results=len(self.results),
+            bytes_returned=self.bytes_returned,
+            steps=0 if meter is None else meter.steps - self._steps_before,
+            bytes_built=0 if meter is None else meter.bytes_built - self._built_before,
+        )

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 
@@ -103,16 +103,24 @@ class HostProcess:
 class BlockingHostProcess:
     """A host that is waited for, by pipes: several times faster, and bounded by the host's own alarm."""
 
-    def __init__(self, limits: ScriptLimits) -> None:
+    def __init__(self, limits: ScriptLimits, wait: Callable[[int], bool]) -> None:
+        """An answer that does not come in a moment is left to `wait` first, which is given the descriptor that will
+        have it."""
+        self._wait = wait
+        self._inline_wait_milliseconds = limits.inline_wait_seconds * 1000
         host_reads, self._writes_to = os.pipe()
         self._reads_from, host_writes = os.pipe()
         self._process = _start(limits, reads_from=host_reads, writes_to=host_writes)
         os.close(host_reads)
         os.close(host_writes)
+        self._ready = select.poll()
+        self._ready.register(self._reads_from, select.POLLIN)
 
     def exchange(self, payload: bytes) -> bytes:
         try:
             frames.send_blocking(self._writes_to, frames.framed(payload))
+            if not self._ready.poll(self._inline_wait_milliseconds):
+                self._wait(self._reads_from)
             answer = frames.receive_blocking(self._reads_from)
         except OSError:
             answer = None

@@ -52,10 +52,13 @@ _STOPPED = {
 class ScriptRuntime:
     """One per event loop. Runs share nothing: each has a sandbox of its own, gone when the run ends."""
 
-    def __init__(self, limits: ScriptLimits = DEFAULT_SCRIPT_LIMITS) -> None:
+    def __init__(
+        self, limits: ScriptLimits = DEFAULT_SCRIPT_LIMITS, *, wait: udf.Wait = lambda _descriptor: False
+    ) -> None:
+        """`wait` lets others be answered while a call of a user-defined function takes its time."""
         self._limits = limits
         self._hosts = HostPool(limits)
-        self._functions = udf.FunctionHost(limits)
+        self._functions = udf.FunctionHosts(limits, wait)
 
     def close(self) -> None:
         """Ends the hosts that wait for work. Those of runs under way end with this process."""

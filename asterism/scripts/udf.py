@@ -1,13 +1,15 @@
 """User-defined functions: `udf.name(…)` in a query, called once per row.
 
-Calls go to a host of their own and are waited for: an exchange takes about ten microseconds, and each call has a time
-limit. Calls that a query is sure to make are made ahead, many in one exchange. When the host ends, its functions are
-compiled again in the next one.
+Calls go to hosts of their own: an exchange takes about ten microseconds, and each call has a time limit. A call that
+takes longer than a moment is waited for while others are answered, if the caller can do so (`Wait`); another query's
+call then goes to another host. Calls that a query is sure to make are made ahead, many in one exchange. When a host
+ends, its functions are compiled again in the next one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 from asterism.errors import MalformedRequest
@@ -21,6 +23,9 @@ from asterism.values.undefined import UNDEFINED
 
 # Each holds a context of half a megabyte in the host; when there are more, the host is replaced.
 FUNCTIONS_MAX = 100
+
+# Of about 20 MB each. Queries whose calls take long wait for one of them.
+HOSTS_MAX = 4
 
 # As much as a pipe takes at once; and all arguments of a bunch are in the heap that each call was promised.
 BUNCH_BYTES_MAX = 64 * 1024
@@ -40,21 +45,71 @@ _STOPPED_TEXTS = {
 }
 
 
-class FunctionHost:
-    """The one host that all functions share. Calls block, so there is never more than one."""
+# Waits until a descriptor can be read, or without one for a moment, while others are answered; False if the caller is
+# nowhere where that is possible.
+Wait = Callable[[int | None], bool]
 
-    def __init__(self, limits: ScriptLimits) -> None:
+
+class FunctionHosts:
+    """The hosts that all functions share: one, and more while calls of several queries are waited for."""
+
+    def __init__(self, limits: ScriptLimits, wait: Wait = lambda _descriptor: False) -> None:
         self._limits = limits
+        self._wait = wait
+        self._idle: list[FunctionHost] = []
+        self._busy = 0
+
+    def call(self, body: str, arguments: bytes) -> bytes:
+        """The answer of the function that `body` spells; MalformedRequest when it was stopped."""
+        with self._host() as host:
+            return host.call(body, arguments)
+
+    def call_many(self, body: str, bunch: bytes) -> bytes:
+        """What the function answers to the calls of a bunch, as far as it came; MalformedRequest if the host ended."""
+        with self._host() as host:
+            return host.call_many(body, bunch)
+
+    def compile(self, body: str) -> None:
+        """MalformedRequest when the function does not compile."""
+        with self._host() as host:
+            host.compile(body)
+
+    def close(self) -> None:
+        """Ends the hosts that are not in use."""
+        while self._idle:
+            self._idle.pop().close()
+
+    @contextmanager
+    def _host(self) -> Iterator[FunctionHost]:
+        # Without a way to wait, one more than allowed is started; it is ended when the call is over.
+        while self._busy >= HOSTS_MAX and self._wait(None):
+            pass
+        host = self._idle.pop() if self._idle else FunctionHost(self._limits, self._wait)
+        self._busy += 1
+        try:
+            yield host
+        finally:
+            self._busy -= 1
+            if self._busy + len(self._idle) < HOSTS_MAX:
+                self._idle.append(host)
+            else:
+                host.close()
+
+
+class FunctionHost:
+    """A process that runs functions, for one call at a time."""
+
+    def __init__(self, limits: ScriptLimits, wait: Wait) -> None:
+        self._limits = limits
+        self._wait = wait
         self._host: BlockingHostProcess | None = None
         # What a call of each function begins with.
         self._call_beginnings: dict[str, bytes] = {}
 
     def call(self, body: str, arguments: bytes) -> bytes:
-        """The answer of the function that `body` spells; MalformedRequest when it was stopped."""
         return self._exchange(self.compile(body) + arguments)[1:]
 
     def call_many(self, body: str, bunch: bytes) -> bytes:
-        """What the function answers to the calls of a bunch, as far as it came; MalformedRequest if the host ended."""
         number = self.compile(body)[len(frames.CALL) :]
         return self._exchange(frames.CALLS + number + bunch)[1:]
 
@@ -82,13 +137,17 @@ class FunctionHost:
 
     def _exchange(self, payload: bytes) -> bytes:
         if self._host is None:
-            self._host = BlockingHostProcess(self._limits)
+            self._host = BlockingHostProcess(self._limits, self._wait)
         try:
             answer = self._host.exchange(payload)
         except HostEnded as ended:
             self._host = None
             self._call_beginnings.clear()
             raise _failed(_STOPPED_TEXTS[ended.stopped]) from None
+        except BaseException:
+            # Ended while it waited: the answer would be taken for that of the next call.
+            self.close()
+            raise
         if answer[0] != _ANSWER_BYTE:
             raise _failed(answer[1:].decode() if answer[:1] == frames.REFUSED else _stopped_text(answer))
         return answer
@@ -101,14 +160,14 @@ def _stopped_text(answer: bytes) -> str:
 class UserFunction:
     """One function, to be called with JSON values or UNDEFINED. MalformedRequest when a call of it fails."""
 
-    __slots__ = ("_body", "_host")
+    __slots__ = ("_body", "_hosts")
 
-    def __init__(self, body: str, host: FunctionHost) -> None:
+    def __init__(self, body: str, hosts: FunctionHosts) -> None:
         self._body = body
-        self._host = host
+        self._hosts = hosts
 
     def __call__(self, *arguments: object) -> object:
-        answer = self._host.call(self._body, _arguments_text(arguments))
+        answer = self._hosts.call(self._body, _arguments_text(arguments))
         if not answer:
             return UNDEFINED
         if answer[0] == _EXCEPTION_BYTE:
@@ -124,7 +183,7 @@ class UserFunction:
         bytes_kept = 0
         try:
             for count, bunch in _bunches(calls):
-                answer = self._host.call_many(self._body, bunch)
+                answer = self._hosts.call_many(self._body, bunch)
                 found = _results_of(answer)
                 results += found
                 bytes_kept += len(answer)
@@ -136,10 +195,10 @@ class UserFunction:
         return results
 
 
-def compile_udf(body: str, host: FunctionHost) -> UserFunction:
+def compile_udf(body: str, hosts: FunctionHosts) -> UserFunction:
     """The function that `body` spells. MalformedRequest when it does not compile."""
-    host.compile(body)
-    return UserFunction(body, host)
+    hosts.compile(body)
+    return UserFunction(body, hosts)
 
 
 def _failed(message: str) -> MalformedRequest:

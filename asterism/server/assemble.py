@@ -40,6 +40,8 @@ from asterism.keyspaces.reshape_job import Step
 from asterism.keyspaces.reshaping import Reshaping
 from asterism.keyspaces.small_documents import SmallDocuments
 from asterism.keyspaces.usage_gathering import UsageGathering
+from asterism.query import turns
+from asterism.query.limits import QueryMemory
 from asterism.query.result_sets import ResultSets
 from asterism.scripts.runtime import ScriptRuntime
 from asterism.server.background import BackgroundWork
@@ -102,11 +104,12 @@ async def assembled(
         tables = _tables(config, fleet, spaces)
         work = _background(config, fleet, spaces, store, is_first=is_first)
         migration = Migration(fleet, catalog, spaces.moving, work, new_id=new_fleet_id)
-        scripts, desk = ScriptRuntime(), MigrationDesk(migration, fleet, directory.path)
-        console = _console(config, fleet, spaces, store, tables, scripts, desk)
+        scripts, desk = ScriptRuntime(wait=turns.wait), MigrationDesk(migration, fleet, directory.path)
+        query_memory = QueryMemory(config.limits.query_memory_bytes_max)
+        console = _console(config, fleet, spaces, store, tables, scripts, desk, query_memory)
         guard = _browser_guard(config)
         admin = AdminDoor(console, keys=keys, clock=SYSTEM_CLOCK, guard=guard if config.key_is_public else None)
-        nosql = _nosql_door(config, keys, store, scripts, guard)
+        nosql = _nosql_door(config, keys, store, scripts, guard, query_memory)
         table, cosmos_table = _table_doors(config, tables, guard)
         try:
             with _opening(config, directory):
@@ -252,6 +255,7 @@ def _console(
     tables: TableStore,
     scripts: ScriptRuntime,
     migration: MigrationDesk,
+    query_memory: QueryMemory,
 ) -> Console:
     return Console(
         store,
@@ -265,7 +269,9 @@ def _console(
         load=spaces.load,
         find_table=table_keyspaces(tables),
         partition_key_of_entity=partition_key_of,
-        result_sets=ResultSets(monotonic_seconds=SYSTEM_CLOCK.monotonic_seconds, random_bytes=os.urandom),
+        result_sets=ResultSets(
+            monotonic_seconds=SYSTEM_CLOCK.monotonic_seconds, random_bytes=os.urandom, memory=query_memory
+        ),
         udfs_of=lambda container: ContainerFunctions(store, scripts, container),
     )
 
@@ -276,7 +282,12 @@ def _browser_guard(config: ServerConfig) -> BrowserGuard:
 
 
 def _nosql_door(
-    config: ServerConfig, keys: AccountKeys, store: DocumentStore, scripts: ScriptRuntime, guard: BrowserGuard
+    config: ServerConfig,
+    keys: AccountKeys,
+    store: DocumentStore,
+    scripts: ScriptRuntime,
+    guard: BrowserGuard,
+    query_memory: QueryMemory,
 ) -> NoSqlDoor:
     return NoSqlDoor(
         store,
@@ -289,6 +300,7 @@ def _nosql_door(
         lenient_sql=config.lenient_sql,
         new_activity_id=activity_ids(),
         guard=guard if config.key_is_public else None,
+        query_memory=query_memory,
     )
 
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from asterism.errors import TooLarge
 from asterism.values.undefined import UNDEFINED
 
 _RANK_UNDEFINED = 0
@@ -22,6 +23,9 @@ _RANK_NUMBER = 5
 _RANK_STRING = 6
 _RANK_ARRAY = 7
 _RANK_OBJECT = 8
+
+# The largest item is an array of about this many numbers. What expressions make may have more parts.
+COMPARED_PARTS_MAX = 1_200_000
 
 SortKey = tuple[object, ...]
 
@@ -55,12 +59,33 @@ def sort_key(value: Any) -> SortKey:
         return _KEY_NULL
     if value is UNDEFINED:
         return _KEY_UNDEFINED
-    if isinstance(value, Mapping):
-        names = sorted(value)
-        return (_RANK_OBJECT, tuple((name, sort_key(value[name])) for name in names))
-    if isinstance(value, Sequence):
-        return (_RANK_ARRAY, tuple(map(sort_key, value)))
-    raise TypeError(f"not a JSON value: {kind.__name__}")
+    return _KeyOfParts().of(value)
+
+
+class _KeyOfParts:
+    """Makes the key of an array or an object. Its parts may be shared, so that there are more of them than memory."""
+
+    __slots__ = ("_parts_left",)
+
+    def __init__(self) -> None:
+        self._parts_left = COMPARED_PARTS_MAX
+
+    def of(self, value: Any) -> SortKey:
+        if isinstance(value, Mapping):
+            self._count(len(value))
+            return (_RANK_OBJECT, tuple([(name, self._of_part(value[name])) for name in sorted(value)]))
+        if isinstance(value, Sequence):
+            self._count(len(value))
+            return (_RANK_ARRAY, tuple([self._of_part(part) for part in value]))
+        raise TypeError(f"not a JSON value: {type(value).__name__}")
+
+    def _of_part(self, part: Any) -> SortKey:
+        return self.of(part) if type(part) is list or type(part) is dict else sort_key(part)
+
+    def _count(self, parts: int) -> None:
+        self._parts_left -= parts
+        if self._parts_left < 0:
+            raise TooLarge(what="value that is compared", bytes_max=COMPARED_PARTS_MAX)
 
 
 def compare(left: object, right: object) -> int:
@@ -77,18 +102,32 @@ def values_equal(left: Any, right: Any) -> bool:
     right_kind = type(right)
     if left_kind is str or right_kind is str or left_kind is bool or right_kind is bool:
         return left_kind is right_kind and left == right
-    if left_kind is dict and right_kind is dict:
-        return _objects_equal(left, right)
-    if left_kind is list and right_kind is list:
-        return _arrays_equal(left, right)
+    if left_kind is right_kind and (left_kind is dict or left_kind is list):
+        return _parts_equal(left, right)
     if (left_kind is int or left_kind is float) and (right_kind is int or right_kind is float):
         return as_double(left) == as_double(right)
     return left is right
 
 
-def _objects_equal(left: dict[str, object], right: dict[str, object]) -> bool:
-    return left.keys() == right.keys() and all(values_equal(held, right[name]) for name, held in left.items())
-
-
-def _arrays_equal(left: list[object], right: list[object]) -> bool:
-    return len(left) == len(right) and all(map(values_equal, left, right))
+def _parts_equal(left: Any, right: Any) -> bool:
+    """Whether two arrays or two objects are equal: part by part, without recursion, and no more parts than there may
+    be, for they may be shared."""
+    waiting = [(left, right)]
+    parts_left = COMPARED_PARTS_MAX
+    while waiting:
+        one, other = waiting.pop()
+        parts_left -= len(one)
+        if parts_left < 0:
+            raise TooLarge(what="value that is compared", bytes_max=COMPARED_PARTS_MAX)
+        if len(one) != len(other) or (type(one) is dict and one.keys() != other.keys()):
+            return False
+        pairs = (
+            [(held, other[name]) for name, held in one.items()] if type(one) is dict else zip(one, other, strict=True)
+        )
+        for held, held_there in pairs:
+            kind = type(held)
+            if (kind is dict or kind is list) and kind is type(held_there):
+                waiting.append((held, held_there))
+            elif not values_equal(held, held_there):
+                return False
+    return True

@@ -65,6 +65,7 @@ UNIT_THAT_IMPORTS = {
     "uvloop": "server",
     "cryptography": "server",
     "re2": "query",
+    "greenlet": "query",
     "geographiclib": "query",
     "quickjs": "scripts",
     "orjson": "values",

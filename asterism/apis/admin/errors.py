@@ -29,6 +29,8 @@ STATUS_AND_CODE: dict[type[errors.AsterismError], tuple[int, str]] = {
     errors.PreconditionFailed: (412, "PreconditionFailed"),
     errors.TooMuchContention: (449, "RetryWith"),
     errors.RequestRateTooLarge: (429, "TooManyRequests"),
+    errors.QueryMemoryInUse: (429, "TooManyRequests"),
+    errors.QueryTookTooLong: (408, "RequestTimeout"),
     errors.LogicalPartitionFull: (403, "Forbidden"),
     errors.PhysicalPartitionFull: (403, "Forbidden"),
     errors.StorageFull: (507, "InsufficientStorage"),
@@ -53,7 +55,7 @@ def details_of(error: errors.AsterismError) -> dict[str, object]:
     match error:
         case errors.MalformedQuery(code, _, start, end):
             return {"query_error": {"code": code, "start": start, "end": end}}
-        case errors.RequestRateTooLarge(retry_after_seconds):
+        case errors.RequestRateTooLarge(retry_after_seconds) | errors.QueryMemoryInUse(retry_after_seconds):
             return {"retry_after_seconds": retry_after_seconds}
         case _:
             return {}

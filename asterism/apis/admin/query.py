@@ -43,7 +43,9 @@ async def run_query(console: Console, request: Request) -> Response:
         items_max=_items_max(told.get("max_items")),
         monotonic_seconds=clock.monotonic_seconds,
         computed=computed_properties(container),
+        client_gone=request.client_gone,
         result_sets=console.result_sets,
+        memory=console.result_sets.memory,
         identity=dumps([container.record.rid.hex(), container.record.etag, told["query"], told.get("parameters")]),
     )
     about: dict[str, object] = {

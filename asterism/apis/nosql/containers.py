@@ -59,7 +59,7 @@ async def list_containers(context: Context, request: Request, parts: list[str]) 
     entries = [(container.record.name, container_json(container.keyspace.record)) for container in containers]
     return list_page(
         request.headers,
-        matching(context, request, entries),
+        await matching(context, request, entries),
         rid=to_text(database.rid),
         name="DocumentCollections",
         more_headers=_headers(database, charge=METADATA),

@@ -38,7 +38,11 @@ async def post_databases(context: Context, request: Request, parts: list[str]) -
 async def list_databases(context: Context, request: Request, parts: list[str]) -> Response:  # noqa: ARG001
     entries = [(record.name, database_json(record)) for record in context.store.list_databases(context.account)]
     return list_page(
-        request.headers, matching(context, request, entries), rid="", name="Databases", more_headers=_feed_headers()
+        request.headers,
+        await matching(context, request, entries),
+        rid="",
+        name="Databases",
+        more_headers=_feed_headers(),
     )
 
 

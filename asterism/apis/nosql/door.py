@@ -24,6 +24,7 @@ from asterism.documents.store import DocumentStore
 from asterism.errors import AsterismError, ContainerRecreated, OwnerNotFound, ResourceNotFound, StoredDamage
 from asterism.keyspaces.refusals import REPORTED, as_error
 from asterism.limits import Limits
+from asterism.query.limits import QueryMemory
 from asterism.query.result_sets import ResultSets
 from asterism.query.work import QueryAbandoned
 from asterism.scripts.runtime import ScriptRuntime
@@ -57,8 +58,10 @@ class NoSqlDoor:
         lenient_sql: bool = False,
         new_activity_id: Callable[[], str],
         guard: BrowserGuard | None = None,
+        query_memory: QueryMemory | None = None,
     ) -> None:
-        """`guard`: given while the account's key is a public one."""
+        """`guard`: given while the account's key is a public one. `query_memory` is shared by all queries of the
+        process; without it the door's have one of their own."""
         self._context = Context(
             store=store,
             account=account,
@@ -69,7 +72,11 @@ class NoSqlDoor:
             clock=clock,
             keys=keys,
             scripts=scripts,
-            result_sets=ResultSets(monotonic_seconds=clock.monotonic_seconds, random_bytes=store.tools.random_bytes),
+            result_sets=ResultSets(
+                monotonic_seconds=clock.monotonic_seconds,
+                random_bytes=store.tools.random_bytes,
+                memory=query_memory or QueryMemory(limits.query_memory_bytes_max),
+            ),
             lenient_sql=lenient_sql,
         )
         self._keys = keys

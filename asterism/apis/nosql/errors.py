@@ -170,6 +170,25 @@ TABLE: dict[type[AsterismError], Rule] = {
         ),
         3200,
     ),
+    # The status and the header that clients of the service retry by themselves, after the time they are given.
+    errors.QueryMemoryInUse: Rule(
+        429,
+        "TooManyRequests",
+        lambda _: (
+            "The memory that this server has for queries is in use by others. Please retry after the time in "
+            "x-ms-retry-after-ms, or let the query keep less: fewer DISTINCT, GROUP BY or ORDER BY without an index."
+        ),
+        3200,
+    ),
+    # The service documents 408 for what does not complete within the time it may take, functions in a query among it.
+    errors.QueryTookTooLong: Rule(
+        408,
+        "RequestTimeout",
+        lambda _: (
+            "The query needs more work for a single item than one may take. Filter before joining, or compute less for "
+            "each row."
+        ),
+    ),
     errors.LogicalPartitionFull: Rule(
         403,
         "Forbidden",
@@ -212,7 +231,7 @@ def error_response(error: AsterismError, activity_id: str) -> Response:
     if rule.substatus is not None:
         told.append((headers.SUBSTATUS, str(rule.substatus)))
     extra: dict[str, object] = {}
-    if isinstance(error, errors.RequestRateTooLarge):
+    if isinstance(error, errors.RequestRateTooLarge | errors.QueryMemoryInUse):
         told[-2] = (headers.CHARGE, _THROTTLED_CHARGE)
         told.append((headers.RETRY_AFTER, str(max(1, math.ceil(error.retry_after_seconds * 1000)))))
     elif isinstance(error, errors.NeedsQueryPlan):

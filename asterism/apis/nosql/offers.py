@@ -70,7 +70,7 @@ async def list_offers(context: Context, request: Request, parts: list[str]) -> R
     entries = [(to_text(offer.rid), offer_json(context, offer)) for offer in sorted(offers, key=_rid_text)]
     return list_page(
         request.headers,
-        matching(context, request, entries),
+        await matching(context, request, entries),
         rid="",
         name="Offers",
         more_headers=metadata_headers(charge=METADATA),

@@ -14,6 +14,10 @@ from asterism.values.item import Item
 # Around the value of an operation: the operation, the list of them, and the object with the condition.
 PATCH_NESTING_LEVELS: Final = 3
 
+# A condition is looked at between reading an item and writing it, where nothing else has its turn: a fraction of a
+# second, which no condition of a patch needs.
+_CONDITION_STEPS_MAX = 100_000
+
 
 def patch_of(container: Container, told: object) -> Patch:
     """What a client sends as `{"operations": […], "condition": "from c where …"}`, or as the list alone."""
@@ -31,4 +35,6 @@ def _condition_of(told: object) -> Callable[[Item], bool] | None:
         return None
     if not isinstance(told, str):
         raise MalformedRequest(reason="The condition of a patch must be a text such as 'from c where c.n > 1'.")
-    return compile_query(parse_condition(told), {}).matches
+    condition = compile_query(parse_condition(told), {})
+    condition.meter.allow(_CONDITION_STEPS_MAX)
+    return condition.matches

@@ -51,7 +51,9 @@ async def list_permissions(context: Context, request: Request, parts: list[str])
     records = context.store.catalog.permissions.owned_by(user.rid)
     return list_page(
         request.headers,
-        matching(context, request, [(record.name, permission_json(context, record, seconds)) for record in records]),
+        await matching(
+            context, request, [(record.name, permission_json(context, record, seconds)) for record in records]
+        ),
         rid=to_text(user.rid),
         name="Permissions",
         more_headers=metadata_headers(charge=METADATA),

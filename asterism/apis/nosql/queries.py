@@ -35,9 +35,13 @@ from asterism.query.pinned_scopes import pinned_keys, scopes_of
 from asterism.query.plan import make_plan, needs_plan
 from asterism.query.plan_features import check_features
 from asterism.query.plan_ranges import range_of_key
+from asterism.query.turns import Turns
 from asterism.throughput.charge import QUERY_PLAN
 from asterism.values.json_text import dumps, loads
 from asterism.values.undefined import UNDEFINED
+
+# A query of this size is read in less than a turn.
+_SHORT_BODY_BYTES = 4096
 
 
 def asked(
@@ -57,13 +61,28 @@ def asked(
     )
 
 
-def matching(
+async def _asked_of(context: Context, container: Container, body: bytes) -> AskedQuery:
+    """The query of a request for items; others are answered while a long text is read."""
+    udfs, distances = udfs_of(context, container), distance_functions(container)
+    if len(body) <= _SHORT_BODY_BYTES:
+        return asked(context, body, udfs, distances)
+    return await Turns(context.clock.monotonic_seconds).run(asked, context, body, udfs, distances)
+
+
+async def matching(
     context: Context, request: Request, entries: Sequence[tuple[str, dict[str, object]]]
 ) -> list[tuple[str, object]]:
     """The entries that the request's query, if it has one, leaves: (what they are sorted by, result) each."""
     if not is_true(request.headers.get(headers.IS_QUERY)):
         return list(entries)
-    query = asked(context, request.body).compiled
+    turns = Turns(context.clock.monotonic_seconds)
+    query = (await turns.run(asked, context, request.body)).compiled
+    query.meter.account.draw_on(context.result_sets.memory)
+    query.meter.watch(turns)
+    return await turns.run(_matching, query, entries)
+
+
+def _matching(query: CompiledQuery, entries: Sequence[tuple[str, dict[str, object]]]) -> list[tuple[str, object]]:
     if query.is_plain and query.reads_items and query.top is None and query.limit is None:
         found = [(place, query.project(resource)) for place, resource in entries if query.matches(resource)]
         return [(place, result) for place, result in found if result is not UNDEFINED]
@@ -76,7 +95,7 @@ def matching(
 async def query_items(context: Context, request: Request, parts: list[str]) -> Response:
     told = request.headers
     container = context.items_container(told, parts)
-    query = asked(context, request.body, udfs_of(context, container), distance_functions(container))
+    query = await _asked_of(context, container, request.body)
     check_crossing(container, told, query.compiled)
     if must_plan(container, told, query):
         raise NeedsQueryPlan(plan_json=dumps(plan_of(container, query, told)).decode())
@@ -98,6 +117,7 @@ async def query_items(context: Context, request: Request, parts: list[str]) -> R
         computed=computed_properties(container),
         client_gone=request.client_gone,
         result_sets=context.result_sets,
+        memory=context.result_sets.memory,
         identity=_identity(container, request.body, scope),
     )
     answer_headers = page_headers(
@@ -180,7 +200,7 @@ async def plan_query(context: Context, request: Request, parts: list[str]) -> Re
     asks the partitions, and need not be told in the middle of its query.
     """
     container = context.items_container(request.headers, parts)
-    query = asked(context, request.body, udfs_of(context, container), distance_functions(container))
+    query = await _asked_of(context, container, request.body)
     plan = plan_of(container, query, request.headers)
     newest = max(container.keyspace.record.map.ranges, key=lambda one: one.id)
     partition, lsn, _ = await context.store.tools.owner.read(container.keyspace, newest.range.start, ())

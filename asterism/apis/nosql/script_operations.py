@@ -25,6 +25,8 @@ from asterism.errors import (
     MalformedRequest,
     PartitionKeyMismatch,
     PreconditionFailed,
+    QueryMemoryInUse,
+    QueryTookTooLong,
     TooLarge,
     UniqueKeyViolation,
 )
@@ -36,8 +38,10 @@ from asterism.query.container_policies import distance_functions
 from asterism.query.continuation import BEGINNING, Continuation
 from asterism.query.execute import run_page
 from asterism.query.functions.context import EvaluationContext
+from asterism.query.limits import RESULT_BYTES_MAX
 from asterism.query.pinned_scopes import scopes_of
 from asterism.query.service_refusals import check_text_as_service
+from asterism.query.turns import Turns
 from asterism.scripts.operations import (
     FeedOptions,
     FeedOutcome,
@@ -60,6 +64,8 @@ _SCRIPTS_OWN: Final = (
     MalformedRequest,
     PartitionKeyMismatch,
     PreconditionFailed,
+    QueryMemoryInUse,
+    QueryTookTooLong,
     TooLarge,
     UniqueKeyViolation,
 )
@@ -215,16 +221,21 @@ class UnitOperations:
         results: list[bytes] = []
         if body is not None:
             item = self._computed.item_of(body)
+            turns = Turns(self._monotonic_seconds)
+            query.meter.account.draw_on(self._context.result_sets.memory)
+            query.meter.watch(turns)
             if query.is_plain and query.is_select_star:
-                results = [body] if query.matches(item) else []
+                results = [body] if await turns.run(query.matches, item) else []
             else:
-                results = [dumps(result) for result in query.rows(item)]
+                results = await turns.run(_texts_of_rows, query, item)
         self._work.cost += charge.query(
             index_lookups=0,
             items_loaded=0 if body is None else 1,
             bytes_loaded=0 if body is None else len(body),
             results=len(results),
             bytes_returned=sum(map(len, results)),
+            steps=query.meter.steps,
+            bytes_built=query.meter.bytes_built,
         )
         return FeedOutcome(results, None)
 
@@ -242,6 +253,7 @@ class UnitOperations:
             monotonic_seconds=self._monotonic_seconds,
             computed=self._computed,
             is_paid_later=True,
+            memory=self._context.result_sets.memory,
         )
         self._work.cost += page.charge
         rest = page.continuation
@@ -272,6 +284,17 @@ class UnitOperations:
             bytes_returned=found_bytes,
         )
         return FeedOutcome(found, continuation)
+
+
+def _texts_of_rows(query: CompiledQuery, item: Item) -> list[bytes]:
+    texts, total_bytes = [], 0
+    for result in query.rows(item):
+        query.meter.check_result(result)
+        texts.append(text := dumps(result))
+        total_bytes += len(text)
+        if total_bytes > RESULT_BYTES_MAX:
+            raise TooLarge(what="result of the query", bytes_max=RESULT_BYTES_MAX)
+    return texts
 
 
 def _only_id(query: CompiledQuery) -> str | None:

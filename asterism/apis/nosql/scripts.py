@@ -87,7 +87,7 @@ class ScriptFeed:
         entries = [(record.name, self._json(record)) for record in scripts.owned_by(container.record.rid)]
         return list_page(
             request.headers,
-            matching(context, request, entries),
+            await matching(context, request, entries),
             rid=to_text(container.record.rid),
             name=self.envelope,
             more_headers=metadata_headers(charge=METADATA),

@@ -62,7 +62,7 @@ async def list_users(context: Context, request: Request, parts: list[str]) -> Re
     entries = [(record.name, user_json(record)) for record in context.store.catalog.users.owned_by(database.rid)]
     return list_page(
         request.headers,
-        matching(context, request, entries),
+        await matching(context, request, entries),
         rid=to_text(database.rid),
         name="Users",
         more_headers=metadata_headers(charge=METADATA),

@@ -144,6 +144,8 @@ TABLE: Final[dict[type[AsterismError], Callable[[Any], Refusal]]] = {
     errors.PreconditionFailed: lambda _: condition_not_satisfied(),
     errors.TooMuchContention: lambda _: Refusal(503, "ServerBusy", _UNAVAILABLE),
     errors.RequestRateTooLarge: lambda error: throttled(error.retry_after_seconds),
+    errors.QueryMemoryInUse: lambda error: throttled(error.retry_after_seconds),
+    errors.QueryTookTooLong: lambda _: Refusal(500, "OperationTimedOut", "The query took longer than it may."),
     errors.LogicalPartitionFull: lambda _: Refusal(
         403, "Forbidden", "The PartitionKey has reached the maximum size of a logical partition."
     ),

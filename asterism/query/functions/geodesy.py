@@ -9,6 +9,7 @@ from geographiclib.geodesic import Geodesic
 
 from asterism.query.functions.geometry import Ring
 from asterism.query.functions.vectors import Vector, degrees_of
+from asterism.query.turns import pause
 
 _EQUATOR_RADIUS_METRES: Final = 6_378_137.0
 _FLATTENING: Final = 1 / 298.257223563
@@ -77,6 +78,7 @@ def area_square_metres(polygon: list[Ring]) -> float:
 def _area_square_metres(ring: Ring, *, signed: bool) -> float:
     traverse = Geodesic.WGS84.Polygon()
     for place in ring[:-1]:
+        pause()
         longitude, latitude = degrees_of(place)
         traverse.AddPoint(latitude, longitude)
     _count, _perimeter, area = traverse.Compute(False, signed)

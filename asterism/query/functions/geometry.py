@@ -25,6 +25,7 @@ from asterism.query.functions.vectors import (
     midpoint,
     nearest_on_arc,
 )
+from asterism.query.turns import pause
 
 Ring = list[Vector]
 
@@ -73,6 +74,7 @@ def is_left_of_ring(place: Vector, ring: Ring) -> bool:
     """For a place that is not on the ring."""
     arcs = arcs_of(ring)
     for edge in arcs:
+        pause()
         normal = cross(*edge)
         side = dot(normal, place)
         if abs(side) <= _FLAT * math.hypot(*normal):
@@ -135,6 +137,7 @@ def intersect(left: Shape, right: Shape) -> bool:
 def _any_pair_meets(left: list[Arc], right: list[Arc]) -> bool:
     boxed = [(edge, _box(edge)) for edge in right]
     for edge in left:
+        pause()
         box = _box(edge)
         if any(_boxes_meet(box, other_box) and arcs_touch(edge, other) for other, other_box in boxed):
             return True
@@ -237,5 +240,6 @@ def nearest_places(left: Shape, right: Shape) -> Arc:
 def _from_corners(one: Shape, other: Shape, other_edges: list[Arc]) -> Iterator[Arc]:
     """From each corner of one shape to the nearest place of the other."""
     for corner in set(one.corners()):
+        pause()
         places = [*other.places, *(nearest_on_arc(corner, edge) for edge in other_edges)]
         yield corner, min(places, key=lambda place: gap(corner, place))

@@ -16,10 +16,12 @@ from asterism.query.functions.arguments import (
 )
 from asterism.query.functions.function import ANY_NUMBER, Function
 from asterism.query.semantics import is_number
+from asterism.query.turns import pause
 from asterism.values.undefined import UNDEFINED
 
 # The service documents this one: longer results are undefined.
 _REPLICATE_CHARACTERS_MAX = 10_000
+_CHARACTERS_BETWEEN_PAUSES = 10_000
 
 
 # --- case -----------------------------------------------------------------------------------------------------------
@@ -30,14 +32,23 @@ def lower(text: str) -> str:
     # Python knows characters that become two, and a sigma that depends on its neighbours; the service does not.
     if len(changed) == len(text) and "Σ" not in text:
         return changed
-    return "".join([_single(character.lower(), character) for character in text])
+    return _each_character(text, str.lower)
 
 
 def upper(text: str) -> str:
     changed = text.upper()
     if len(changed) == len(text):
         return changed
-    return "".join([_single(character.upper(), character) for character in text])
+    return _each_character(text, str.upper)
+
+
+def _each_character(text: str, change: Callable[[str], str]) -> str:
+    parts = []
+    for start in range(0, len(text), _CHARACTERS_BETWEEN_PAUSES):
+        pause()
+        characters = text[start : start + _CHARACTERS_BETWEEN_PAUSES]
+        parts.append("".join([_single(change(character), character) for character in characters]))
+    return "".join(parts)
 
 
 def _single(changed: str, character: str) -> str:
@@ -65,7 +76,11 @@ def _search_each(combine: Callable[[list[object]], object], *, ignore_case: bool
         if type(text) is not str:
             return UNDEFINED
         within = lower(text) if ignore_case else text
-        return combine([_is_within(within, one, ignore_case=ignore_case) for one in sought])
+        found = []
+        for one in sought:
+            pause()
+            found.append(_is_within(within, one, ignore_case=ignore_case))
+        return combine(found)
 
     return Function(2, ANY_NUMBER, run)
 

@@ -20,6 +20,7 @@ from asterism.apis.nosql.door import NoSqlDoor
 from asterism.apis.nosql.routes import BY_KEY, route_key
 from asterism.clock import SYSTEM_CLOCK
 from asterism.limits import DEFAULT_LIMITS, Limits
+from asterism.query import turns
 from asterism.scripts.runtime import ScriptRuntime
 from asterism.values.json_text import dumps, loads
 from tests.support.world import ACCOUNT, World, open_world
@@ -103,7 +104,7 @@ async def door_at_hand(
     """With the database `d` and the container `c`, partitioned by /pk."""
     async with open_world(directory, limits=limits) as world:
         await world.container()
-        scripts = ScriptRuntime()
+        scripts = ScriptRuntime(wait=turns.wait)
         door = NoSqlDoor(
             world.store,
             account=ACCOUNT,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asterism.query import compile_query, parse_query, tree
-from asterism.query.like import like_matcher
+from asterism.query.like import like_pattern
 from asterism.query.path_access import equality_test, membership_test
 from asterism.query.semantics import BINARY_OPERATIONS, UNARY_OPERATIONS, between, equal, step_into, to_int32
 from asterism.values.ordering import values_equal
@@ -98,16 +98,16 @@ def test_like_finds_what_a_slow_search_finds(text: str, pattern: list[str]) -> N
             else at < len(text) and rest[0] in ("_", text[at]) and fits(at + 1, wanted + 1)
         )
 
-    assert like_matcher("".join(pattern), None)(text) is fits(0, 0)
+    assert like_pattern("".join(pattern), None).matches(text) is fits(0, 0)
 
 
 @given(st.text(), st.text(), st.none() | st.characters())
 def test_every_pattern_of_like_can_be_tried(text: str, pattern: str, escape: str | None) -> None:
-    assert like_matcher(pattern, escape)(text) in (True, False)
+    assert like_pattern(pattern, escape).matches(text) in (True, False)
 
 
 def test_a_pattern_of_many_parts_is_not_slow() -> None:
-    assert like_matcher("%a" * 50 + "%b", None)("a" * 20_000) is False
+    assert like_pattern("%a" * 50 + "%b", None).matches("a" * 20_000) is False
 
 
 def test_the_projection_of_star_is_the_item_itself() -> None:

@@ -79,3 +79,26 @@ def test_charges_have_two_decimals_and_are_at_least_1(size: int, count: int) -> 
 @pytest.mark.parametrize(("size", "cost"), [(KB, 1.0), (KB + 1, 1.09), (2 * KB, 1.09), (2 * KB + 1, 1.18)])
 def test_a_begun_kilobyte_counts(size: int, cost: float) -> None:
     assert charge.point_read(size) == cost
+
+
+def test_what_an_ordinary_query_computes_is_part_of_the_price_of_its_items() -> None:
+    alone = _query(10, 10 * KB)
+    computing = charge.query(
+        index_lookups=10,
+        items_loaded=10,
+        bytes_loaded=10 * KB,
+        results=10,
+        bytes_returned=10 * KB,
+        steps=2_000,
+        bytes_built=64 * KB + 20 * KB,
+    )
+    assert computing == alone
+
+
+def test_rows_work_and_bytes_beyond_that_are_paid_for() -> None:
+    base = charge.query(index_lookups=0, items_loaded=0, bytes_loaded=0, results=1, bytes_returned=1)
+    steps = charge.query(index_lookups=0, items_loaded=0, bytes_loaded=0, results=1, bytes_returned=1, steps=11_000)
+    built = charge.query(
+        index_lookups=0, items_loaded=0, bytes_loaded=0, results=1, bytes_returned=1, bytes_built=64 * KB + 1000 * KB
+    )
+    assert (base, round(steps - base, 2), round(built - base, 2)) == (2.26, 10.0, 10.0)
