@@ -209,7 +209,7 @@ class Coordination:
 
     @property
     def _is_busy(self) -> bool:
-        return any(one.is_busy for one in self._presence)
+        return any(presence.is_busy for presence in self._presence)
 
     @property
     def _idle_seconds(self) -> float:
@@ -237,18 +237,18 @@ class Coordination:
         if tells or records != self._heard:
             self._heard = records
             reports = [other.report for other in present]
-            for one in self._presence:
-                one.hear(reports)
+            for presence in self._presence:
+                presence.hear(reports)
         await self._see_to_leadership()
 
     async def _tell_others(self) -> None:
         self._counter += 1
         self._told_at = self._monotonic()
         every = BUSY_SECONDS if self._is_busy else self._tell_seconds
-        told: dict[str, Any] = {"name": self._name, "counter": self._counter, "every": every}
-        for one in self._presence:
-            told.update(one.report())
-        await self._apply(Batch(puts=[(_PRESENCE + NUMBER.pack(self.number), dumps(told))]))
+        record: dict[str, Any] = {"name": self._name, "counter": self._counter, "every": every}
+        for presence in self._presence:
+            record.update(presence.report())
+        await self._apply(Batch(puts=[(_PRESENCE + NUMBER.pack(self.number), dumps(record))]))
 
     async def _apply(self, batch: Batch) -> None:
         assert self._partition is not None

@@ -51,7 +51,7 @@ class ItemReads:
     # Items that were left out of the index are found by no query that goes by it, whichever way it then takes.
     hides_unindexed: bool = False
     _portion_items: int = _PORTION_ITEMS
-    # What was handed on last, for who has to say which of it was damaged.
+    # The items that were handed on last, among which a damaged one is found.
     _latest: Slice | list[FoundEntry] = field(default_factory=list)
 
     async def items(self, scope: Scope, place: bytes | None, access: Access | None) -> AsyncIterator[Slice]:

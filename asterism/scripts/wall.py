@@ -42,7 +42,7 @@ class _Machine:
     write: int
     # Calls that map memory or change its protection, which is their third argument.
     maps: tuple[int, ...]
-    # Calls that are refused to nobody: clocks, timers, the process's own memory, signals, numbers and end.
+    # Calls that are always allowed: clocks, timers, the process's own memory, signals, numbers and end.
     free: tuple[int, ...]
 
 

@@ -36,7 +36,7 @@ def loads_stored(text: bytes, *, key: str = "") -> object:
 
 
 def unreadable(text: bytes, *, key: str = "") -> StoredDamage:
-    """The damage of a stored text; who knows under which key it lies can tell by its `value`."""
+    """The damage of a stored text; callers that know its key find it by the error's `value`."""
     damage = StoredDamage(what="JSON", key=key)
     damage.value = text
     return damage

@@ -64,7 +64,7 @@ def test_a_server_starts_on_a_database_whose_disk_is_full(tmp_path: Path) -> Non
 
 def test_a_server_says_which_store_it_waits_for(tmp_path: Path) -> None:
     address = f"postgresql://someone:secret@127.0.0.1:{free_port()}/nothing"
-    told = refused_start(tmp_path, "--store", address)
-    assert "waiting for the store postgresql://someone@127.0.0.1" in told
-    assert "cannot be reached" in told.splitlines()[-1]
-    assert "secret" not in told
+    output = refused_start(tmp_path, "--store", address)
+    assert "waiting for the store postgresql://someone@127.0.0.1" in output
+    assert "cannot be reached" in output.splitlines()[-1]
+    assert "secret" not in output

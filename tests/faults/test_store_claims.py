@@ -17,8 +17,8 @@ def test_a_store_option_is_refused_on_the_store_of_a_data_directory_in_use(
     tmp_path: Path, workers: tuple[str, ...]
 ) -> None:
     with running_server(tmp_path / "a", *workers, embedded=True, alone=True) as server:
-        told = refused_start(tmp_path / "b", "--store", f"lmdb:{tmp_path / 'a' / 'store'}")
-        assert f"another server (process {server.process.pid}) is using {tmp_path / 'a' / 'store'}" in told
+        output = refused_start(tmp_path / "b", "--store", f"lmdb:{tmp_path / 'a' / 'store'}")
+        assert f"another server (process {server.process.pid}) is using {tmp_path / 'a' / 'store'}" in output
 
 
 def test_two_servers_with_the_same_store_option_are_one_too_many(tmp_path: Path) -> None:

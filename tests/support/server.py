@@ -112,7 +112,7 @@ def running_server(
 
 
 def refused_start(data: Path, *options: str) -> str:
-    """What a server says that cannot start."""
+    """Return what a server says that cannot start."""
     finished = subprocess.run(
         [*PROGRAM, "serve", "--data", str(data), "--port", str(free_port()), *options],
         capture_output=True,

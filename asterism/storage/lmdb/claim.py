@@ -1,4 +1,4 @@
-"""That one server at a time uses a store's directory, however many processes it has.
+"""The claim of one server on a store's directory, however many processes it has.
 
 Every process of the server holds a shared lock on a file in the directory, and the file says whose lock it is. LMDB
 itself lets any number of processes in; but two servers that do not know of each other would each take the catalog in

@@ -1,4 +1,4 @@
-"""What can be seen of a store's files before LMDB maps them into memory.
+"""Checks of a store's files before LMDB maps them into memory.
 
 LMDB believes its header. A data file that was cut short is opened all the same, and the first read behind its end is a
 bus error that no handler can answer; an empty one is taken for a new store. Both are looked for here, with plain reads.

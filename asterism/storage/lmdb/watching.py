@@ -1,6 +1,6 @@
-"""Who wants to hear of batches, and how those of other processes are heard of.
+"""Watches on batches, and how those of other processes are heard of.
 
-LMDB wakes nobody; but each commit writes to the data file, and the operating system tells who asks for it (inotify).
+LMDB wakes nobody; but each commit writes to the data file, and the operating system can tell of that (inotify).
 Where it does not, the watched partitions are looked at again and again.
 """
 

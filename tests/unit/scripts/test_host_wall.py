@@ -1,4 +1,4 @@
-"""What a host's process can still do when a script has broken out of the engine: nothing that leads anywhere."""
+"""The process of a host after a script has broken out of the engine: there is no way out of it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ HAS_FILTER = sys.platform.startswith("linux") and platform.machine() in ("x86_64
 
 
 def run_host(code: str) -> tuple[bytes, str]:
-    """What a host that runs this Python writes to the server, and to standard error."""
+    """Return what a host that runs this Python writes to the server, and to standard error."""
     server_reads, host_writes = os.pipe()
     host_reads, server_writes = os.pipe()
     finished = subprocess.run(
@@ -93,9 +93,9 @@ def run_host(code: str) -> tuple[bytes, str]:
 def test_a_host_can_reach_no_file_no_socket_and_no_process(tmp_path: Path) -> None:
     file = tmp_path / "data"
     file.write_text("everything")
-    told, errors = run_host(f"FILE = {str(file)!r}\n{BROKEN_OUT}")
+    written, errors = run_host(f"FILE = {str(file)!r}\n{BROKEN_OUT}")
     assert errors == ""
-    outcomes = cast("dict[str, str]", json.loads(told))
+    outcomes = cast("dict[str, str]", json.loads(written))
     assert {name for name, outcome in outcomes.items() if outcome == "done"} == ALLOWED
     refused = {outcome for name, outcome in outcomes.items() if name not in ALLOWED}
     assert refused <= {"PermissionError", "OSError", "RuntimeError", "ValueError"}
@@ -112,7 +112,7 @@ host.main()
 
 
 def test_a_host_without_the_filter_says_so_in_one_line_and_serves() -> None:
-    told, errors = run_host(WITHOUT_FILTER)
-    assert told == b"served"
+    written, errors = run_host(WITHOUT_FILTER)
+    assert written == b"served"
     assert errors.count("\n") == 1
     assert "scripts run without the filter of system calls" in errors
