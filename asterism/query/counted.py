@@ -16,6 +16,7 @@ from asterism.values.undefined import UNDEFINED
 
 # Constructors and calls with more parts than this are counted whatever the parts are.
 PARTS_UNCOUNTED_MAX: Final = 8
+_VECTOR_ELEMENTS_PER_STEP: Final = 50
 # A place in a list or an object, and a small value in it.
 _PART_BYTES: Final = 64
 _ELEMENT_BYTES: Final = 16
@@ -45,8 +46,11 @@ def counted_object(
     return found
 
 
-def counted_call(name: str, run: Callable[..., object], arguments: list[Evaluator], meter: QueryMeter) -> Evaluator:
-    """A call that says beforehand how much work it is, and whose result is counted."""
+def counted_call(
+    name: str, run: Callable[..., object], arguments: list[Evaluator], meter: QueryMeter, text: str | None = None
+) -> Evaluator:
+    """A call that says beforehand how much work it is, and whose result is counted. `text` is the second of two
+    arguments where that is the same for all items, as in most filters."""
     steps = STEPS_OF_CALLS.get(name, pair_steps)
     element_bytes = ELEMENT_BYTES_OF_CALLS.get(name, _ELEMENT_BYTES)
     parses = name in PARSING_CALLS
@@ -63,6 +67,8 @@ def counted_call(name: str, run: Callable[..., object], arguments: list[Evaluato
             meter.build(element_bytes * len(result))
         return result
 
+    if len(arguments) == 2 and text is not None:
+        return _call_with_text(run, arguments[0], text, call)
     if len(arguments) == 2:
         return _call_with_two(run, arguments[0], arguments[1], call)
     if len(arguments) <= PARTS_UNCOUNTED_MAX:
@@ -93,6 +99,18 @@ def counted_comparison(
     return evaluate
 
 
+def counted_vector(evaluate: Evaluator, meter: QueryMeter) -> Evaluator:
+    """A vector whose distance to another is computed."""
+
+    def vector(item: dict[str, object]) -> object:
+        value = evaluate(item)
+        if type(value) is list:
+            meter.spend(1 + len(value) // _VECTOR_ELEMENTS_PER_STEP)
+        return value
+
+    return vector
+
+
 def _call_with_two(
     run: Callable[..., object], first: Evaluator, second: Evaluator, call: Callable[[list[object]], object]
 ) -> Evaluator:
@@ -101,5 +119,17 @@ def _call_with_two(
         if type(one) is str and type(other) is str and len(one) + len(other) < _CHARACTERS_UNCOUNTED_MAX:
             return run(one, other)
         return call([one, other])
+
+    return evaluate
+
+
+def _call_with_text(
+    run: Callable[..., object], first: Evaluator, text: str, call: Callable[[list[object]], object]
+) -> Evaluator:
+    characters_max = _CHARACTERS_UNCOUNTED_MAX - len(text)
+
+    def evaluate(item: dict[str, object]) -> object:
+        value = first(item)
+        return run(value, text) if type(value) is str and len(value) < characters_max else call([value, text])
 
     return evaluate

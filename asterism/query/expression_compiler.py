@@ -15,6 +15,7 @@ from asterism.query.counted import (
     counted_comparison,
     counted_list,
     counted_object,
+    counted_vector,
 )
 from asterism.query.distance import DISTANCE_CALLS, distance_name, no_distance_function
 from asterism.query.environment import Environment
@@ -260,7 +261,8 @@ class ExpressionCompiler:
         arguments = self._arguments(node)
         if node.name not in STEPS_OF_CALLS and len(arguments) <= PARTS_UNCOUNTED_MAX:
             return _calling(run, arguments)
-        return counted_call(node.name, run, arguments, self._meter)
+        last = self.constant(node.arguments[-1]) if is_constant(node.arguments[-1]) else None
+        return counted_call(node.name, run, arguments, self._meter, last if isinstance(last, str) else None)
 
     def _distance(self, node: tree.Call) -> Evaluator:
         _check_argument_count(node, _DISTANCE_ARGUMENTS)
@@ -270,7 +272,7 @@ class ExpressionCompiler:
         # Either may be the one that is the same for all items.
         if is_constant(one):
             one, other = other, one
-        value = self.compile(one)
+        value = counted_vector(self.compile(one), self._meter)
         if is_constant(other):
             nearness = nearness_to(name, self.constant(other))
             return lambda item: nearness(value(item))

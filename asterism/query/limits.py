@@ -127,13 +127,13 @@ class QueryMeter:
 
     __slots__ = (
         "_built_bytes",
-        "_item_began_at_steps",
         "_item_ends_at_seconds",
         "_item_ends_at_steps",
         "_look_at_steps",
         "_stopwatch",
         "account",
         "bytes_built",
+        "has_worked",
         "is_needed",
         "item_steps_max",
         "row_steps",
@@ -146,6 +146,8 @@ class QueryMeter:
         # Whether the query can do or make much of one item; set while it is compiled.
         self.is_needed = False
         self.rows_left = ROWS_PER_ITEM_MAX
+        # Whether anything was counted since the item at hand was begun.
+        self.has_worked = False
         # All steps, and the bytes of all that was built, for the charge.
         self.steps = 0
         self.bytes_built = 0
@@ -154,7 +156,6 @@ class QueryMeter:
         # Bytes that the row at hand has built, given back with it.
         self._built_bytes = 0
         self._look_at_steps = _STEPS_BETWEEN_LOOKS
-        self._item_began_at_steps = 0
         self.item_steps_max = STEPS_PER_ITEM_MAX
         self._item_ends_at_steps = self.item_steps_max
         self._item_ends_at_seconds = SECONDS_PER_ITEM_MAX
@@ -177,12 +178,12 @@ class QueryMeter:
     def restart(self) -> None:
         """A new item is read."""
         # Nothing was done for the item before: this is called for every item of a scan.
-        if self.steps != self._item_began_at_steps or self._built_bytes:
+        if self.has_worked:
             self._begin_item()
 
     def _begin_item(self) -> None:
+        self.has_worked = False
         self.rows_left = ROWS_PER_ITEM_MAX
-        self._item_began_at_steps = self.steps
         self._item_ends_at_steps = self.steps + self.item_steps_max
         if self._stopwatch is not None:
             self._item_ends_at_seconds = self._stopwatch.seconds + SECONDS_PER_ITEM_MAX
@@ -194,6 +195,7 @@ class QueryMeter:
     def row(self) -> None:
         """Counts one more row. Raises TooLarge, and what `spend` raises."""
         self.rows_left -= 1
+        self.has_worked = True
         if self.rows_left < 0:
             raise TooLarge(what="query", bytes_max=ROWS_PER_ITEM_MAX)
         self.steps += self.row_steps
@@ -202,6 +204,7 @@ class QueryMeter:
 
     def spend(self, steps: int) -> None:
         """Counts steps, before they are done. Raises QueryTookTooLong."""
+        self.has_worked = True
         self.steps += steps
         if self.steps > self._look_at_steps:
             self._look()
@@ -218,6 +221,7 @@ class QueryMeter:
 
     def build(self, size_bytes: int) -> None:
         """Counts bytes that are kept until the row at hand is done with. Raises what `QueryAccount.take` raises."""
+        self.has_worked = True
         self._built_bytes += size_bytes
         self.bytes_built += size_bytes
         self.account.take(size_bytes)

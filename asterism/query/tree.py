@@ -12,7 +12,11 @@ from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import NamedTuple, TypeAlias, TypeVar
 
+from asterism.query.turns import pause
+
 _NodeType = TypeVar("_NodeType", bound="Node")
+# A walk over the tree of a long text takes longer than a turn.
+_NODES_BETWEEN_PAUSES = 256
 
 
 class Span(NamedTuple):
@@ -318,10 +322,14 @@ def _changed(part: object, change: Callable[[Node], Node]) -> object:
 def descendants(root: Node) -> Iterator[Node]:
     """`root` and all nodes below it, in no particular order."""
     waiting = [root]
+    count = 0
     while waiting:
         node = waiting.pop()
         yield node
         waiting.extend(children(node))
+        count += 1
+        if not count % _NODES_BETWEEN_PAUSES:
+            pause()
 
 
 def levels(root: Node, *, levels_max: int) -> int:
@@ -330,5 +338,9 @@ def levels(root: Node, *, levels_max: int) -> int:
     height = 0
     while rank and height <= levels_max:
         height += 1
-        rank = [child for node in rank for child in children(node)]
+        below: list[Node] = []
+        for start in range(0, len(rank), _NODES_BETWEEN_PAUSES):
+            pause()
+            below += [child for node in rank[start : start + _NODES_BETWEEN_PAUSES] for child in children(node)]
+        rank = below
     return height
