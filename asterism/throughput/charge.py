@@ -41,6 +41,8 @@ _PER_KILOBYTE_RETURNED = 0.01
 _PER_THOUSAND_STEPS = 1.0
 _STEPS_INCLUDED = 1_000
 _STEPS_INCLUDED_PER_ITEM = 100
+# So that functions of an item's own texts are free.
+_STEPS_INCLUDED_PER_KILOBYTE = 100
 # As much as what is returned.
 _PER_KILOBYTE_BUILT = 0.01
 _BYTES_INCLUDED = 65_536
@@ -107,7 +109,8 @@ def query(
     looked_up = _QUERY_PER_INDEX_LOOKUP * index_lookups
     loaded = _PER_ITEM_LOADED * items_loaded + _PER_KILOBYTE_LOADED * bytes_loaded / _KILOBYTE
     returned = _PER_RESULT * results + _PER_KILOBYTE_RETURNED * bytes_returned / _KILOBYTE
-    further_steps = steps - _STEPS_INCLUDED - _STEPS_INCLUDED_PER_ITEM * items_loaded
+    steps_of_items = _STEPS_INCLUDED_PER_ITEM * items_loaded + _STEPS_INCLUDED_PER_KILOBYTE * bytes_loaded / _KILOBYTE
+    further_steps = steps - _STEPS_INCLUDED - steps_of_items
     further_bytes = bytes_built - _BYTES_INCLUDED - _BYTES_INCLUDED_PER_BYTE * bytes_loaded
     computed = _PER_THOUSAND_STEPS * max(further_steps, 0) / 1000 + _PER_KILOBYTE_BUILT * max(further_bytes, 0) / 1024
     return round(_QUERY + looked_up + loaded + computed + returned, 2)

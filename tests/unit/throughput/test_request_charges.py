@@ -89,7 +89,7 @@ def test_what_an_ordinary_query_computes_is_part_of_the_price_of_its_items() -> 
         bytes_loaded=10 * KB,
         results=10,
         bytes_returned=10 * KB,
-        steps=2_000,
+        steps=3_000,
         bytes_built=64 * KB + 20 * KB,
     )
     assert computing == alone
