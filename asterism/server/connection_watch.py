@@ -55,6 +55,8 @@ def can_watch() -> bool:
 
 
 class ConnectionWatch:
+    """Looks at all connections every few seconds, and at once when a bound is near."""
+
     def __init__(
         self, limits: Limits, ports: Mapping[int, PortConnections], answers: AnswerBudget, bodies: BodyBudget
     ) -> None:
