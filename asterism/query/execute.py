@@ -332,11 +332,8 @@ class _Run:
         """Collects the rows behind the continuation's position and sorts them; the order is the same by which an index
         would be followed, so that pages may change from one to the other."""
         begun = self._take_begun(continuation)
-        if begun is not None:
-            self.query, collector = begun
-            assert isinstance(collector, OrderedCollector)
-        else:
-            collector = self.query.ordered_collector(order, continuation.ordered)
+        assert begun is None or isinstance(begun, OrderedCollector)
+        collector = begun or self.query.ordered_collector(order, continuation.ordered)
         rest = await self._feed(collector, access, continuation, is_begun=begun is not None)
         if rest is not None:
             return rest
@@ -372,11 +369,7 @@ class _Run:
 
     async def _collect(self, continuation: Continuation, access: Access | None) -> Continuation | None:
         begun = self._take_begun(continuation)
-        if begun is not None:
-            self.query, collector = begun
-            self.work.measure(self.query.meter, memory=None, in_turns=self.query.is_metered)
-        else:
-            collector = self.query.new_collector()
+        collector = begun or self.query.new_collector()
         query = self.query
         # Where items expire, statistics and indexes still know some that are there for nobody.
         expires = self.container.planner.time_to_live is not None
@@ -394,13 +387,18 @@ class _Run:
         rest = await self.work.in_turns(self._answer_list, results, continuation)
         return None if rest is None else await self._keep_rest(rest, islice(results, rest.returned, None))
 
-    def _take_begun(self, continuation: Continuation) -> tuple[CompiledQuery, Collector] | None:
-        """What the pages before have collected, if they did not come to the end."""
+    def _take_begun(self, continuation: Continuation) -> Collector | None:
+        """Return what the pages before have collected, if they did not come to the end, and go on with its query."""
         if self.result_sets is None or continuation.position is None or not self.scopes:
             return None
         # The only payment that may be refused, and then what was collected stays there for the next attempt.
         self.work.pay(self.scopes[0].start)
-        return self.result_sets.take_begun(continuation.result_set, self.identity)
+        begun = self.result_sets.take_begun(continuation.result_set, self.identity)
+        if begun is None:
+            return None
+        self.query, collector = begun
+        self.work.measure(self.query.meter, memory=None, in_turns=self.query.is_metered)
+        return collector
 
     def _answer_kept(
         self, texts: Sequence[bytes], positions: Sequence[OrderPosition | None], continuation: Continuation
