@@ -14,7 +14,7 @@ from asterism.throughput.budgets import Manual
 from asterism.values.identifiers import Epoch, NodeNumber, PartitionNumber
 from tests.support.world import World, open_world
 
-BY_KEY, BY_VALUE = b"\x13", b"\x94"
+BY_KEY, BY_VALUE = b"\x1a", b"\x9a"
 # The first and the last family of either kind.
 BOUNDS_BY_KEY, BOUNDS_BY_VALUE = (b"\x10", b"\x7f"), (b"\x80", b"\xff")
 OF_THE_PARTITION = b"\x02"
