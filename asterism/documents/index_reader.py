@@ -130,7 +130,7 @@ class PartitionReader:
     async def load_stored(self, references: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
         """Return the records of the items that exist, in the order of `references`, which are read at once."""
         partition, _, records = await self._owner.read(
-            self._keyspace, references[0], [ITEMS + reference for reference in references]
+            self._keyspace, references[0], list(map(ITEMS.__add__, references))
         )
         if partition.partition != self.partition.partition:
             raise MapChanged

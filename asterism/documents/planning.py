@@ -45,6 +45,7 @@ from asterism.values.json_text import dumps, loads_stored
 from asterism.values.resource_ids import DocumentLinks
 
 GUID_BYTES = 16
+_GUIDS_AT_ONCE = 64
 _SYSTEM_PROPERTIES = frozenset({"_rid", "_self", "_etag", "_attachments", "_ts"})
 
 
@@ -81,6 +82,7 @@ class ChangePlanner:
     __slots__ = (
         "_clock",
         "_current_record",
+        "_guids",
         "_learned_from",
         "_limits",
         "_links",
@@ -113,6 +115,7 @@ class ChangePlanner:
         self._limits = limits
         self._clock = clock
         self._random_bytes = random_bytes
+        self._guids: list[bytes] = []
         fixed = record.definition.system_key
         self._logical_bytes_max = limits.fixed_container_bytes_max if fixed else limits.logical_partition_bytes_max
 
@@ -166,11 +169,18 @@ class ChangePlanner:
     def complete(self, item: Item, number: int, indexes: bool | None = None) -> NewItem:
         """The item with the system properties added, in the service's order; refuses what cannot be stored. `indexes`
         overrules whether the policy has items indexed that nobody says it of."""
-        guid = self._random_bytes(GUID_BYTES)
+        guid = self._next_guid()
         etag, body = self._stamp(item, number, guid, self._clock.stored_seconds())
         if self._is_indexed(indexes):
             return NewItem(number, guid, etag, body, self.rules.terms(item))
         return NewItem(number, guid, etag, body, (), is_indexed=False)
+
+    def _next_guid(self) -> bytes:
+        # Asking the system for each of them takes as long as writing an entry.
+        if not self._guids:
+            random = self._random_bytes(GUID_BYTES * _GUIDS_AT_ONCE)
+            self._guids = [random[start : start + GUID_BYTES] for start in range(0, len(random), GUID_BYTES)]
+        return self._guids.pop()
 
     def complete_many(self, items: Sequence[Item], numbers: Sequence[int]) -> list[NewItem]:
         """The same for many at once, with one look at the clock."""

@@ -42,6 +42,7 @@ from asterism.query.pinned_scopes import pinned_keys
 from asterism.query.pipeline import Kind
 from asterism.query.result_sets import ResultSets
 from asterism.query.work import ClientWatch, Work
+from asterism.values.json_text import NotJson, loads_stored, parse_stored, unreadable
 from asterism.values.undefined import UNDEFINED
 
 # A page that finds little in much data answers with what it has after this long, and the client asks on.
@@ -224,18 +225,30 @@ class _Run:
         query, work, item_of = self.query, self.work, self._reader(items, self.work.results_wanted)
         matches, project, is_whole = query.matches, query.project, query.is_select_star
         is_read = query.has_filter or not is_whole
-        is_full = work.is_full
-        for index, (_, body) in enumerate(items.items):
-            if is_full:
-                work.load_all(items.items[:index])
-                return replace(state, position=items.before(index)), Ended.PAGE
-            if is_read and not matches(item := item_of(body)):
-                continue
-            if is_whole:
-                work.answer_text(body)
-            elif (result := project(item)) is not UNDEFINED:
-                work.answer(result)
-            is_full = work.is_full
+        if not is_read:
+            bodies = [body for _, body in items.items]
+            text_bytes = sum(map(len, bodies))
+            if work.has_room_for(bodies, text_bytes):
+                work.answer_texts(bodies, text_bytes)
+                work.load_all(items.items)
+                return state, None
+        if item_of is loads_stored:
+            item_of = parse_stored
+        is_full, body = work.is_full, b""
+        try:
+            for index, (_, body) in enumerate(items.items):
+                if is_full:
+                    work.load_all(items.items[:index])
+                    return replace(state, position=items.before(index)), Ended.PAGE
+                if is_read and not matches(item := item_of(body)):
+                    continue
+                if is_whole:
+                    work.answer_text(body)
+                elif (result := project(item)) is not UNDEFINED:
+                    work.answer(result)
+                is_full = work.is_full
+        except NotJson:
+            raise unreadable(body) from None
         work.load_all(items.items)
         return state, None
 

@@ -153,9 +153,13 @@ class ExpressionCompiler:
         left, right = self.compile(node.left), self.compile(node.right)
         if node.operator == "||":
             return counted_call("", operation, [left, right], self._meter)
-        if node.operator in ("=", "!="):
+        if node.operator in ("=", "!=") and not self._is_primitive_constant(node.left, node.right):
             return counted_comparison(operation, left, right, self._meter)
         return lambda item: operation(left(item), right(item))
+
+    def _is_primitive_constant(self, *nodes: Expression) -> bool:
+        """Whether one of these is a constant that is compared in one step, however large the other is."""
+        return any(is_constant(node) and type(self.constant(node)) not in (list, dict) for node in nodes)
 
     def _and(self, node: tree.And) -> Evaluator:
         operands = [self.compile(operand) for operand in node.operands]

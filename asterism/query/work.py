@@ -147,6 +147,14 @@ class Work:
             self._meter.check_result(result)
         self.answer_text(dumps(result))
 
+    def has_room_for(self, texts: Sequence[bytes], text_bytes: int) -> bool:
+        """Whether the page is not full after these results, and so had room for every one of them."""
+        return len(self.results) + len(texts) < self.items_max and self.bytes_returned + text_bytes < PAGE_BYTES_MAX
+
+    def answer_texts(self, texts: Sequence[bytes], text_bytes: int) -> None:
+        self.results += texts
+        self.bytes_returned += text_bytes
+
     def answer_text(self, text: bytes) -> None:
         self.results.append(text)
         self.bytes_returned += len(text)

@@ -7,6 +7,7 @@ counts, as in the service.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -15,6 +16,11 @@ from asterism.errors import MalformedRequest, StoredDamage
 
 # What the library can write as it is; larger whole numbers are written as the doubles that JSON numbers are.
 _WRITABLE_INTEGERS = range(-(2**63), 2**64)
+
+
+# For loops over stored items: what `loads_stored` does, without its call. `NotJson` is then the caller's to catch.
+parse_stored: Callable[[bytes], Any] = orjson.loads
+NotJson = orjson.JSONDecodeError
 
 
 def loads(text: bytes | str) -> object:

