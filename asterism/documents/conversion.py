@@ -34,6 +34,8 @@ SLICE_ITEMS = 500
 SLICE_BYTES = 4 * 1024 * 1024
 _END_OF_LINE = b"\xff"
 _LOOK_SECONDS = 0.05
+# Of a large container the log tells how far it is, every few seconds.
+_ITEMS_BETWEEN_LINES = 100_000
 
 
 class Conversion:
@@ -42,18 +44,22 @@ class Conversion:
     def __init__(self, catalog: Catalog, owner: Owner) -> None:
         self._catalog = catalog
         self._owner = owner
-        # For whoever shows progress: the container's name, items done, items in all. Fault tests stop the process here.
+        # The container's name, items done, items in all. Fault tests stop the process here.
         self.on_progress: Callable[[str, int, int], None] | None = None
 
     def _due(self) -> list[Keyspace]:
         keyspaces = self._catalog.keyspaces.values()
         # Tables keep neither order entries nor an index.
-        return [one for one in keyspaces if one.record.layout < LAYOUT and "indexingPolicy" in one.record.settings]
+        return [
+            keyspace
+            for keyspace in keyspaces
+            if keyspace.record.layout < LAYOUT and "indexingPolicy" in keyspace.record.settings
+        ]
 
     async def run(self) -> None:
         """Convert every container that needs it. Only the process that leads does so."""
         for keyspace in self._due():
-            _log.warning("the container %s is converted to the present layout", keyspace.record.name)
+            _log.warning("converting the container %s to the present layout", keyspace.record.name)
             await self._convert(keyspace)
 
     async def finished(self) -> None:
@@ -65,7 +71,8 @@ class Conversion:
     async def _convert(self, keyspace: Keyspace) -> None:
         record = keyspace.record
         rules = _rules_of_all(record.settings["indexingPolicy"], record.catching_up)
-        total = sum([(await partition_size(self._owner, keyspace, one)).items for one in record.map.ranges])
+        sizes = [await partition_size(self._owner, keyspace, partition) for partition in record.map.ranges]
+        total = sum(size.items for size in sizes)
         done, position = 0, b""
         while position < _END_OF_LINE:
             seen = keyspace.record
@@ -78,6 +85,8 @@ class Conversion:
             await self._apply(keyspace, [_change_of(key, item, record.definition, rules) for key, item in items])
             position = page.entries[-1][0][1:] + b"\x00" if page.more else partition.range.end
             done += len(items)
+            if done // _ITEMS_BETWEEN_LINES > (done - len(items)) // _ITEMS_BETWEEN_LINES:
+                _log.warning("converted %d of %d items of the container %s", done, total, record.name)
             if self.on_progress is not None:
                 self.on_progress(record.name, done, total)
         await self._catalog.end_conversion(keyspace)
@@ -104,10 +113,10 @@ class Conversion:
 def _rules_of_all(policy: dict[str, Any], catching_up: Any) -> IndexingRules | None:
     """Return rules that know all entries that items may have now; None where all of them are right already."""
     written = (*catching_up.get("policies", ()), policy)
-    composites = [paths for one in written for paths in one.get("compositeIndexes") or ()]
+    composites = [paths for earlier in written for paths in earlier.get("compositeIndexes") or ()]
     if not catching_up and not any(_descends(paths[0]) for paths in composites):
         return None
-    return IndexingRules.compile(policy, earlier=[{**one, UNTURNED_COMPOSITES: True} for one in written])
+    return IndexingRules.compile(policy, earlier=[{**earlier, UNTURNED_COMPOSITES: True} for earlier in written])
 
 
 def _descends(path: dict[str, Any]) -> bool:

@@ -16,7 +16,7 @@ from asterism.documents.answers import Scope
 from asterism.documents.container import Container
 from asterism.documents.index_reader import MapChanged, PartitionReader
 from asterism.documents.item_position import Numbered, Piece, Position, pieces_of
-from asterism.documents.item_record import HEADER_BYTES, is_indexed
+from asterism.documents.item_record import HEADER_BYTES, NUMBER_AT, NUMBER_END, is_indexed
 from asterism.keyspaces.layout import CREATION_ORDER, ITEM_NUMBER_BYTES, LOGICAL_ORDER, after_prefix, number_bytes
 from asterism.keyspaces.owner import Reads
 from asterism.partitioning.partition_map import PartitionRange
@@ -134,7 +134,7 @@ class Listed(NamedTuple):
 
     @classmethod
     def of(cls, numbered: Sequence[Numbered]) -> Listed:
-        return cls([one[:ITEM_NUMBER_BYTES] for one in numbered], [one[ITEM_NUMBER_BYTES:] for one in numbered])
+        return cls([item[:ITEM_NUMBER_BYTES] for item in numbered], [item[ITEM_NUMBER_BYTES:] for item in numbered])
 
 
 async def listed_items(
@@ -223,6 +223,8 @@ class ItemLoader:
     async def _slice(self, reader: PartitionReader, listed: Listed, left: Sequence[Piece]) -> Slice:
         keys, references, lengths = listed
         stored = await reader.load_stored(references)
+        if [record[NUMBER_AT:NUMBER_END] for _, record in stored] != [key[-ITEM_NUMBER_BYTES:] for key in keys]:
+            stored = _as_listed(stored, listed)
         self._learn(stored)
         unindexed: frozenset[bytes] = frozenset()
         if self._tells_unindexed:
@@ -247,6 +249,14 @@ class ItemLoader:
         if stored:
             bytes_each = max(len(stored[0][1]), len(stored[len(stored) // 2][1]), len(stored[-1][1]))
             self._load_items = max(1, min(self._slice_items, SLICE_BYTES // bytes_each, 4 * self._load_items))
+
+
+def _as_listed(stored: Sequence[tuple[bytes, bytes]], listed: Listed) -> list[tuple[bytes, bytes]]:
+    """Leave out items that were deleted since they were listed, and created again: these are listed once more."""
+    numbers = {
+        reference: key[-ITEM_NUMBER_BYTES:] for key, reference in zip(listed.keys, listed.references, strict=True)
+    }
+    return [entry for entry in stored if entry[1][NUMBER_AT:NUMBER_END] == numbers[entry[0]]]
 
 
 def number_at_end(key: bytes) -> int:

@@ -1,9 +1,9 @@
 """Items without a value at an indexed path: an order by the path has them at one end, and its index does not know them.
 
-Whether there are any is told by comparing counts, once: the entries of the path, and the items. Which they are is found
-by taking the numbers of the entries from the numbers of all items. What was found is remembered with the LSN it was
-found at, and brought up to date from the change log. Where many items have no value, they are found soon by looking at
-items one after the other, and nothing is remembered but that.
+Comparing counts, of the entries of the path and of the items, shows whether there are any. Which they are is found by
+taking the numbers of the entries from the numbers of all items. What was found is remembered with the LSN it was found
+at, and brought up to date from the change log. Where many items have no value, they are found soon by looking at items
+one after the other, and nothing is remembered but that.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ async def _without_value(
     """Return those that exist, are indexed, and have no value at the path."""
     found: list[Numbered] = []
     for start in range(0, len(numbered), _LOAD_ITEMS):
-        part = {one[ITEM_NUMBER_BYTES:]: one for one in numbered[start : start + _LOAD_ITEMS]}
+        part = {item[ITEM_NUMBER_BYTES:]: item for item in numbered[start : start + _LOAD_ITEMS]}
         for reference, record in await reader.load_stored(list(part)):
             if is_indexed(record) and value_at(cast(Item, loads_stored(body_of(record))), path) is UNDEFINED:
                 found.append(part[reference])
