@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import islice
+from itertools import chain, islice, takewhile
 
 from asterism.documents.answers import Scope
 from asterism.documents.container import Container
@@ -323,15 +323,19 @@ class _Run:
     def _take_entry(
         self, state: Continuation, entry: IndexEntry, stored: StoredItem | None
     ) -> tuple[Continuation, Ended | None]:
-        """Answers the rows of one item, as many as there is room for."""
+        """Answers the rows of one item; those of an item that does not fit are left to the next page, as a whole if
+        there is something on this one."""
         before, work = state.ordered, self.work
         place = OrderPosition(entry.value, entry.number)
         if stored is not None and self.container.planner.is_visible(stored.body):
             work.load(stored.body)
             passed = before.rows if before is not None and before[:2] == place[:2] else 0
-            for number, result in enumerate(self.query.rows(self.computed.item_of(stored.body))):
-                if number < passed:
-                    continue
+            rows = islice(self.query.rows(self.computed.item_of(stored.body)), passed, None)
+            room = self._room_for_rows(state)
+            ahead = [] if room is None else list(islice(rows, room + 1))
+            if room is not None and len(ahead) > room:
+                return state, Ended.PAGE
+            for number, result in enumerate(chain(ahead, rows), passed):
                 if work.is_full:
                     return replace(state, ordered=place._replace(rows=number) if number else before), Ended.PAGE
                 state, is_over = self._count(state, result)
@@ -353,17 +357,34 @@ class _Run:
         if self.scopes:
             self.work.pay(self.scopes[0].start)
         rows = await self.work.in_turns(collector.ordered_rows)
+        positions = list(positions_before(rows, continuation.ordered))
         state = replace(continuation, position=None, result_set=None)
-        for index, (row, before) in enumerate(zip(rows, positions_before(rows, state.ordered), strict=True)):
-            if self.work.is_full:
-                positions = list(positions_before(rows[index:], before))
-                return await self._keep_rest(
-                    replace(state, ordered=before), (row.result for row in islice(rows, index, None)), positions
-                )
+        for index, (row, before) in enumerate(zip(rows, positions, strict=True)):
+            if self.work.is_full or not self._has_room(state, positions, index):
+                unanswered = (row.result for row in islice(rows, index, None))
+                return await self._keep_rest(replace(state, ordered=before), unanswered, positions[index:])
             state, is_over = self._count(state, row.result)
             if is_over:
                 return None
         return None
+
+    def _room_for_rows(self, state: Continuation) -> int | None:
+        """How many rows of one item the page has room for; None for an empty one, which takes what it can.
+
+        The JavaScript client goes on behind the last row of a page by passing over as many rows of that item as the
+        page had: it would lose rows of an item that is divided between two pages.
+        """
+        if not self.work.results:
+            return None
+        return self.work.results_wanted + max(0, self.query.offset - state.skipped - state.returned)
+
+    def _has_room(self, state: Continuation, positions: Sequence[OrderPosition | None], index: int) -> bool:
+        """Whether the rows of an item that begin at this index fit on the page, or it is none that begins there."""
+        room, position = self._room_for_rows(state), positions[index]
+        if room is None or (position is not None and position.rows):
+            return True
+        same = takewhile(lambda place: place is not None and place.rows > 0, positions[index + 1 : index + room + 1])
+        return sum(1 for _ in same) < room
 
     async def _keep_rest(
         self, state: Continuation, results: Iterable[object], positions: Sequence[OrderPosition | None] = ()
@@ -417,7 +438,7 @@ class _Run:
         self, texts: Sequence[bytes], positions: Sequence[OrderPosition | None], continuation: Continuation
     ) -> Continuation | None:
         for number, text in enumerate(texts):
-            if self.work.is_full:
+            if self.work.is_full or (positions and not self._has_room(continuation, positions, number)):
                 ordered = positions[number] if positions else None
                 return replace(continuation, returned=continuation.returned + number, ordered=ordered)
             self.work.answer_text(text)

@@ -84,6 +84,26 @@ async function checkOrder(_, container) {
   assert.deepStrictEqual(up.map((item) => item.n), numbers(ITEMS));
   const down = await all(container, "SELECT c.n FROM c ORDER BY c.n DESC", options);
   assert.deepStrictEqual(down.map((item) => item.n), numbers(ITEMS).reverse());
+  for (const text of ["SELECT * FROM c ORDER BY c.g", "SELECT * FROM c WHERE c.n != 7 ORDER BY c.g DESC"]) {
+    const whole = await all(container, text);
+    const found = await resumed(container, text);
+    if (found !== undefined) assert.deepStrictEqual(found.map((item) => item.id), whole.map((item) => item.id), text);
+  }
+}
+
+/** All results, each page by an iterator of its own; undefined for clients that cannot go on within an order. */
+async function resumed(container, text) {
+  const seen = [];
+  let continuationToken;
+  for (let page = 0; page < 3 * ITEMS; page += 1) {
+    const options = { maxItemCount: 3, continuationToken, enableQueryControl: true, forceQueryPlan: true };
+    const answer = await container.items.query(text, options).fetchNext();
+    seen.push(...(answer.resources ?? []));
+    continuationToken = answer.continuationToken;
+    if (!continuationToken && page === 0) return undefined;
+    if (!continuationToken) break;
+  }
+  return seen;
 }
 
 async function checkAggregates(_, container) {

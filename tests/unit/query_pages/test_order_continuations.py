@@ -107,6 +107,27 @@ async def test_pages_of_an_order_with_a_join_have_no_more_rows_than_asked_for(tm
     assert found == [[value, tag] for value, _, tag in ordered]
 
 
+@pytest.mark.parametrize("few", [0, 1_000])
+async def test_the_rows_of_an_item_are_on_one_page_where_they_fit(
+    tmp_path: Path, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execute, "SORTED_CANDIDATES_MAX", few)
+    text = "SELECT VALUE [c.n, t] FROM c JOIN t IN c.tags ORDER BY c.n"
+    counts = [3, 3, 1, 7, 2, 4, 5]
+    async with open_world(tmp_path) as world:
+        container = await world.container()
+        for number, count in enumerate(counts):
+            await container.create_item({"id": str(number), "pk": 0, "n": number, "tags": list(range(count))}, None)
+        pages: list[list[int]] = []
+        continuation: Continuation | None = BEGINNING
+        while continuation is not None:
+            page = await page_of(world, container, text, continuation, items_max=5)
+            pages.append([loads(row)[0] for row in page.results])  # type: ignore[index,call-overload,misc]
+            continuation = page.continuation
+    # The item with seven rows fits on no page.
+    assert pages == [[0, 0, 0], [1, 1, 1, 2], [3, 3, 3, 3, 3], [3, 3, 4, 4], [5, 5, 5, 5], [6, 6, 6, 6, 6]]
+
+
 # --- whatever the data, the filters, the plans and the partitions ---------------------------------------------------
 
 SCALARS = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["", "a", "ab", 1.5])
