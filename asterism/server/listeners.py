@@ -23,6 +23,7 @@ from asterism.server.config import StartRefused
 from asterism.server.connection_rules import AnswerBudget, Connection, PortConnections
 from asterism.server.connection_watch import ConnectionWatch, canonical_client
 from asterism.server.request_bodies import BodyReading, IncomingBody
+from asterism.values.json_text import dumps
 
 LOG = logging.getLogger("asterism.server")
 
@@ -164,7 +165,7 @@ def _refuse(scope: Any, protocol: Any, refused: BodyRefused) -> None:
     elif scope.http_version.startswith("1"):
         # HTTP/2 has no such header; there only the stream ends.
         headers.append(_CLOSE)
-    body = b'{"code":"%b","message":"%b"}' % (refused.code.encode(), refused.message.encode())
+    body = dumps({"code": refused.code, "message": refused.message})
     protocol.response_bytes(refused.status, headers, body)
 
 

@@ -247,5 +247,9 @@ def _are_too_small(count: int, size: int) -> bool:
 
 def _too_large(bytes_max: int) -> BodyRefused:
     return BodyRefused(
-        413, "RequestEntityTooLarge", f"The size of the request exceeds the maximum allowed size of {bytes_max} bytes."
+        413,
+        "RequestEntityTooLarge",
+        # Clients of bulk requests look for the first sentence.
+        'Message: {"Errors":["Request size is too large"]} '
+        f"The size of the request exceeds the maximum allowed size of {bytes_max} bytes.",
     )
