@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from itertools import chain, islice, takewhile
 
 from asterism.documents.answers import Scope
@@ -40,6 +39,7 @@ from asterism.query.limits import QueryMemory
 from asterism.query.ordered_rows import positions_before
 from asterism.query.pinned_scopes import pinned_keys
 from asterism.query.pipeline import Kind
+from asterism.query.query_page import Ended, QueryPage
 from asterism.query.result_sets import ResultSets
 from asterism.query.work import ClientWatch, Work
 from asterism.values.json_text import NotJson, loads_stored, parse_stored, unreadable
@@ -56,33 +56,6 @@ SORTED_CANDIDATES_MAX = 1_000
 ITEMS_BETWEEN_PAYMENTS = 1_000
 # Rows of one item between two looks at the clock.
 ROWS_BETWEEN_LOOKS = 64
-
-
-class Ended(Enum):
-    """Why a stream of results stops before the end of the data."""
-
-    PAGE = "the page is full"
-    QUERY = "the query has all its results"
-
-
-@dataclass(frozen=True, slots=True)
-class QueryPage:
-    """Results as JSON texts. `continuation` is absent only at the end of the data."""
-
-    results: list[bytes]
-    continuation: Continuation | None
-    charge: float
-    # The newest partition read, for the response's headers: clients learn of a split by an id they do not know.
-    range_id: int
-    lsn: int
-    items_loaded: int
-    bytes_loaded: int
-    bytes_returned: int
-    index_lookups: int
-    indexes_used: tuple[str, ...]
-    ranges_read: tuple[int, ...]
-    # Whether items were read that no index had named.
-    has_scanned: bool
 
 
 async def run_page(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asterism.documents.container import Container
 from asterism.query.compile import CompiledQuery
-from asterism.query.execute import QueryPage
+from asterism.query.query_page import QueryPage
 
 
 def explanation(container: Container, query: CompiledQuery, page: QueryPage) -> dict[str, object]:

@@ -264,7 +264,7 @@ def test_a_body_announced_too_large_is_refused_before_it_is_sent(server: Running
     answer = send_raw(server.port, head)
     assert answer.startswith(b"HTTP/1.1 413")
     assert b'"code":"RequestEntityTooLarge"' in answer
-    assert rb'Message: {\"Errors\":[\"Request size is too large\"]}' in answer
+    assert rb"Message: {\"Errors\":[\"Request size is too large\"]}" in answer
 
 
 def test_a_body_in_chunks_is_refused_when_it_passes_the_limit(server: RunningServer) -> None:

@@ -9,8 +9,8 @@ from asterism.apis.http import HeaderList, Headers
 from asterism.apis.nosql import headers
 from asterism.apis.nosql.headers import is_true
 from asterism.documents.container import Container
-from asterism.query.execute import QueryPage
 from asterism.query.index_plan import path_text
+from asterism.query.query_page import QueryPage
 from asterism.values.json_text import dumps
 
 

@@ -13,8 +13,9 @@ from asterism.documents.container import Container
 from asterism.documents.reindexing import ReindexStep, due_after_change
 from asterism.errors import ItemNotFound
 from asterism.query import compile_query, parse_query
-from asterism.query.execute import QueryPage, run_page
+from asterism.query.execute import run_page
 from asterism.query.pinned_scopes import scopes_of
+from asterism.query.query_page import QueryPage
 from asterism.values.json_text import loads
 from tests.support.index_check import check_index
 from tests.support.world import ACCOUNT, World, open_world

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from asterism.documents.answers import Scope
 from asterism.query import compile_query, parse_query
-from asterism.query.execute import QueryPage, run_page
+from asterism.query.execute import run_page
+from asterism.query.query_page import QueryPage
 from asterism.throughput.budgets import Manual
 from tests.support.world import World, open_world
 

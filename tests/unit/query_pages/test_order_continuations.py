@@ -20,8 +20,9 @@ from asterism.documents.answers import Scope
 from asterism.documents.container import Container
 from asterism.query import compile_query, execute, parse_query
 from asterism.query.continuation import BEGINNING, Continuation
-from asterism.query.execute import QueryPage, run_page
+from asterism.query.execute import run_page
 from asterism.query.pinned_scopes import scopes_of
+from asterism.query.query_page import QueryPage
 from asterism.values.json_text import loads
 from asterism.values.ordering import compare
 from asterism.values.undefined import UNDEFINED

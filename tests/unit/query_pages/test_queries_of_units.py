@@ -16,8 +16,9 @@ from asterism.keyspaces.owner import Reads
 from asterism.query import compile_query, parse_query
 from asterism.query.computed import computed_properties
 from asterism.query.continuation import BEGINNING
-from asterism.query.execute import QueryPage, run_page
+from asterism.query.execute import run_page
 from asterism.query.pinned_scopes import scopes_of
+from asterism.query.query_page import QueryPage
 from asterism.values.json_text import loads
 from tests.support.world import open_world
 

@@ -19,8 +19,9 @@ from asterism.documents.container import Container
 from asterism.errors import MalformedRequest, RequestRateTooLarge
 from asterism.query import CompiledQuery, compile_query, parse_query
 from asterism.query.continuation import BEGINNING, Continuation
-from asterism.query.execute import QueryPage, run_page
+from asterism.query.execute import run_page
 from asterism.query.pinned_scopes import pinned_keys, scopes_of
+from asterism.query.query_page import QueryPage
 from asterism.query.work import ClientWatch, QueryAbandoned
 from asterism.throughput.token_bucket import TokenBucket
 from asterism.values.undefined import UNDEFINED

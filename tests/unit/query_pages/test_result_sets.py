@@ -15,8 +15,9 @@ from asterism.errors import RequestRateTooLarge
 from asterism.query import compile_query, parse_query
 from asterism.query import result_sets as module
 from asterism.query.continuation import BEGINNING, Continuation
-from asterism.query.execute import QueryPage, run_page
+from asterism.query.execute import run_page
 from asterism.query.pinned_scopes import scopes_of
+from asterism.query.query_page import QueryPage
 from asterism.query.result_sets import KEPT_SECONDS, ResultSets
 from asterism.throughput.budgets import Manual
 from asterism.values.json_text import loads

@@ -16,10 +16,11 @@ from asterism.documents.answers import Scope
 from asterism.documents.cells import index_values, region_of, spans_touching
 from asterism.documents.container import Container
 from asterism.query import compile_query, parse_query
-from asterism.query.execute import QueryPage, run_page
+from asterism.query.execute import run_page
 from asterism.query.functions.spatial import SPATIAL_FUNCTIONS
 from asterism.query.index_conditions import Touches
 from asterism.query.pinned_scopes import scopes_of
+from asterism.query.query_page import QueryPage
 from asterism.values.undefined import UNDEFINED
 from tests.support.world import World, open_world
 
