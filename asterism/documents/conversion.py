@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from asterism.documents.indexes import UNTURNED_COMPOSITES, IndexingRules
+from asterism.documents.item_changes import apply_changes
 from asterism.documents.item_record import StoredItem, unpack_item
 from asterism.documents.planning import Place, order_puts
 from asterism.keyspaces.catalog import Catalog
@@ -24,7 +25,7 @@ from asterism.keyspaces.records import LAYOUT
 from asterism.keyspaces.statistics import partition_size
 from asterism.partitioning.effective_key import HASH_BYTES, storage_point
 from asterism.partitioning.partition_key import PartitionKeyDefinition, extract
-from asterism.storage.contract import Batch, Expectation, ExpectationFailed, Span
+from asterism.storage.contract import Batch, Expectation, Span
 from asterism.values.item import Item
 from asterism.values.json_text import loads_stored
 
@@ -82,7 +83,8 @@ class Conversion:
             if page is None:
                 continue
             items = [(key, unpack_item(stored, key)) for key, stored in page.entries]
-            await self._apply(keyspace, [_change_of(key, item, record.definition, rules) for key, item in items])
+            changes = [_change_of(key, item, record.definition, rules) for key, item in items]
+            await apply_changes(self._owner, keyspace, changes)
             position = page.entries[-1][0][1:] + b"\x00" if page.more else partition.range.end
             done += len(items)
             if done // _ITEMS_BETWEEN_LINES > (done - len(items)) // _ITEMS_BETWEEN_LINES:
@@ -90,24 +92,6 @@ class Conversion:
             if self.on_progress is not None:
                 self.on_progress(record.name, done, total)
         await self._catalog.end_conversion(keyspace)
-
-    async def _apply(self, keyspace: Keyspace, changes: list[Batch]) -> None:
-        if not changes:
-            return
-        together = Batch()
-        for change in changes:
-            together.extend(change)
-        if not await self._apply_one(keyspace, together):
-            # An item was changed or removed by a process of the present layout, or the partition was split.
-            for change in changes:
-                await self._apply_one(keyspace, change)
-
-    async def _apply_one(self, keyspace: Keyspace, batch: Batch) -> bool:
-        try:
-            await self._owner.apply(keyspace, batch.expectations[0].key[1:], batch)
-        except ExpectationFailed:
-            return False
-        return True
 
 
 def _rules_of_all(policy: dict[str, Any], catching_up: Any) -> IndexingRules | None:

@@ -8,7 +8,7 @@ such entries and the items they name.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from asterism.documents.container import Container
 from asterism.documents.index_reader import MapChanged, PartitionReader
 from asterism.documents.item_position import Numbered, Piece, Position, pieces_of
 from asterism.documents.item_record import HEADER_BYTES, NUMBER_AT, NUMBER_END, is_indexed
+from asterism.keyspaces.keyspace import Keyspace
 from asterism.keyspaces.layout import CREATION_ORDER, ITEM_NUMBER_BYTES, LOGICAL_ORDER, after_prefix, number_bytes
 from asterism.keyspaces.owner import Reads
 from asterism.partitioning.partition_map import PartitionRange
@@ -94,19 +95,15 @@ def cut_at(pieces: Sequence[Piece], end: bytes) -> list[Piece]:
     return [Piece(first.start, end, first.least), Piece(end, first.end, first.least), *rest]
 
 
-async def walk_items(
+async def walk_pieces(
     owner: Reads,
-    container: Container,
+    keyspace: Keyspace,
     scope: Scope,
-    *,
     position: Position | None,
-    slice_items: int = SLICE_ITEMS,
-    indexed_only: bool = False,
-    tells_unindexed: bool = False,
+    read_piece: Callable[[PartitionReader, Sequence[Piece]], AsyncIterator[Slice]],
 ) -> AsyncIterator[Slice]:
-    """Yield every item of the scope from `position` on; between slices other requests have their turn."""
-    keyspace = container.keyspace
-    loader = ItemLoader(container, slice_items, indexed_only=indexed_only, tells_unindexed=tells_unindexed)
+    """Yield what is left of a scope, partition after partition. `read_piece` reads the first of the pieces that it is
+    given; where it finds that the partition was split, it is asked again for what is left then."""
     pieces = pieces_of(scope, position)
     while pieces:
         record = keyspace.record
@@ -115,13 +112,33 @@ async def walk_items(
         left = cut_at(pieces, partition.range.end)
         pieces = left[1:]
         try:
-            async for listed in listed_items(reader, container, left[0], slice_items):
-                async for items in loader.slices(reader, listed, left):
-                    position = items.behind
-                    yield items
-                    await asyncio.sleep(0)
+            async for items in read_piece(reader, left):
+                position = items.behind
+                yield items
+                await asyncio.sleep(0)
         except MapChanged:
             pieces = pieces_of(scope, position)
+
+
+async def walk_items(
+    owner: Reads,
+    container: Container,
+    scope: Scope,
+    *,
+    position: Position | None,
+    slice_items: int = SLICE_ITEMS,
+    tells_unindexed: bool = False,
+) -> AsyncIterator[Slice]:
+    """Yield every item of the scope from `position` on; between slices other requests have their turn."""
+    loader = ItemLoader(container, slice_items, tells_unindexed=tells_unindexed)
+
+    async def read_piece(reader: PartitionReader, left: Sequence[Piece]) -> AsyncIterator[Slice]:
+        async for listed in listed_items(reader, container, left[0], slice_items):
+            async for items in loader.slices(reader, listed, left):
+                yield items
+
+    async for items in walk_pieces(owner, container.keyspace, scope, position, read_piece):
+        yield items
 
 
 class Listed(NamedTuple):
@@ -208,7 +225,7 @@ class ItemLoader:
         self._container = container
         self._slice_items = slice_items
         self._load_items = min(_FIRST_LOAD_ITEMS, slice_items)
-        self.indexed_only = indexed_only
+        self._indexed_only = indexed_only
         self._tells_unindexed = tells_unindexed
 
     async def slices(self, reader: PartitionReader, listed: Listed, left: Sequence[Piece]) -> AsyncIterator[Slice]:
@@ -229,7 +246,7 @@ class ItemLoader:
         unindexed: frozenset[bytes] = frozenset()
         if self._tells_unindexed:
             unindexed = frozenset(reference for reference, record in stored if not is_indexed(record))
-        if self.indexed_only:
+        if self._indexed_only:
             stored = [entry for entry in stored if is_indexed(entry[1])]
         items = [(reference, record[HEADER_BYTES:]) for reference, record in stored]
         planner = self._container.planner

@@ -20,11 +20,10 @@ from asterism.values.json_text import dumps, loads
 Numbered = bytes
 
 _NUMBER_END = 1 << 64
-INVALID_TOKEN = MalformedRequest(reason="Invalid continuation token: it was not issued by this server.")
 
 
 # Made for every slice of a scan, so not frozen: that would double the time it takes.
-@dataclass(slots=True, unsafe_hash=True)
+@dataclass(slots=True)
 class Piece:
     """The items of [start, end) whose numbers are `least` or more."""
 
@@ -63,7 +62,11 @@ class Position:
         try:
             return cls.from_json(loads(token))
         except (MalformedRequest, ValueError, TypeError, IndexError):
-            raise INVALID_TOKEN from None
+            raise invalid_token() from None
+
+
+def invalid_token() -> MalformedRequest:
+    return MalformedRequest(reason="Invalid continuation token: it was not issued by this server.")
 
 
 def pieces_of(scope: Scope, position: Position | None) -> list[Piece]:

@@ -72,10 +72,6 @@ def unpack_item(stored: bytes, key: bytes = b"") -> StoredItem:
     return StoredItem(lsn, number, place_in_batch, guid, stored[HEADER_BYTES:], form == _FORMAT)
 
 
-def number_in(stored: bytes) -> int:
-    return int.from_bytes(stored[NUMBER_AT:NUMBER_END], "big")
-
-
 def is_indexed(stored: bytes) -> bool:
     return stored[LSN_BYTES] != _FORMAT_UNINDEXED
 

@@ -19,6 +19,7 @@ from typing import Any, cast
 from asterism.clock import Clock
 from asterism.documents.index_place import Term
 from asterism.documents.indexes import IndexingRules
+from asterism.documents.item_changes import apply_changes
 from asterism.documents.item_record import StoredItem, unpack_item
 from asterism.documents.planning import rules_of
 from asterism.errors import AsterismError, OwnerNotFound, ResourceNotFound
@@ -29,7 +30,7 @@ from asterism.keyspaces.layout import ITEMS
 from asterism.keyspaces.owner import Owner, PlanOutdated
 from asterism.keyspaces.records import KeyspaceRecord
 from asterism.keyspaces.statistics import partition_size
-from asterism.storage.contract import Batch, Expectation, ExpectationFailed, Span, StorageRefusal
+from asterism.storage.contract import Batch, Expectation, Span, StorageRefusal
 from asterism.values.json_text import dumps, loads_stored
 
 _log = logging.getLogger(__name__)
@@ -225,31 +226,10 @@ class Reindexing:
             if (change := _change_of(key, unpack_item(stored, key), rules)) is not None
         ]
         worked_seconds = self._clock.monotonic_seconds() - began
-        await self._apply(keyspace, changes, settings)
+        await apply_changes(self._owner, keyspace, changes, planned_under=settings)
         walk.items_walked += len(page.entries)
         walk.position = page.entries[-1][0][1:] + b"\x00" if page.more else partition.range.end
         return worked_seconds
-
-    async def _apply(self, keyspace: Keyspace, changes: list[Batch], settings: Mapping[str, Any]) -> None:
-        """All in one batch; or one by one, when somebody changed an item meanwhile, or the partition was split."""
-        if not changes:
-            return
-        together = Batch()
-        for change in changes:
-            together.extend(change)
-        if not await self._apply_one(keyspace, together, settings):
-            for change in changes:
-                await self._apply_one(keyspace, change, settings)
-
-    async def _apply_one(self, keyspace: Keyspace, batch: Batch, settings: Mapping[str, Any]) -> bool:
-        point = batch.expectations[0].key[1:]
-        try:
-            await self._owner.apply(keyspace, point, batch, planned_under=settings)
-        except PlanOutdated:
-            raise
-        except ExpectationFailed:
-            return False
-        return True
 
     def _reach(self, step: ReindexStep) -> None:
         if self.on_step is not None:

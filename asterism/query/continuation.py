@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from asterism.documents.item_position import INVALID_TOKEN, Position
+from asterism.documents.item_position import Position, invalid_token
 from asterism.errors import MalformedRequest
 from asterism.query.index_order import OrderPosition
 from asterism.values.json_text import dumps, loads
@@ -53,7 +53,7 @@ class Continuation:
                 result_set=more[0] if more and isinstance(more[0], str) else None,
             )
         except (MalformedRequest, ValueError, TypeError, IndexError):
-            raise INVALID_TOKEN from None
+            raise invalid_token() from None
 
 
 def _ordered(key: str, number: object, rows: object) -> OrderPosition:

@@ -11,7 +11,15 @@ from dataclasses import dataclass, field
 
 from asterism.documents.answers import Scope
 from asterism.documents.container import Container
-from asterism.documents.creation_order import SLICE_ITEMS, ItemLoader, Listed, Slice, cut_at, listed_items
+from asterism.documents.creation_order import (
+    SLICE_ITEMS,
+    ItemLoader,
+    Listed,
+    Slice,
+    cut_at,
+    listed_items,
+    walk_pieces,
+)
 from asterism.documents.index_reader import PAGE_ENTRIES, MapChanged, PartitionReader
 from asterism.documents.item_position import Piece, Position, pieces_of
 from asterism.documents.item_record import StoredItem
@@ -86,24 +94,23 @@ class ItemReads:
             async for items in self._scan(scope, position):
                 yield items
             return
-        pieces = pieces_of(scope, position)
-        while pieces:
-            record = self.container.keyspace.record
-            partition = record.map.find(pieces[0].start)
-            self.work.enter(partition)
-            reader = PartitionReader(self.owner, self.container.keyspace, record, partition)
-            left = cut_at(pieces, partition.range.end)
-            pieces = left[1:]
-            try:
-                async for items in self._of_piece(reader, left, access):
-                    position = items.behind
-                    self.work.client.check()
-                    self._count_lookups(reader)
-                    if items.items:
-                        yield items
-                    await asyncio.sleep(0)
-            except MapChanged:
-                pieces = pieces_of(scope, position)
+
+        def read_piece(reader: PartitionReader, left: Sequence[Piece]) -> AsyncIterator[Slice]:
+            return self._counted(reader, self._of_piece(reader, left, access))
+
+        async for items in walk_pieces(self.owner, self.container.keyspace, scope, position, read_piece):
+            self.work.client.check()
+            if items.items:
+                yield items
+
+    async def _counted(self, reader: PartitionReader, slices: AsyncIterator[Slice]) -> AsyncIterator[Slice]:
+        """Tells `work` of the partition, and of what its index was asked, before each slice and at the end."""
+        self.work.enter(reader.partition)
+        try:
+            async for items in slices:
+                self._count_lookups(reader)
+                yield items
+        finally:
             self._count_lookups(reader)
 
     def _count_lookups(self, reader: PartitionReader) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from asterism.clock import SYSTEM_CLOCK, Clock
 from asterism.documents.container import Container, Tools
 from asterism.documents.expiry_hints import ExpiryHints
-from asterism.documents.item_record import number_in
+from asterism.documents.item_record import unpack_item
 from asterism.documents.store import DocumentStore
 from asterism.keyspaces.admission import Admission
 from asterism.keyspaces.budget_sharing import BudgetSharing
@@ -100,7 +100,10 @@ class World:
         """Every item is listed by its number, among all of its partition and among those of its logical partition."""
         expected: dict[bytes, bytes] = {}
         for key, stored in items:
-            number, point = number_bytes(number_in(stored)), next(one for one in points if key[1:].startswith(one))
+            number, point = (
+                number_bytes(unpack_item(stored).number),
+                next(one for one in points if key[1:].startswith(one)),
+            )
             expected[CREATION_ORDER + number] = key[1:]
             expected[LOGICAL_ORDER + point + number] = key[1 + len(point) :]
         listed = [*await self.everything(partition, CREATION_ORDER), *await self.everything(partition, LOGICAL_ORDER)]
