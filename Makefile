@@ -13,18 +13,25 @@ RUNNER ?=
 # What the server under test keeps its data in: lmdb (the embedded store) or postgres.
 STORE ?= lmdb
 TEST_WORKERS ?= 2
+# Seeds of the simulation, from the first up to the second.
+SEEDS ?= 0:200
 # Tests that are also run against a server of two processes; ASTERISM_TEST_ARGS holds for all tests that start one.
 WITH_WORKERS ?= tests/clients/test_sdk_sync.py tests/clients/test_sdk_transactions.py tests/clients/test_scripts.py
-# Tests that are also run on PostgreSQL: official clients, and every floor that touches storage. Those left out name
-# their stores themselves, or use none.
-ON_POSTGRES ?= tests/clients tests/unit/documents tests/unit/keyspaces tests/unit/nosql tests/unit/query_pages \
-	tests/unit/table/test_entity_store.py tests/unit/table/test_range_partitions.py
+# Folders of the tests that need other processes or an engine on disk, so that the others are not collected twice.
+WITH_PROCESSES ?= tests/clients tests/contracts tests/faults tests/unit/documents tests/unit/keyspaces tests/unit/listeners
+# Tests that are also run on PostgreSQL: the floor that moves data, and one file of official clients for each door.
+ON_POSTGRES ?= tests/unit/keyspaces tests/clients/test_sdk_sync.py tests/clients/test_tables_sync.py
+# Those of `make test-all`: every floor that touches storage, and all clients. Those left out name their stores
+# themselves, or use none.
+ALL_ON_POSTGRES ?= tests/clients tests/unit/documents tests/unit/keyspaces tests/unit/nosql tests/unit/query_pages \
+	tests/unit/table
 NOT_ON_POSTGRES ?= tests/clients/test_fleet_commands.py tests/clients/test_fleet_gateways.py \
 	tests/clients/test_migrate.py
+PYTEST = $(BIN)/pytest -q -n $(TEST_WORKERS) --dist worksteal
 CONFORMANCE_SET_UP = $(STAMPS)/conformance $(if $(filter postgres,$(STORE)),$(STAMPS)/postgresql)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-all lint unit bench conformance conformance-clients conformance-tables format clean
+.PHONY: help serve test test-all tests tests-of-every-engine lint simulate bench conformance conformance-clients conformance-tables reference pictures format clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -32,24 +39,32 @@ help: ## Show this list
 serve: $(STAMPS)/run ## Start the server (options: ARGS="--port 9000 --https")
 	@exec $(BIN)/asterism serve $(ARGS)
 
-test: lint unit ## Check style and types, then run every test
+test: lint tests ## Check style and types, then run the tests that a merge must pass
 
-test-all: test conformance-clients ## The same, and the checks with official clients of several ages
+test-all: test tests-of-every-engine conformance-clients ## The same on every engine, and official clients of several ages
 
 lint: $(STAMPS)/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict
 
-# The second run is for tests that need the machine to themselves; pytest answers 5 when there is none.
-unit: $(STAMPS)/test $(STAMPS)/postgresql
-	$(BIN)/pytest -q -n $(TEST_WORKERS) --dist worksteal -m "not serial" $(ARGS)
-	$(BIN)/pytest -q -m serial $(ARGS) || test $$? -eq 5
-	ASTERISM_TEST_ARGS="--workers 2" $(BIN)/pytest -q -n $(TEST_WORKERS) --dist worksteal $(WITH_WORKERS)
-	ASTERISM_TEST_STORE=postgres $(BIN)/pytest -q -n $(TEST_WORKERS) --dist worksteal \
-		$(ON_POSTGRES) $(NOT_ON_POSTGRES:%=--ignore=%)
+# CONTRIBUTING.md has a table of what runs when. Stores are in memory where a test is not about an engine. Tests that need
+# the machine to themselves run one at a time; pytest answers 5 when there is none.
+tests: $(STAMPS)/test $(STAMPS)/postgresql
+	ASTERISM_TEST_STORE=memory $(PYTEST) -m "(pure or store) and not lmdb and not serial" $(ARGS)
+	$(PYTEST) -m "(client or fault or fleet or lmdb) and not serial" $(WITH_PROCESSES) $(ARGS)
+	$(BIN)/pytest -q -m serial $(WITH_PROCESSES) $(ARGS) || test $$? -eq 5
+	ASTERISM_TEST_ARGS="--workers 2" $(PYTEST) $(WITH_WORKERS)
+	ASTERISM_TEST_STORE=postgres $(PYTEST) $(ON_POSTGRES)
 
-bench: $(STAMPS)/run $(STAMPS)/postgresql ## Measure against bare building blocks and a peer (ARGS="--only point_read,create")
+tests-of-every-engine: $(STAMPS)/test $(STAMPS)/postgresql
+	ASTERISM_SIMULATION_SEEDS=2000 $(PYTEST) -m "store and not serial"
+	ASTERISM_TEST_STORE=postgres $(PYTEST) $(ALL_ON_POSTGRES) $(NOT_ON_POSTGRES:%=--ignore=%)
+
+simulate: $(STAMPS)/test ## Replay a seed of the simulation (SEED=123), or look for one that fails (SEEDS=0:2000)
+	$(BIN)/python -m tests.simulation $(or $(SEED),$(SEEDS))
+
+bench: $(STAMPS)/run $(STAMPS)/postgresql ## Measure against bare building blocks and a peer (ARGS="--only point_read,create --against HEAD~1")
 	$(BIN)/python -m benchmarks $(ARGS)
 
 conformance: $(CONFORMANCE_SET_UP) ## Run the official client's own tests, write docs/conformance.md (STORE=postgres, MARKERS=..., ARGS=...)
@@ -60,6 +75,12 @@ conformance-tables: $(CONFORMANCE_SET_UP) ## The same for the client for tables 
 
 conformance-clients: $(CONFORMANCE_SET_UP) $(STAMPS)/node ## Run checks with clients of several ages, write docs/conformance.md (STORE=postgres, ARGS="--only 4.9.0")
 	$(BIN)/python -m conformance.clients.run --store $(STORE) $(ARGS)
+
+reference: $(STAMPS)/run ## Write docs/reference.md from the options, ports and limits that the code declares
+	$(BIN)/python -m scripts.reference
+
+pictures: $(BIN)/python ## Write docs/pictures from scripts/pictures.py
+	$(BIN)/python -m scripts.pictures
 
 format: $(STAMPS)/test ## Put the code into the project's format
 	$(BIN)/ruff check --fix .

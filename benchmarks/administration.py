@@ -31,7 +31,7 @@ def online_ids(found: list[dict[str, Any]]) -> set[str]:
 
 
 async def split_and_wait(caller: Caller, container: str, range_id: str, *, seconds_max: float) -> float:
-    """Splits a partition; returns the seconds until its children have taken over."""
+    """Split a partition; return the seconds until its children have taken over."""
     started = time.perf_counter()
     body = {"database": DATABASE, "container": container, "range": range_id}
     await caller.expect(admin_request("POST", "split", body=body), 200, 202)
@@ -44,12 +44,13 @@ async def split_and_wait(caller: Caller, container: str, range_id: str, *, secon
 
 
 async def move_and_wait(caller: Caller, container: str, range_id: str, node: str, *, seconds_max: float) -> float:
-    """Moves a partition; returns the seconds until the other node serves it."""
+    """Move a partition; return the seconds until the other node serves it."""
     started = time.perf_counter()
     body = {"database": DATABASE, "container": container, "range": range_id, "node": node}
     await caller.expect(admin_request("POST", "move", body=body), 202)
     while time.perf_counter() < started + seconds_max:
-        if [one["node"] for one in await partitions(caller, container) if one["id"] == range_id] == [node]:
+        shown = await partitions(caller, container)
+        if [partition["node"] for partition in shown if partition["id"] == range_id] == [node]:
             return time.perf_counter() - started
         await asyncio.sleep(POLL_SECONDS)
     raise UnexpectedAnswer(f"the move took more than {seconds_max} s")

@@ -12,7 +12,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,14 +20,13 @@ from typing import Any
 import uvloop
 
 from asterism.clock import SYSTEM_CLOCK
-from asterism.documents.container import Container, Tools
-from asterism.documents.settings import complete_container_properties
-from asterism.keyspaces.keyspace import Keyspace
-from asterism.keyspaces.owner import Owner
-from asterism.keyspaces.records import KeyspaceRecord
-from asterism.keyspaces.reshaping import Reshaping
+from asterism.keyspaces.catalog.records import KeyspaceRecord
+from asterism.keyspaces.reshaping.reshaper import Reshaper
+from asterism.keyspaces.routing.keyspace import Keyspace, Spent
+from asterism.keyspaces.routing.router import PartitionRouter
 from asterism.limits import DEFAULT_LIMITS
-from asterism.partitioning.partition_key import PartitionKeyDefinition
+from asterism.models.documents.container import Container, DocumentServices
+from asterism.models.documents.cosmos.profile import CosmosProfile
 from asterism.partitioning.partition_map import PartitionRange, initial_map
 from asterism.storage.contract import Batch, Fence
 from asterism.storage.lmdb import LmdbEngine
@@ -50,7 +49,7 @@ class BareEngineResult:
     durable: bool
 
 
-class RecordingOwner(Owner):
+class RecordingOwner(PartitionRouter):
     """Stands where the owner stands, and keeps the batches that the documents floor hands down."""
 
     def __init__(self) -> None:
@@ -62,15 +61,16 @@ class RecordingOwner(Owner):
         keyspace: Keyspace,
         point: bytes,
         batch: Batch,
-        admit: Callable[[PartitionRange], None] | None = None,  # noqa: ARG002  (the owner's own signature)
         *,
-        planned_under: Mapping[str, Any] | None = None,  # noqa: ARG002
+        planned_under: Mapping[str, Any] | None = None,  # noqa: ARG002  (the router's own signature)
+        cost: float = 0.0,  # noqa: ARG002
+        spent: Spent | None = None,  # noqa: ARG002
     ) -> tuple[PartitionRange, Lsn]:
         self.batches.append(batch)
         return keyspace.record.map.find(point), Lsn(len(self.batches))
 
 
-class NoReshaping(Reshaping):
+class IdleReshaper(Reshaper):
     def __init__(self) -> None:
         pass
 
@@ -81,20 +81,21 @@ class NoReshaping(Reshaping):
 async def batches_of_creates(count: int) -> list[Batch]:
     """The very batches that creating the benchmark's items makes, default indexing included."""
     owner = RecordingOwner()
-    properties = complete_container_properties(CONTAINER)
-    definition = PartitionKeyDefinition.parse(properties["partitionKey"])
+    name, definition, settings = CosmosProfile().new_container(CONTAINER)
     record = KeyspaceRecord(
         rid=os.urandom(4) + b"\x80" + os.urandom(3),
-        name="bare",
-        settings=properties,
+        name=name,
+        settings=settings,
         definition=definition,
         map=initial_map(definition, [PARTITION], epoch=EPOCH),
         etag="",
         changed_at=0,
     )
     numbers = itertools.count(1)
-    tools = Tools(owner, NoReshaping(), DEFAULT_LIMITS, SYSTEM_CLOCK, os.urandom, lambda: next(numbers))
-    container = Container(Keyspace(record, b"", time.monotonic), tools)
+    services = DocumentServices(
+        owner, IdleReshaper(), DEFAULT_LIMITS, SYSTEM_CLOCK, os.urandom, lambda: next(numbers), CosmosProfile()
+    )
+    container = Container(Keyspace(record, b"", time.monotonic), services)
     for number in range(count):
         await container.create_item(make_item(f"b{number:08d}"), None)
     return owner.batches
@@ -103,7 +104,7 @@ async def batches_of_creates(count: int) -> list[Batch]:
 async def measure_bare_engine(
     batches: Sequence[Batch], *, tasks: int, directory: Path, durable: bool = True, reads: int = 50_000
 ) -> BareEngineResult:
-    """Applies the batches to a new partition from so many tasks at once, each waiting for its own to be durable."""
+    """Apply the batches to a new partition from so many tasks at once, each waiting for its own to be durable."""
     engine = LmdbEngine.open(directory, durable=durable)
     try:
         await engine.create_partition(PARTITION, Fence(EPOCH))

@@ -24,8 +24,8 @@ Rows = tuple[list[bytes], list[bytes]]
 
 
 def rows_of(batch: Batch, lsn: int) -> Rows:
-    """What a batch leaves in the table, but for the counter that every batch shares: bare transactions that wrote it
-    would wait for one another's commits, and look worse than they need to."""
+    """Return the rows of a batch, but for the counter that every batch shares: bare transactions that wrote it would
+    wait for one another's commits, and look worse than they need to."""
     stamp = lsn.to_bytes(LSN_BYTES, "big")
     entries = [
         *batch.puts,

@@ -48,8 +48,8 @@ def _requests(path: str, headers: dict[str, str], body: Any, prefix: str, count:
     """The request made for bunch 0, with the name of each bunch in the place of that one's."""
     form = _bunch_name(prefix, 0)
     content = json.dumps(body, separators=(",", ":")).encode()
-    told = headers | {"x-ms-documentdb-partitionkey": json.dumps([f"p-{form}"])}
-    parts = (request_head("POST", path, told, body_length=len(content)) + content).split(form.encode())
+    signed = headers | {"x-ms-documentdb-partitionkey": json.dumps([f"p-{form}"])}
+    parts = (request_head("POST", path, signed, body_length=len(content)) + content).split(form.encode())
     for number in itertools.count() if count is None else range(count):
         yield _bunch_name(prefix, number).encode().join(parts)
 

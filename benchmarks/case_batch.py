@@ -19,6 +19,7 @@ from benchmarks.load import run_load
 from benchmarks.measurement import Measurement
 from benchmarks.processes import fresh_folder, running_asterism
 from benchmarks.query_data import query_request
+from benchmarks.subject import Subject
 from benchmarks.wire import Caller, UnexpectedAnswer
 from benchmarks.workload import Creates, create_container, create_database
 
@@ -32,7 +33,7 @@ WARM_UP_SECONDS = 0.5
 CALLED_ITEMS = 30_000
 SCANS = 5
 
-# Both look at every item and find none; they differ in who multiplies.
+# Both scan every item and match none; they differ in the side that multiplies.
 FUNCTION_BODY = "function (n) { return n * 2; }"
 CALLING = "SELECT VALUE c.id FROM c WHERE udf.f(c.n) = 1"
 NOT_CALLING = "SELECT VALUE c.id FROM c WHERE c.n * 2 = 1"
@@ -44,9 +45,9 @@ PROCEDURE_TO_BATCH_AT_LEAST = 0.5
 CALLS_PER_SECOND_AT_LEAST = 50_000.0
 
 
-async def measure() -> list[Measurement]:
+async def measure(subject: Subject) -> list[Measurement]:
     # Scripts run in processes of their own, beside the server's: one core would measure how they take turns.
-    with fresh_folder() as data, running_asterism(data, on_all_cores=True) as server:
+    with fresh_folder() as data, running_asterism(subject, data, on_all_cores=True) as server:
         caller = Caller(server.port)
         await create_database(caller)
         found = await measure_creates(server.port, caller)
@@ -97,7 +98,7 @@ async def answers_per_second(port: int, requests: Iterator[bytes], *, status: in
     )
     if result.error_count or set(result.statuses) != {status}:
         raise UnexpectedAnswer(f"items could not be created: {dict(result.statuses)}")
-    # What was under way at the end came after it. With a hundred items each, that is not to be neglected.
+    # Requests under way at the end finished after it. With a hundred items each, that is not to be neglected.
     in_time = sum(arrival < result.ended for arrival in result.arrivals)
     return in_time / (result.ended - result.started)
 

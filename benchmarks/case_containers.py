@@ -9,6 +9,7 @@ from benchmarks.case_point_read import fill, measure_reads
 from benchmarks.load import middle
 from benchmarks.measurement import Measurement
 from benchmarks.processes import fresh_folder, running_asterism
+from benchmarks.subject import Subject
 from benchmarks.wire import Caller
 from benchmarks.workload import create_container
 
@@ -19,8 +20,8 @@ READ_ROUNDS = 3
 CREATE_MS_AT_MOST = 10.0
 
 
-async def measure() -> list[Measurement]:
-    with fresh_folder() as data, running_asterism(data) as server:
+async def measure(subject: Subject) -> list[Measurement]:
+    with fresh_folder() as data, running_asterism(subject, data) as server:
         await fill(server.port)
         before = middle([await measure_reads(server.port) for _ in range(READ_ROUNDS)])
         caller = Caller(server.port)

@@ -9,6 +9,7 @@ from benchmarks.load import LoadResult, middle, run_load
 from benchmarks.measurement import Measurement, not_measured
 from benchmarks.peer_vercel import running_vercel
 from benchmarks.processes import NotMeasured, fresh_folder, output_on_server_core, python_module, running_asterism
+from benchmarks.subject import Subject
 from benchmarks.wire import Caller, UnexpectedAnswer
 from benchmarks.workload import Creates, create_container, create_database
 
@@ -58,11 +59,11 @@ def measure_bare_engine() -> float:
     return float(json.loads(printed)["batches_per_second"])
 
 
-async def measure() -> list[Measurement]:
+async def measure(subject: Subject) -> list[Measurement]:
     rounds: list[LoadResult] = []
     bare_rates: list[float] = []
     missing: list[Measurement] = []
-    with fresh_folder() as data, running_asterism(data) as server:
+    with fresh_folder() as data, running_asterism(subject, data) as server:
         await prepare(server.port)
         for number in range(ROUNDS):
             rounds.append(await measure_creates(server.port, prefix=f"r{number}-"))
@@ -77,7 +78,7 @@ async def measure() -> list[Measurement]:
         ratio = ours.rate_per_second / bare_rate
         found.append(Measurement(CASE, "bare engine", bare_rate, "/s"))
         found.append(Measurement(CASE, "ratio to bare engine", ratio, "x", at_least=TO_BARE_AT_LEAST))
-    return [*found, *await compare_with_peer(ours)]
+    return found if subject.is_compared else [*found, *await compare_with_peer(ours)]
 
 
 async def compare_with_peer(ours: LoadResult) -> list[Measurement]:

@@ -1,4 +1,4 @@
-"""The change feed of one partition: how fast it is read, how soon it tells of a write. Point reads during expiry."""
+"""The change feed of one partition: how fast it is read, how soon it has a write. Point reads during expiry."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from benchmarks.batch_data import fill_in_batches
 from benchmarks.load import run_all, run_load
 from benchmarks.measurement import Measurement, not_measured
 from benchmarks.processes import fresh_folder, running_asterism
+from benchmarks.subject import Subject
 from benchmarks.wire import Answer, Caller, UnexpectedAnswer, signed_request
 from benchmarks.workload import READ_ITEMS, Creates, container_link, create_container, create_database, reads
 
@@ -55,8 +56,8 @@ SEEN_MS_AT_MOST = 50.0
 P99_RATIO_AT_MOST = 3.0
 
 
-async def measure() -> list[Measurement]:
-    with fresh_folder() as data, running_asterism(data) as server:
+async def measure(subject: Subject) -> list[Measurement]:
+    with fresh_folder() as data, running_asterism(subject, data) as server:
         caller = Caller(server.port)
         await create_database(caller)
         await create_container(caller, CHANGING)
@@ -66,7 +67,7 @@ async def measure() -> list[Measurement]:
         found += await measure_delay(server.port, caller, range_id)
         await caller.close()
     try:
-        return [*found, *await measure_expiry()]
+        return [*found, *await measure_expiry(subject)]
     except UnexpectedAnswer as problem:
         return [*found, not_measured(CASE, "p99 with expiry", str(problem))]
 
@@ -98,7 +99,7 @@ async def measure_rate(caller: Caller, range_id: str) -> list[Measurement]:
 
 
 async def check_feed(caller: Caller, range_id: str) -> None:
-    """Speed counts only if the feed tells of every item."""
+    """Speed counts only if the feed has every item."""
     ids: set[str] = set()
     answer = await read_changes(caller, range_id, None)
     while answer.status == 200:
@@ -150,8 +151,8 @@ async def wait_for_change(reader: Caller, range_id: str, etag: str) -> tuple[flo
 # --- expiry -----------------------------------------------------------------------------------------------------------
 
 
-async def measure_expiry() -> list[Measurement]:
-    with fresh_folder() as data, running_asterism(data) as server:
+async def measure_expiry(subject: Subject) -> list[Measurement]:
+    with fresh_folder() as data, running_asterism(subject, data) as server:
         caller = Caller(server.port)
         requests = await prepare_reads(caller, server.port)
         await create_container(caller, EXPIRING, settings={"defaultTtl": LIFE_SECONDS})

@@ -1,4 +1,4 @@
-"""What a server costs when nobody asks anything."""
+"""The cost of a server without requests."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 
 from benchmarks.measurement import Measurement
 from benchmarks.processes import fresh_folder, running_asterism
+from benchmarks.subject import Subject
 
 CASE = "idle"
 SETTLE_SECONDS = 2.0
@@ -15,8 +16,8 @@ RESIDENT_MB_AT_MOST = 100.0
 CPU_PERCENT_AT_MOST = 0.4
 
 
-async def measure() -> list[Measurement]:
-    with fresh_folder() as data, running_asterism(data, throttle=True) as server:
+async def measure(subject: Subject) -> list[Measurement]:
+    with fresh_folder() as data, running_asterism(subject, data, throttle=True) as server:
         await asyncio.sleep(SETTLE_SECONDS)
         cpu_before = server.cpu_seconds()
         await asyncio.sleep(WATCHED_SECONDS)

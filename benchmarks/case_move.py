@@ -1,4 +1,4 @@
-"""A partition of 100,000 items goes from one PostgreSQL node to another under a mixed load, and nobody notices."""
+"""A partition of 100,000 items moves from one PostgreSQL node to another under a mixed load: no request fails."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from benchmarks.administration import move_and_wait, partitions
 from benchmarks.measurement import Measurement
 from benchmarks.processes import NotMeasured, fresh_folder, running_asterism, server_core
+from benchmarks.subject import Subject
 from benchmarks.under_load import CONTAINER, fill, measure_under_load
 from benchmarks.wire import Caller
 from tests.support.postgres import PostgresServer, running_server
@@ -21,8 +22,8 @@ MOVE_SECONDS_MAX = 400.0
 def nodes() -> Iterator[tuple[str, str]]:
     """The connection strings of two servers, on the core of the server that they serve."""
     try:
-        with running_server() as one, running_server() as two:
-            yield database_of(one), database_of(two)
+        with running_server() as first, running_server() as second:
+            yield database_of(first), database_of(second)
     except AssertionError as problem:
         raise NotMeasured(str(problem)) from problem
 
@@ -33,11 +34,11 @@ def database_of(server: PostgresServer) -> str:
     return server.create_database()
 
 
-async def measure() -> list[Measurement]:
+async def measure(subject: Subject) -> list[Measurement]:
     with (
-        nodes() as (one, two),
+        nodes() as (first, second),
         fresh_folder() as data,
-        running_asterism(data, "--store", one, "--store", two) as server,
+        running_asterism(subject, data, "--store", first, "--store", second) as server,
     ):
         caller = Caller(server.port)
         item_ids = await fill(caller, server.port)

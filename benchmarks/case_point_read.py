@@ -18,6 +18,7 @@ from benchmarks.processes import (
     running,
     running_asterism,
 )
+from benchmarks.subject import Subject
 from benchmarks.wire import Caller, UnexpectedAnswer
 from benchmarks.workload import READ_ITEMS, Creates, create_container, create_database, reads
 
@@ -68,12 +69,12 @@ async def measure_reads(port: int) -> LoadResult:
     return result
 
 
-async def measure() -> list[Measurement]:
+async def measure(subject: Subject) -> list[Measurement]:
     with ExitStack() as stack:
         ports = {BARE: stack.enter_context(running_bare_granian()).port}
-        ports[ASTERISM] = stack.enter_context(running_asterism(stack.enter_context(fresh_folder()))).port
+        ports[ASTERISM] = stack.enter_context(running_asterism(subject, stack.enter_context(fresh_folder()))).port
         await fill(ports[ASTERISM])
-        missing = await start_peers(stack, ports)
+        missing = [] if subject.is_compared else await start_peers(stack, ports)
         rounds = [{name: await measure_reads(port) for name, port in ports.items()} for _ in range(ROUNDS)]
     results = {name: middle([found[name] for found in rounds]) for name in ports}
     ratios = [
@@ -84,7 +85,7 @@ async def measure() -> list[Measurement]:
 
 
 async def start_peers(stack: ExitStack, ports: dict[str, int]) -> list[Measurement]:
-    """Adds the peer's ports; returns what has to be said where it does not run."""
+    """Add the peer's ports; return a note if it does not run."""
     for name, keep_alive in ((PEER, False), (PEER_KEPT_ALIVE, True)):
         try:
             port = stack.enter_context(running_vercel(keep_alive=keep_alive)).port

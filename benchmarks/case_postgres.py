@@ -15,6 +15,7 @@ from benchmarks.bare_engine import batches_of_creates
 from benchmarks.bare_postgres import BarePostgres, EngineAlone
 from benchmarks.measurement import Measurement
 from benchmarks.processes import NotMeasured, server_core
+from benchmarks.subject import PROJECT, Subject
 from tests.support.postgres import running_server
 
 CASE = "postgres"
@@ -39,7 +40,9 @@ def database() -> Iterator[str]:
         raise NotMeasured(str(problem)) from problem
 
 
-async def measure() -> list[Measurement]:
+async def measure(subject: Subject) -> list[Measurement]:
+    if subject.folder != PROJECT:
+        raise NotMeasured("the engine is measured inside the benchmark's own process, which has its own checkout's")
     batches = await batches_of_creates(BATCHES_PER_ROUND * ROUNDS)
     with database() as connection_string:
         bare = await BarePostgres.open(connection_string, connections=CONNECTIONS)

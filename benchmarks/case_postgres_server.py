@@ -28,6 +28,7 @@ from benchmarks.processes import (
     running,
     running_asterism,
 )
+from benchmarks.subject import Subject
 from benchmarks.wire import UnexpectedAnswer
 from benchmarks.workload import READ_ITEMS, Creates, reads
 from tests.support.postgres import PostgresServer
@@ -84,12 +85,12 @@ def bare_writes(connection_string: str, first: int, *, connections: int, togethe
 
 
 def committed(server: PostgresServer) -> int:
-    """Transactions of Asterism's database so far. The server tells of them a moment late."""
+    """Transactions of Asterism's database so far. The server reports them a moment late."""
     time.sleep(1.5)
     return int(server.sql("SELECT xact_commit FROM pg_stat_database WHERE datname = 'asterism'"))
 
 
-async def measure() -> list[Measurement]:
+async def measure(subject: Subject) -> list[Measurement]:
     requests = reads(CONTAINER, [f"i{number:08d}" for number in range(READ_ITEMS)])
     our_reads, bare_reads, our_writes, bare_alone, bare_together = [], [], [], [], []
     with ExitStack() as stack:
@@ -97,7 +98,7 @@ async def measure() -> list[Measurement]:
         bare_string = server.create_database("bare")
         store = ("--store", server.create_database())
         beside = stack.enter_context(running_bare(bare_string)).port
-        ours = stack.enter_context(running_asterism(stack.enter_context(fresh_folder()), *store)).port
+        ours = stack.enter_context(running_asterism(subject, stack.enter_context(fresh_folder()), *store)).port
         await fill(ours)
         for number in range(ROUNDS):
             bare_reads.append(await loaded(beside, itertools.cycle(requests)))
@@ -113,7 +114,7 @@ async def measure() -> list[Measurement]:
             bare_together.append(bare_writes(bare_string, first, connections=1, together=together))
     return [
         rate("point reads, asterism", our_reads),
-        *compared("point reads", "granian + asyncpg", [one.rate_per_second for one in bare_reads], our_reads),
+        *compared("point reads", "granian + asyncpg", [result.rate_per_second for result in bare_reads], our_reads),
         rate("durable creates, asterism", our_writes),
         *compared("durable creates", "asyncpg, one a transaction", bare_alone, our_writes),
         *compared("durable creates", f"asyncpg, {together} a transaction", bare_together, our_writes),
@@ -121,13 +122,13 @@ async def measure() -> list[Measurement]:
 
 
 def rate(name: str, ours: list[LoadResult]) -> Measurement:
-    p50, p99 = (median(one.percentile_ms(percent) for one in ours) for percent in (50, 99))
+    p50, p99 = (median(result.percentile_ms(percent) for result in ours) for percent in (50, 99))
     note = f"{CONNECTIONS} connections, p50 {p50:.1f} ms, p99 {p99:.1f} ms"
-    return Measurement(CASE, name, median(one.rate_per_second for one in ours), "/s", note=note)
+    return Measurement(CASE, name, median(result.rate_per_second for result in ours), "/s", note=note)
 
 
 def compared(name: str, other: str, bare: list[float], ours: list[LoadResult]) -> list[Measurement]:
-    of_rounds = median(one.rate_per_second / theirs for one, theirs in zip(ours, bare, strict=True))
+    of_rounds = median(result.rate_per_second / theirs for result, theirs in zip(ours, bare, strict=True))
     return [
         Measurement(CASE, f"{name}, bare {other}", median(bare), "/s"),
         Measurement(

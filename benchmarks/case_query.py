@@ -1,4 +1,7 @@
-"""Queries over 100,000 items in two partitions: by index, in its order, by statistics, and by looking at every item."""
+"""Queries over 100,000 items in two partitions: by index, in its order, by statistics, and by looking at every item.
+
+And the shapes of case_query_shapes, on data of their own.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,14 @@ from contextlib import ExitStack
 from statistics import median
 from typing import Any
 
-from asterism.query import compile_query, parse_query
+from benchmarks import case_query_shapes
 from benchmarks.administration import admin_request, online_ids, partitions
 from benchmarks.load import Load, LoadResult, middle, run_load
 from benchmarks.measurement import Measurement, not_measured
 from benchmarks.peer_vercel import running_vercel
 from benchmarks.processes import NotMeasured, fresh_folder, running_asterism
-from benchmarks.query_data import BUNCH_ITEMS, COUNT, EQUALITY, ORDERED, SCAN, equalities, fill, item_id, query_request
+from benchmarks.query_data import BUNCH_ITEMS, COUNT, ORDERED, SCAN, equalities, fill, item_id, query_request
+from benchmarks.subject import Subject
 from benchmarks.wire import Caller, UnexpectedAnswer
 from benchmarks.workload import DATABASE, reads
 
@@ -22,13 +26,12 @@ CASE = "query"
 LARGE, SMALL = "large", "small"
 ITEMS = {LARGE: 100_000, SMALL: 10_000}
 CONNECTIONS = 16
-ROUNDS = 5
+ROUNDS = 3
 ROUND_SECONDS = 1.5
 WARM_UP_SECONDS = 0.3
 SCANS = 5
 SCAN_READ_CONNECTIONS = 8
 SCANS_DURING_READS = 4
-COMPILATIONS = 2000
 
 RATE_AT_LEAST = 1500.0
 TO_PEER_AT_LEAST = 20.0
@@ -40,18 +43,18 @@ READ_P99_MS_AT_MOST = 20.0
 PEER = "@vercel/cosmosdb-server"
 
 
-async def measure() -> list[Measurement]:
+async def measure(subject: Subject) -> list[Measurement]:
     with ExitStack() as stack:
-        server = stack.enter_context(running_asterism(stack.enter_context(fresh_folder())))
+        server = stack.enter_context(running_asterism(subject, stack.enter_context(fresh_folder())))
         caller = Caller(server.port)
         for container, count in ITEMS.items():
             await fill(server.port, container, count)
         found = await measure_equality(server.port, caller)
         found += await measure_loaded(caller)
         found += await measure_scan(server.port, caller)
-        found += await measure_peer(stack, server.port)
+        found += [] if subject.is_compared else await measure_peer(stack, server.port)
         await caller.close()
-    return [*found, *measure_compilation()]
+    return [*await case_query_shapes.measure(subject), *found]
 
 
 # --- by index ---------------------------------------------------------------------------------------------------------
@@ -74,7 +77,7 @@ async def measure_equality(port: int, caller: Caller) -> list[Measurement]:
         for container in alone:
             alone[container].append(await load(port, container, connections=1))
     result = middle(rates)
-    medians = {container: median(one.percentile_ms(50) for one in found) for container, found in alone.items()}
+    medians = {container: median(result.percentile_ms(50) for result in found) for container, found in alone.items()}
     note = f"p50 {result.percentile_ms(50):.2f} ms, generator {result.generator_load:.0%}, {CONNECTIONS} connections"
     return [
         Measurement(CASE, "equality, 10 results", result.rate_per_second, "/s", at_least=RATE_AT_LEAST, note=note),
@@ -151,8 +154,8 @@ async def measure_loaded(caller: Caller) -> list[Measurement]:
 async def explained(caller: Caller, text: str) -> dict[str, Any]:
     body = {"database": DATABASE, "container": LARGE, "query": text, "explain": True}
     answer = await caller.expect(admin_request("POST", "query", body=body), 200)
-    told: dict[str, Any] = answer.json()
-    return told
+    explanation: dict[str, Any] = answer.json()
+    return explanation
 
 
 # --- every item -------------------------------------------------------------------------------------------------------
@@ -185,23 +188,3 @@ async def scan(caller: Caller) -> float:
         continuation = answer.headers.get("x-ms-continuation")
         if continuation is None:
             return time.perf_counter() - started
-
-
-# --- compiling --------------------------------------------------------------------------------------------------------
-
-
-def measure_compilation() -> list[Measurement]:
-    texts = [EQUALITY + f" AND c.n{number} != 1" for number in range(COMPILATIONS)]
-    fresh = _microseconds_each(texts)
-    known = _microseconds_each([texts[-1]] * COMPILATIONS)
-    return [
-        Measurement(CASE, "compile, new text", fresh, "µs"),
-        Measurement(CASE, "compile, known text", known, "µs", note="its tree is kept; values come as parameters"),
-    ]
-
-
-def _microseconds_each(texts: list[str]) -> float:
-    started = time.perf_counter()
-    for text in texts:
-        compile_query(parse_query(text), {"@bunch": "b"})
-    return (time.perf_counter() - started) / len(texts) * 1e6

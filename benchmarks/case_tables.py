@@ -14,13 +14,13 @@ from benchmarks.load import LoadResult, middle, run_all, run_load
 from benchmarks.measurement import Measurement, not_measured
 from benchmarks.peer_azurite import running_azurite
 from benchmarks.processes import (
-    START_ASTERISM,
     NotMeasured,
     RunningServer,
     free_port,
     fresh_folder,
     running,
 )
+from benchmarks.subject import Subject
 from benchmarks.wire import Caller, UnexpectedAnswer
 
 CASE = "tables"
@@ -47,14 +47,15 @@ RANGE_AT_MOST = 1.5
 
 
 @contextmanager
-def running_tables(data: Path) -> Iterator[RunningServer]:
+def running_tables(subject: Subject, data: Path) -> Iterator[RunningServer]:
     """Asterism; the port is that of its tables."""
     port = free_port()
-    ports = {"--port": free_port(), "--table-port": port, "--cosmos-table-port": free_port()}
-    arguments = [text for option, value in ports.items() for text in (option, str(value))]
+    arguments = ["--data", str(data), "--port", str(free_port()), "--table-port", str(port)]
+    arguments += subject.known(("--cosmos-table-port", str(free_port())))
     probe = b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
-    with running([*START_ASTERISM, "--data", str(data), *arguments], port=port, log_name="tables", probe=probe) as one:
-        yield one
+    command = [*subject.command, *arguments]
+    with running(command, port=port, log_name="tables", probe=probe, environment=subject.environment) as server:
+        yield server
 
 
 async def create(port: int, *tables: str) -> None:
@@ -160,17 +161,24 @@ async def measure_ranges(port: int) -> list[Measurement]:
     return [Measurement(CASE, name, large / small, "x", at_most=RANGE_AT_MOST, note=note)]
 
 
-async def measure() -> list[Measurement]:
-    with fresh_folder() as data, running_tables(data) as server:
+def start_peer(stack: ExitStack, servers: dict[str, RunningServer]) -> list[Measurement]:
+    """Add the peer to the servers; return the measurements that are missing where it does not run."""
+    try:
+        servers[PEER] = stack.enter_context(running_azurite(stack.enter_context(fresh_folder())))
+    except (NotMeasured, OSError) as problem:
+        return [not_measured(CASE, f"ratios to {PEER}", str(problem))]
+    return []
+
+
+async def measure(subject: Subject) -> list[Measurement]:
+    with fresh_folder() as data, running_tables(subject, data) as server:
         memory = [await measure_memory(server, ASTERISM, at_most=RESIDENT_MB_AT_MOST)]
-        ranges = await measure_ranges(server.port)
+        ranges = [] if subject.is_compared else await measure_ranges(server.port)
     missing: list[Measurement] = []
     with ExitStack() as stack:
-        servers = {ASTERISM: stack.enter_context(running_tables(stack.enter_context(fresh_folder())))}
-        try:
-            servers[PEER] = stack.enter_context(running_azurite(stack.enter_context(fresh_folder())))
-        except (NotMeasured, OSError) as problem:
-            missing = [not_measured(CASE, f"ratios to {PEER}", str(problem))]
+        servers = {ASTERISM: stack.enter_context(running_tables(subject, stack.enter_context(fresh_folder())))}
+        if not subject.is_compared:
+            missing = start_peer(stack, servers)
         for server in servers.values():
             await create(server.port, "Reads", "Inserts", "Batches")
             await fill(server.port, "Reads", READ_PARTITIONS, KILOBYTE_TEXT)

@@ -49,7 +49,7 @@ class LoadResult:
 
 
 class Load:
-    """Connections that send the requests of one shared iterator until told to stop."""
+    """Connections that send the requests of a shared iterator until they are stopped."""
 
     def __init__(self, port: int, requests: Iterator[bytes], *, connections: int) -> None:
         self.requests = requests
@@ -85,7 +85,7 @@ class Load:
         task.add_done_callback(self._connecting.discard)
 
     def forget(self) -> None:
-        """Begins counting anew: what came before was warming up."""
+        """Restart the count: the requests before were warm-up."""
         self.arrivals, self.latencies = array("d"), array("d")
         self.statuses.clear()
         self._started, self._cpu_started = time.perf_counter(), time.process_time()
@@ -120,7 +120,7 @@ class Load:
 
 
 class _Connection(asyncio.Protocol):
-    """Sends a request, waits for its answer, and again. `_waiting` while an answer is owed."""
+    """A connection that sends the next request after each answer. `_waiting` while an answer is owed."""
 
     __slots__ = ("_load", "_pending", "_sent", "_transport", "_waiting")
 
@@ -188,7 +188,7 @@ def middle(results: Sequence[LoadResult]) -> LoadResult:
 
 
 async def run_all(port: int, requests: Iterator[bytes], *, connections: int) -> LoadResult:
-    """Sends every request once."""
+    """Send every request once."""
     load = Load(port, requests, connections=connections)
     await load.start()
     await load.wait_until_idle()

@@ -1,4 +1,4 @@
-"""What a case found, beside what it was meant to find."""
+"""The figure that a case found, beside the promised one."""
 
 from __future__ import annotations
 

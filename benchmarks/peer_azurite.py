@@ -1,5 +1,5 @@
-"""The peer of the tables: Azurite's table service, fetched with npm when asked for, keeping its data on disk as it does
-unless told otherwise."""
+"""The peer of the tables: Azurite's table service, fetched with npm when asked for, with its data on disk, as by
+default."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.npm_packages import install
-from benchmarks.processes import PROJECT, RunningServer, free_port, running
+from benchmarks.processes import RunningServer, free_port, running
+from benchmarks.subject import PROJECT
 
 PACKAGE = "azurite"
 FOLDER = PROJECT / "build" / "peers" / PACKAGE

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from benchmarks.npm_packages import install
-from benchmarks.processes import PROJECT, RunningServer, free_port, running
+from benchmarks.processes import RunningServer, free_port, running
+from benchmarks.subject import PROJECT
 
 PACKAGE = "@vercel/cosmosdb-server"
 FOLDER = PROJECT / "build" / "peers"

@@ -14,16 +14,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.subject import PROJECT, Subject
 from benchmarks.wire import ACCOUNT_KEY
 
-PROJECT = Path(__file__).resolve().parents[1]
 # On the disk of the project: a folder in memory would make durable writes look cheap.
 BUILD = PROJECT / "build" / "bench"
 
 READY_SECONDS_MAX = 20.0
 STOP_SECONDS_MAX = 15.0
 HEALTH_REQUEST = b"GET /_asterism/health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
-START_ASTERISM = [sys.executable, "-m", "asterism", "serve"]
 
 
 def python_module(module: str, *arguments: str) -> list[str]:
@@ -38,8 +37,10 @@ def server_core() -> int:
     return min(_CORES)
 
 
-def output_on_server_core(command: Sequence[str], *, what: str, seconds_max: float) -> bytes:
-    """What a command prints that does bare work, in a process of its own where a server would be."""
+def output_on_server_core(
+    command: Sequence[str], *, what: str, seconds_max: float, environment: dict[str, str] | None = None
+) -> bytes:
+    """Return the output of a command that does its work without a server, in a process where a server would be."""
     core = server_core()
     try:
         done = subprocess.run(
@@ -47,6 +48,7 @@ def output_on_server_core(command: Sequence[str], *, what: str, seconds_max: flo
             check=True,
             capture_output=True,
             timeout=seconds_max,
+            env=environment,
             preexec_fn=lambda: os.sched_setaffinity(0, {core}),
         )
     except subprocess.CalledProcessError as problem:
@@ -105,16 +107,19 @@ def running(
     log_name: str,
     probe: bytes = HEALTH_REQUEST,
     folder: Path = PROJECT,
+    environment: dict[str, str] | None = None,
     on_all_cores: bool = False,
 ) -> Iterator[RunningServer]:
-    """Starts a server on its core, waits for its first answer to `probe`, and always stops it."""
+    """Start a server on its core, wait for its first answer to `probe`, and always stop it."""
     BUILD.mkdir(parents=True, exist_ok=True)
     log = BUILD / f"{log_name}.log"
     with log.open("wb") as output:
         started = time.perf_counter()
         # This process is on the load's core, where its children begin.
         pin = _pin_to(_CORES if on_all_cores else {server_core()})
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=folder, preexec_fn=pin)
+        process = subprocess.Popen(
+            command, stdout=output, stderr=subprocess.STDOUT, cwd=folder, env=environment, preexec_fn=pin
+        )
         try:
             wait_for_answer(process, port=port, probe=probe, log=log)
             yield RunningServer(port, process, time.perf_counter() - started)
@@ -128,14 +133,20 @@ def _pin_to(cores: set[int]) -> Callable[[], None]:
 
 @contextmanager
 def running_asterism(
-    data: Path, *options: str, throttle: bool = False, on_all_cores: bool = False
+    subject: Subject, data: Path, *options: str, throttle: bool = False, on_all_cores: bool = False
 ) -> Iterator[RunningServer]:
     """`on_all_cores`: for what more than one process of the server does."""
     port = free_port()
-    arguments = ["--data", str(data), "--port", str(port), "--key", ACCOUNT_KEY, "--apis", "nosql", *options]
-    arguments += [] if throttle else ["--no-throttle"]
-    command = [*START_ASTERISM, *arguments]
-    with running(command, port=port, log_name="asterism", on_all_cores=on_all_cores) as server:
+    arguments = ["--data", str(data), "--port", str(port), "--key", ACCOUNT_KEY, *options]
+    arguments += subject.known(("--apis", "nosql"))
+    arguments += [] if throttle else subject.known(("--no-throttle", None))
+    with running(
+        [*subject.command, *arguments],
+        port=port,
+        log_name="asterism",
+        environment=subject.environment,
+        on_all_cores=on_all_cores,
+    ) as server:
         yield server
 
 

@@ -1,4 +1,4 @@
-"""What clients notice of a partition of 100,000 items that is split or moved under a mixed load."""
+"""The latency and errors that clients see while a partition of 100,000 items is split or moved under a mixed load."""
 
 from __future__ import annotations
 

@@ -59,8 +59,8 @@ def signed_request(
     headers: dict[str, str] | None = None,
 ) -> bytes:
     content = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
-    told = signed_headers(verb, resource_type=resource_type, link=link) | (headers or {})
-    return request_head(verb, path, told, body_length=len(content)) + content
+    sent = signed_headers(verb, resource_type=resource_type, link=link) | (headers or {})
+    return request_head(verb, path, sent, body_length=len(content)) + content
 
 
 def answer_length(data: bytes) -> int:

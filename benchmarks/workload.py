@@ -69,7 +69,7 @@ async def create_container(
 
 @dataclass
 class Creates:
-    """Creates of items that nobody created before. `created_ids` are those handed out so far."""
+    """Creates of new items. `created_ids` are those handed out so far."""
 
     container: str
     prefix: str

@@ -1,4 +1,4 @@
-"""What the tests said: read from pytest's own XML, joined with the reasons that are known."""
+"""Outcomes of tests: read from pytest's own XML, joined with the known reasons."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Outcome:
 
 
 def read_outcomes(junit: Path) -> dict[str, Outcome]:
-    """Outcomes by test. A test may be told twice (its body, then its clean-up): the worse of the two counts."""
+    """Outcomes by test. A test may be reported twice (its body, then its clean-up): the worse of the two counts."""
     outcomes: dict[str, Outcome] = {}
     for case in ElementTree.parse(junit).iter("testcase"):
         outcome = read_case(case)
@@ -63,9 +63,9 @@ def read_case(case: ElementTree.Element) -> Outcome:
     )
     markers = tuple(properties.get("markers", "").split())
     for tag, result in (("error", Result.ERROR), ("failure", Result.FAILED), ("skipped", Result.SKIPPED)):
-        told = case.find(tag)
-        if told is not None:
-            return Outcome(test, markers, result, first_line(told.get("message") or told.text or ""))
+        element = case.find(tag)
+        if element is not None:
+            return Outcome(test, markers, result, first_line(element.get("message") or element.text or ""))
     return Outcome(test, markers, Result.PASSED)
 
 

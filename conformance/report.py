@@ -15,7 +15,7 @@ COLUMNS = (Result.PASSED, Result.FAILED, Result.ERROR, Result.EXPLAINED, Result.
 
 @dataclass(frozen=True)
 class Run:
-    """What was run, for the reader who wants to run it again."""
+    """The command of the run, for readers who want to repeat it."""
 
     client_version: str
     markers: str

@@ -59,16 +59,16 @@ def read_options(arguments: list[str]) -> Options:
     parser.add_argument("--server-args", default="", help="more options for `asterism serve`")
     parser.add_argument("--strict", action="store_true", help="fail if a test fails without a known reason")
     parser.add_argument("pytest_arguments", nargs="*", help="after --: more arguments for pytest, tests for example")
-    told = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     return Options(
-        markers=told.markers,
-        store=told.store,
-        workers=told.workers,
-        timeout_seconds=told.timeout_seconds,
-        budget_seconds=told.budget_seconds,
-        server_arguments=tuple(shlex.split(told.server_args)),
-        strict=told.strict,
-        pytest_arguments=tuple(told.pytest_arguments),
+        markers=options.markers,
+        store=options.store,
+        workers=options.workers,
+        timeout_seconds=options.timeout_seconds,
+        budget_seconds=options.budget_seconds,
+        server_arguments=tuple(shlex.split(options.server_args)),
+        strict=options.strict,
+        pytest_arguments=tuple(options.pytest_arguments),
     )
 
 
@@ -110,7 +110,7 @@ def run_and_report(workspace: Workspace, options: Options, *, host: str, key: st
         unneeded_reasons=tuple(reasons_no_longer_needed(explained, reasons)),
     )
     text = write_report(run, explained)
-    # Part of the tests is no score: it is shown, and the whole score is left alone.
+    # A part of the tests does not make a score: it is shown, and the whole score is left alone.
     if options.pytest_arguments:
         print(text)
     else:

@@ -46,7 +46,7 @@ def free_port() -> int:
 
 @contextmanager
 def running_server(*, port: int, key: str, log: Path, more_arguments: Sequence[str] = ()) -> Iterator[str]:
-    """Starts the server, waits until it is ready, yields its endpoint, and always stops it."""
+    """Start the server, wait until it is ready, yield its endpoint, and always stop it."""
     with tempfile.TemporaryDirectory(prefix="asterism-conformance-") as data, log.open("wb") as output:
         arguments = ["--data", data, "--port", str(port), "--key", key, "--https", "--apis", "nosql", *more_arguments]
         process = subprocess.Popen([*START, *arguments], stdout=output, stderr=subprocess.STDOUT)

@@ -77,7 +77,7 @@ is_live._cache = False
 
 @dataclass(frozen=True)
 class Workspace:
-    """Where the tests are, and where their missing import is."""
+    """The folders of the tests and of their missing import."""
 
     client_version: str
     tests: Path
@@ -85,7 +85,7 @@ class Workspace:
 
 
 def prepare_workspace(build: Path, *, account_key: str) -> Workspace:
-    """Downloads the source distribution of the installed client (once per version) and adds what its tests miss."""
+    """Download the source distribution of the installed client (once per version), with the imports its tests miss."""
     build.mkdir(parents=True, exist_ok=True)
     source, client_version = unpack_source(build, CLIENT_PACKAGE)
     stubs = build / "stubs"

@@ -1,9 +1,25 @@
-"""What holds for every test."""
+"""Settings and markers of every test."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
+
+import pytest
 from hypothesis import HealthCheck, settings
 
-# How long an example takes, or making one, says how busy the machine is, not whether the code is right.
+from tests.tiers import TIERS, tier_of
+
+# The time that an example takes, or its making, depends on how busy the machine is, not on whether the code is right.
 settings.register_profile("asterism", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("asterism")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for tier, meaning in TIERS.items():
+        config.addinivalue_line("markers", f"{tier}: {meaning}")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
+    for item in items:
+        item.add_marker(tier_of(os.path.relpath(item.path, config.rootpath)))

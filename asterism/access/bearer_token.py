@@ -1,7 +1,7 @@
-"""Bearer tokens for storage accounts, without a directory to ask: a JWT signed with the account's own key (HS256).
+"""Bearer tokens for storage accounts, without a directory service: a JWT signed with the account's own key (HS256).
 
-The tokens that local tools make for emulators are not signed at all. Whoever can reach the server can make one of
-those, so they count only where the operator says so.
+The tokens that local tools make for emulators are not signed at all. Any client that can reach the server can make such
+a token, so they are accepted only if the operator allows it.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ _AUDIENCES = (
     "https://cosmos.azure.cn",
 )
 _ISSUERS = ("https://sts.windows.net/", "https://login.microsoftonline.com/")
-# Clocks differ a little; the service allows five minutes too.
+# Tolerance for clock skew; the service allows five minutes too.
 _SKEW_SECONDS_MAX = 300
 
 
 def check_bearer_token(
     keys: Sequence[bytes], authorization: str, *, account: str, unsigned_allowed: bool, now_wall_seconds: float
 ) -> None:
-    """Unauthorized unless the token is for storage, in force, and signed with a key of the account."""
+    """Raise Unauthorized unless the token is for storage, currently valid, and signed with a key of the account."""
     token = authorization.removeprefix("Bearer ").strip()
     parts = token.split(".")
     claims = _claims(parts[1]) if len(parts) == 3 else None
     if claims is None:
-        raise Unauthorized(reason="The bearer token cannot be read.")
+        raise Unauthorized(reason="The bearer token is malformed.")
     if not unsigned_allowed:
         _check_signature(keys, token.rpartition(".")[0], parts[2])
     audience = str(claims.get("aud", "")).rstrip("/")
     if audience not in _AUDIENCES and not audience.startswith(f"https://{account}."):
-        raise Unauthorized(reason="The bearer token is for another audience.")
+        raise Unauthorized(reason="The bearer token has the wrong audience (aud).")
     if not str(claims.get("iss", "")).startswith(_ISSUERS):
-        raise Unauthorized(reason="The bearer token is from another issuer.")
+        raise Unauthorized(reason="The bearer token has the wrong issuer (iss).")
     expires, begins = claims.get("exp"), claims.get("nbf")
     if not isinstance(expires, int | float) or now_wall_seconds > expires + _SKEW_SECONDS_MAX:
         raise Unauthorized(reason="The bearer token has expired.")
@@ -58,10 +58,10 @@ def _check_signature(keys: Sequence[bytes], signed: str, given: str) -> None:
 
 def _claims(part: str) -> dict[str, object] | None:
     try:
-        told = json.loads(_decoded(part))
+        claims = json.loads(_decoded(part))
     except (ValueError, RecursionError):
         return None
-    return told if isinstance(told, dict) else None
+    return claims if isinstance(claims, dict) else None
 
 
 def _decoded(part: str) -> bytes:

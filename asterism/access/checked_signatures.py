@@ -1,4 +1,4 @@
-"""What was found good lately, so that it need not be checked again."""
+"""Cache of recently verified signatures."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Granted = TypeVar("Granted")
 
 
 class CheckedSignatures(dict[Signed, Granted]):
-    """Everything that a signature depends on, the signature included -> what it grants.
+    """Map from everything that a signature depends on, the signature included, to its grant.
 
-    Clients date by the second: what they ask of one resource within it carries one signature, checked once. Only what
-    was found good is kept, and a look-up tells nothing about any other signature.
+    Clients date by the second: their requests for one resource within a second carry the same signature, checked once.
+    Only valid signatures are kept, and a lookup reveals nothing about any other signature.
     """
 
     def remember(self, signed: Signed, granted: Granted) -> None:

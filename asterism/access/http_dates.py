@@ -1,4 +1,4 @@
-"""The date that a client signs with a request."""
+"""Dates that clients sign with their requests."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from functools import lru_cache
 
 # The service accepts dates that are at most this far from its own clock.
 DATE_SKEW_SECONDS_MAX = 15 * 60
-# Whatever is longer is no date, and is not remembered for one.
+# Longer texts are not dates, and are not cached.
 DATE_CHARACTERS_MAX = 64
 
 
 def wall_seconds_of(date: str) -> float | None:
-    """None for a text that is no RFC 1123 date."""
+    """Return the seconds of an RFC 1123 date, or None for any other text."""
     return _known_wall_seconds_of(date) if len(date) <= DATE_CHARACTERS_MAX else None
 
 

@@ -1,4 +1,4 @@
-"""The four keys of an account: two that may do everything, two that may only read."""
+"""The four keys of an account: two with full access, two that are read-only."""
 
 from __future__ import annotations
 
@@ -12,15 +12,19 @@ from enum import Enum
 from asterism.access.checked_signatures import CheckedSignatures
 
 # Public: printed in the vendor's documentation of its emulator and the default of its clients' own tests, so that
-# they connect to a local server without any configuration. Never a secret, and no key for a server others can reach.
+# they connect to a local server without any configuration. Not a secret, and unfit for a server that others can reach.
 WELL_KNOWN_EMULATOR_KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
+# Public as well: the account that clients of storage services use by default (`UseDevelopmentStorage=true`).
+DEVELOPMENT_ACCOUNT = "devstoreaccount1"
+DEVELOPMENT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+PUBLIC_KEYS = (WELL_KNOWN_EMULATOR_KEY, DEVELOPMENT_KEY)
 
 _SECONDARY_LABEL = b"asterism secondary key 1"
 _READ_ONLY_LABEL = b"asterism read-only key 1"
 
 
 class Grant(Enum):
-    """What a key lets its holder do."""
+    """Access that a key grants."""
 
     FULL = "full"
     READ_ONLY = "read only"
@@ -30,21 +34,21 @@ _READING_VERBS = frozenset({"GET", "HEAD"})
 
 
 def grant_allows(grant: Grant, *, verb: str, is_query: bool) -> bool:
-    """Whether the grant covers a request: reading ones may read, and may query, which is a POST by its verb."""
+    """Return True if the grant covers a request. Read-only keys may read and query, which is a POST by its verb."""
     return grant is Grant.FULL or is_query or verb.upper() in _READING_VERBS
 
 
 def derive_readonly_key(key: str) -> str:
-    """The read-only key that goes with `key` when none is configured.
+    """Return the read-only key that belongs to `key` if none is configured.
 
-    HMAC-SHA512 of a fixed label under the key: every server with the same configuration has the same one, and its
-    holder cannot work back to the key itself.
+    HMAC-SHA512 of a fixed label under the key: every server with the same configuration has the same read-only key, and
+    the key itself cannot be computed from it.
     """
     return _derive(key, label=_READ_ONLY_LABEL)
 
 
 def derive_secondary_key(primary: str) -> str:
-    """The secondary key of an account for which only the primary is configured; made in the same way."""
+    """Return the secondary key of an account with only a primary key; derived in the same way."""
     return _derive(primary, label=_SECONDARY_LABEL)
 
 
@@ -64,7 +68,7 @@ def _decode_key(key: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class AccountKeys:
-    """The keys as base64 texts, decoded once. ValueError when one of them is not base64."""
+    """The keys as base64 text, decoded once. Raises ValueError if a key is not base64."""
 
     primary: str = field(repr=False)
     secondary: str = field(repr=False)
@@ -84,7 +88,7 @@ class AccountKeys:
         yield _decode_key(self.secondary_readonly), Grant.READ_ONLY
 
     def grant_of(self, given: bytes) -> Grant | None:
-        """What a whole key grants to who shows it, as base64 text; None if it is none of these."""
+        """Return the grant of a key given as base64 text, or None if it is not one of the account's keys."""
         texts = (self.primary, self.secondary, self.primary_readonly, self.secondary_readonly)
         for text, (_, grant) in zip(texts, self.decoded, strict=True):
             if hmac.compare_digest(text.encode(), given):
@@ -100,7 +104,7 @@ class AccountKeys:
         primary_readonly: str | None = None,
         secondary_readonly: str | None = None,
     ) -> AccountKeys:
-        """All four keys, those that are not given derived from those that are."""
+        """Return all four keys, and derive those that are not given from those that are."""
         full_secondary = secondary or derive_secondary_key(primary)
         return cls(
             primary=primary,

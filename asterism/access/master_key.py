@@ -12,13 +12,13 @@ from asterism.access.keys import AccountKeys, Grant
 from asterism.errors import Unauthorized
 
 _TOKEN_START = "type=master&ver=1.0&sig="
-# What the official clients send for it: percent-encoded, with upper-case digits.
+# The form that the official clients send: percent-encoded, with upper-case digits.
 _TOKEN_START_ENCODED = "type%3Dmaster%26ver%3D1.0%26sig%3D"
 _TOKEN_START_ENCODED_LENGTH = len(_TOKEN_START_ENCODED)
 
 
 def signature(key_bytes: bytes, *, verb: str, resource_type: str, link: str, date: str) -> str:
-    """The signature a client puts into its authorization header, as base64 text."""
+    """Return the signature that a client puts into its authorization header, as base64 text."""
     payload = _payload(verb=verb, resource_type=resource_type, link=link, date=date)
     digest = hmac.digest(key_bytes, payload.encode(), "sha256")
     return binascii.b2a_base64(digest, newline=False).decode("ascii")
@@ -34,9 +34,9 @@ def check_master_key(
     date: str,
     now_wall_seconds: float,
 ) -> Grant:
-    """What the key that signed this request grants; Unauthorized when none of the account's keys did.
+    """Return the grant of the key that signed this request; Unauthorized if none of the account's keys did.
 
-    `links` are the forms the signed link may have, the likeliest first: a path by names signs the path, a path by
+    `links` are the possible forms of the signed link, the likeliest first: a path by names signs the path, a path by
     resource ids signs the last id alone, and a name can look like an id.
     """
     _check_date(date, now_wall_seconds=now_wall_seconds)
@@ -53,7 +53,7 @@ def _check_signature(
     keys: AccountKeys, authorization: str, *, verb: str, resource_type: str, links: Sequence[str], date: str
 ) -> Grant:
     given_digest = _given_digest(authorization)
-    # All candidates are made for one key before the next: nearly all requests carry the first one.
+    # All payloads are tried with one key before the next: nearly all requests are signed with the first.
     payloads = [
         _payload(verb=verb, resource_type=resource_type, link=link, date=date).encode("utf-8", "surrogatepass")
         for link in links
@@ -66,7 +66,7 @@ def _check_signature(
 
 
 def _payload(*, verb: str, resource_type: str, link: str, date: str) -> str:
-    # The last, empty line is the place of the HTTP date, which no client signs when it sends x-ms-date.
+    # The last, empty line is for the HTTP date, which clients do not sign if they send x-ms-date.
     return f"{verb.lower()}\n{resource_type.lower()}\n{link}\n{date.lower()}\n\n"
 
 
@@ -107,6 +107,6 @@ def _check_date(date: str, *, now_wall_seconds: float) -> None:
 
 
 def _mismatch_reason(payloads: Sequence[bytes]) -> str:
-    # The signed text holds no secret, and comparing it with one's own is how a wrong signature is found.
+    # The signed text is not a secret, and clients find the cause of a wrong signature by comparing it with their own.
     shown = " or ".join(repr(payload.decode("utf-8", "replace")) for payload in payloads)
     return f"No key of the account gives the signature of this request. The server signed {shown}."

@@ -1,9 +1,8 @@
-"""Resource tokens: what a permission hands out, so that a program without an account key can use one resource.
+"""Resource tokens: issued by permissions, so that a program without an account key can use one resource.
 
-A token carries all it grants, and a signature that only a holder of an account key can make. It names the permission
-that it was made for and the container that the resource was in at that time, so that the door can tell whether both are
-still there. Its form is the service's, `type=resource&ver=1.0&sig=...`, of which
-clients read nothing.
+A token contains its grant, and a signature that only a holder of an account key can make. It names its permission and
+the container of the resource at the time of issue, so that the door can check that both still exist. Its form is the
+service's, `type=resource&ver=1.0&sig=...`, which is opaque to clients.
 """
 
 from __future__ import annotations
@@ -20,29 +19,29 @@ from urllib.parse import unquote
 from asterism.access.keys import AccountKeys, Grant
 from asterism.errors import Forbidden, Unauthorized
 
-# The service's bounds for how long a token lives: 10 seconds to 5 hours, an hour when nobody says.
+# The service's bounds for the lifetime of a token: 10 seconds to 5 hours, one hour by default.
 LIFETIME_SECONDS_DEFAULT = 3600
 LIFETIME_SECONDS_MIN = 10
 LIFETIME_SECONDS_MAX = 5 * 3600
 
 _TOKEN_START = "type=resource&ver=1.0&sig="
-# The signing key is derived, so that no signature of a token can ever be taken for one of a request.
+# The signing key is derived, so that the signature of a token is never valid for a request.
 _KEY_LABEL = b"asterism resource token 1"
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceGrant:
-    """What a token permits: reading, or everything, on a resource and what lives in it."""
+    """Permission in a token: to read, or to do everything, on a resource and its children."""
 
     # The link of a container or of something in one, without outer slashes, by names or by resource ids.
     resource: str
     is_read_only: bool
-    # The only partition key value (or prefix of one) that the token is good for; None: all of them.
+    # The only partition key value (or prefix of it) that the token covers; None: all of them.
     partition_key: tuple[Any, ...] | None
     expires_at_wall_seconds: int
-    # Of the permission. None in tokens of before these two were written: they last five hours at most.
+    # Of the permission. None in tokens of older versions, which last five hours at most.
     permission_rid: bytes | None = None
-    # Of the container; empty when there was none of that name when the token was made.
+    # Of the container; empty if no container had that name when the token was made.
     container_rid: bytes | None = None
 
 
@@ -62,11 +61,11 @@ def make_resource_token(keys: AccountKeys, grant: ResourceGrant) -> str:
 
 
 def check_resource_token(keys: AccountKeys, authorization: str, *, now_wall_seconds: float) -> ResourceGrant:
-    """The grant in a token of this account. Unauthorized when it is none, Forbidden when its time is over."""
+    """Return the grant in a token of this account. Unauthorized if it is not one, Forbidden if it has expired."""
     token = unquote(authorization)
     payload, _, signature = token[len(_TOKEN_START) :].partition(".")
     if not token.startswith(_TOKEN_START) or not _is_signed(keys, payload, signature):
-        raise Unauthorized(reason="The resource token was not made by this account, or not with one of its keys.")
+        raise Unauthorized(reason="The resource token was not issued by this account, or not with one of its keys.")
     content = json.loads(_decode(payload))
     if now_wall_seconds >= content["e"]:
         raise Forbidden(reason="The authorization token has expired. Read the permission again to get a new one.")
@@ -82,15 +81,15 @@ def check_resource_token(keys: AccountKeys, authorization: str, *, now_wall_seco
 
 
 def keys_agree(granted: Sequence[Any] | None, asked: Sequence[Any] | None) -> bool:
-    """Whether a request for the partition key `asked` (None: it names none) stays within what was granted."""
+    """Return True if a request for the partition key `asked` (None: without a key) is within the granted key."""
     if granted is None:
         return True
     if asked is None or len(asked) < len(granted):
         return False
     # True equals 1 to Python, and is another key.
     return all(
-        isinstance(one, bool) is isinstance(other, bool) and one == other
-        for one, other in zip(granted, asked, strict=False)
+        isinstance(granted_value, bool) is isinstance(asked_value, bool) and granted_value == asked_value
+        for granted_value, asked_value in zip(granted, asked, strict=False)
     )
 
 

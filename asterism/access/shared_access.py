@@ -1,7 +1,11 @@
 """Shared access signatures: a URL that carries a permission, signed with the account's key.
 
-Two kinds reach tables. One of an account grants kinds of operations on kinds of resources; one of a table grants
-operations on that table, maybe only on a range of its keys, maybe by a policy stored with the table.
+Two kinds are valid for tables. One of an account grants kinds of operations on kinds of resources; one of a table
+grants operations on that table, maybe only on a range of its keys, maybe by a policy stored with the table.
+
+Fields of the URL: sp permissions, st start, se expiry, sip client addresses, spr protocols, sv version, sig signature;
+of an account ss services, srt resource types, ses encryption scope; of a table tn name, si policy, spk and srk the
+first partition and row key, epk and erk the last.
 """
 
 from __future__ import annotations
@@ -17,10 +21,10 @@ from asterism.access.shared_key import shared_key_signature
 from asterism.errors import Forbidden, Unauthorized
 from asterism.values.ordered_text import ordered_text
 
-# From this version on an account's signature covers the encryption scope too.
+# From this version on, an account's signature covers the encryption scope too.
 _VERSION_WITH_ENCRYPTION_SCOPE = "2020-12-06"
 
-Key = tuple[str, str]
+TableKey = tuple[str, str]
 
 
 class ResourceType(Enum):
@@ -31,7 +35,7 @@ class ResourceType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What a table keeps for signatures that only name it."""
+    """Policy stored with a table, for signatures that refer to it by name."""
 
     start: str = ""
     expiry: str = ""
@@ -40,38 +44,38 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class SasGrant:
-    """What a good signature permits."""
+    """Permission of a valid signature."""
 
     permissions: str
-    # Of an account's signature: the kinds of resources; None for one of a table.
+    # The kinds of resources of an account's signature; None for a table's.
     resource_types: str | None
-    # Of a table's signature: its name in lower case; None for one of an account.
+    # The table's name in lower case; None for an account's signature.
     table: str | None
-    # The keys that may be touched, ends included; None is no end.
+    # The range of permitted keys, ends included; None is unbounded.
     first: tuple[str, str | None] | None = None
     last: tuple[str, str | None] | None = None
 
     def allows(self, permissions: str, resource_type: ResourceType, table: str | None) -> bool:
-        """Whether each of the permissions is there, for this kind of resource and this table."""
+        """Return True if all of the permissions are granted, for this kind of resource and this table."""
         if self.table is not None and (table is None or not self.is_about(table)):
             return False
         if self.resource_types is not None and resource_type.value not in self.resource_types:
             return False
-        return all(one in self.permissions for one in permissions)
+        return all(permission in self.permissions for permission in permissions)
 
     def is_about(self, table: str) -> bool:
         return self.table is None or table.lower() == self.table
 
-    def covers(self, key: Key) -> bool:
+    def covers(self, key: TableKey) -> bool:
         return self.begins_before(key) and self.ends_after(key)
 
-    def begins_before(self, key: Key) -> bool:
+    def begins_before(self, key: TableKey) -> bool:
         if self.first is None:
             return True
         partition_key, row_key = self.first
         return _order(key) >= _order((partition_key, row_key or ""))
 
-    def ends_after(self, key: Key) -> bool:
+    def ends_after(self, key: TableKey) -> bool:
         if self.last is None:
             return True
         partition_key, row_key = self.last
@@ -84,8 +88,8 @@ class SasGrant:
         return self.first is not None or self.last is not None
 
 
-def _order(key: Key) -> tuple[bytes, bytes]:
-    """Keys lie in a table by their UTF-16 code units, which is not how Python compares texts."""
+def _order(key: TableKey) -> tuple[bytes, bytes]:
+    """Return the sort key of an entity: tables sort by UTF-16 code units, unlike Python's strings."""
     return ordered_text(key[0]), ordered_text(key[1])
 
 
@@ -103,93 +107,95 @@ def check_shared_access(
     client_address: str,
     now_wall_seconds: float,
 ) -> SasGrant:
-    """The grant of a signature; Unauthorized when it is not the account's, is over, or has not begun."""
-    told = dict(parameters)
-    table = told.get("tn")
-    text = _account_text(told, account) if table is None else _table_text(told, account, table)
-    given = told["sig"].replace(" ", "+")
+    """Return the grant of a signature; Unauthorized if it is not the account's, has expired, or is not valid yet."""
+    fields = dict(parameters)
+    table = fields.get("tn")
+    text = _account_text(fields, account) if table is None else _table_text(fields, account, table)
+    given = fields["sig"].replace(" ", "+")
     if not any(hmac.compare_digest(shared_key_signature(key, text).encode(), given.encode()) for key in keys):
         raise Unauthorized(reason="Signature did not match.")
     if table is not None:
-        _add_policy(told, policies)
-    _check_circumstances(told, scheme=scheme, client_address=client_address, now_wall_seconds=now_wall_seconds)
+        _add_policy(fields, policies)
+    _check_circumstances(fields, scheme=scheme, client_address=client_address, now_wall_seconds=now_wall_seconds)
     if table is None:
-        return _account_grant(told)
-    return _table_grant(told, table)
+        return _account_grant(fields)
+    return _table_grant(fields, table)
 
 
-def _account_text(told: Mapping[str, str], account: str) -> str:
+def _account_text(fields: Mapping[str, str], account: str) -> str:
     names = ["sp", "ss", "srt", "st", "se", "sip", "spr", "sv"]
-    if told.get("sv", "") >= _VERSION_WITH_ENCRYPTION_SCOPE:
+    if fields.get("sv", "") >= _VERSION_WITH_ENCRYPTION_SCOPE:
         names.append("ses")
-    return "".join(f"{one}\n" for one in (account, *(told.get(name, "") for name in names)))
+    return "".join(f"{value}\n" for value in (account, *(fields.get(name, "") for name in names)))
 
 
-def _table_text(told: Mapping[str, str], account: str, table: str) -> str:
+def _table_text(fields: Mapping[str, str], account: str, table: str) -> str:
     def part(name: str) -> str:
-        return told.get(name, "")
+        return fields.get(name, "")
 
     resource = f"/table/{account}/{table.lower()}"
     parts = [part("sp"), part("st"), part("se"), resource, *(part(name) for name in ("si", "sip", "spr", "sv"))]
     return "\n".join([*parts, *(part(name) for name in ("spk", "srk", "epk", "erk"))])
 
 
-def _add_policy(told: dict[str, str], policies: Mapping[str, Policy]) -> None:
-    identifier = told.get("si")
+def _add_policy(fields: dict[str, str], policies: Mapping[str, Policy]) -> None:
+    identifier = fields.get("si")
     if identifier is None:
         return
     policy = policies.get(identifier)
     if policy is None:
         raise Unauthorized(reason="The signature names a policy that the table does not have.")
     for name, value in (("st", policy.start), ("se", policy.expiry), ("sp", policy.permissions)):
-        if value and told.get(name):
+        if value and fields.get(name):
             raise Unauthorized(reason=f"The field {name} is in the signature and in its policy.")
         if value:
-            told[name] = value
+            fields[name] = value
 
 
-def _check_circumstances(told: Mapping[str, str], *, scheme: str, client_address: str, now_wall_seconds: float) -> None:
-    expiry = told.get("se")
+def _check_circumstances(
+    fields: Mapping[str, str], *, scheme: str, client_address: str, now_wall_seconds: float
+) -> None:
+    expiry = fields.get("se")
     if not expiry:
-        raise Unauthorized(reason="The signature has no time of expiry.")
+        raise Unauthorized(reason="The signature has no expiry time (se).")
     if now_wall_seconds >= moment_of(expiry):
         raise Unauthorized(reason=f"The signature expired at {expiry}.")
-    if told.get("st") and now_wall_seconds < moment_of(told["st"]):
-        raise Unauthorized(reason=f"The signature is not valid before {told['st']}.")
-    if told.get("spr") and scheme not in told["spr"].split(","):
-        raise Forbidden(reason=f"The signature is for {told['spr']} only.")
-    if told.get("sip") and not address_within(client_address, told["sip"]):
+    if fields.get("st") and now_wall_seconds < moment_of(fields["st"]):
+        raise Unauthorized(reason=f"The signature is not valid before {fields['st']}.")
+    if fields.get("spr") and scheme not in fields["spr"].split(","):
+        raise Forbidden(reason=f"The signature is for {fields['spr']} only.")
+    if fields.get("sip") and not address_within(client_address, fields["sip"]):
         raise Forbidden(reason="The signature is not for this address.")
 
 
-def _account_grant(told: Mapping[str, str]) -> SasGrant:
-    if "t" not in told.get("ss", ""):
+def _account_grant(fields: Mapping[str, str]) -> SasGrant:
+    if "t" not in fields.get("ss", ""):
         raise Forbidden(reason="The signature is not for tables.")
-    return SasGrant(told.get("sp", ""), told.get("srt", ""), None)
+    return SasGrant(fields.get("sp", ""), fields.get("srt", ""), None)
 
 
-def _table_grant(told: Mapping[str, str], table: str) -> SasGrant:
+def _table_grant(fields: Mapping[str, str], table: str) -> SasGrant:
     for row_key, partition_key in (("srk", "spk"), ("erk", "epk")):
-        if row_key in told and partition_key not in told:
-            # Left aside it would grant more than was meant.
+        if row_key in fields and partition_key not in fields:
+            # Ignoring it would grant more than intended.
             raise Unauthorized(reason=f"The signature has {row_key} without {partition_key}.")
-    first = (told["spk"], told.get("srk")) if "spk" in told else None
-    last = (told["epk"], told.get("erk")) if "epk" in told else None
-    return SasGrant(told.get("sp", ""), None, table.lower(), first, last)
+    first = (fields["spk"], fields.get("srk")) if "spk" in fields else None
+    last = (fields["epk"], fields.get("erk")) if "epk" in fields else None
+    return SasGrant(fields.get("sp", ""), None, table.lower(), first, last)
 
 
 def moment_of(text: str) -> float:
-    """Seconds since 1970 of a date or a moment in UTC; Unauthorized for a text that is neither."""
+    """Return the seconds since 1970 of a date or a time in UTC; Unauthorized for any other text."""
     cut = text.strip().removesuffix("Z")
     try:
         moment = datetime.fromisoformat(cut[:26])
     except ValueError:
-        raise Unauthorized(reason="A time in the signature cannot be read.") from None
+        raise Unauthorized(reason="A time in the signature is malformed.") from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def address_within(address: str, allowed: str) -> bool:
-    """Whether the address is the allowed one, or in the allowed range `first-last`."""
+    """Return True if the address is the allowed one, or in the allowed range `first-last`."""
     first, _, last = allowed.partition("-")
     try:
         asked = ipaddress.ip_address(address)

@@ -1,8 +1,8 @@
-"""SharedKey and SharedKeyLite for tables: what a client signed, and whether a key of the account made the signature.
+"""SharedKey and SharedKeyLite for tables: check of a signature over the request against the keys of the account.
 
 A client signs the path as it puts it on the wire, and clients encode the same path differently. The path arrives here
-decoded, so the forms it may have had are tried, the likeliest first: a client encodes a character always or never,
-apart from the punctuation of the address itself, which nearly all leave alone.
+decoded, so its possible encodings are tried, the likeliest first: a client encodes a character always or never, apart
+from the punctuation of the URL itself, which nearly all clients leave unencoded.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from urllib.parse import quote
 
-# Never encoded by anybody, or punctuation that stands for itself in an address without keys.
+# Characters that no client encodes, or punctuation of a URL without keys.
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9/_.~$()',=-]*\Z", re.ASCII)
-# Punctuation that a URL may hold either way. Everything else has one form only.
+# Punctuation that a URL may contain encoded or not. Everything else has one form only.
 _EITHER_WAY = "!$&'()*+,;=:@/"
-# How the clients in use treat it inside a key: all encoded (Python, .NET), as JavaScript's encodeURIComponent does, as
-# yarl does below Python's asyncio client, all but the slash left alone, and what Go leaves alone.
+# Punctuation that clients leave unencoded inside a key: none (Python, .NET), as JavaScript's encodeURIComponent, as
+# yarl below Python's asyncio client, all but the slash, and as Go.
 _LEFT_ALONE = ("", "!'()*", "!$&'()*,;=:@", "!$&'()*+,;=:@", "$&+=:@")
-# Beyond those, every choice of at most this many kinds of punctuation is tried, while the forms tried together are no
-# longer than this: whoever asks has shown nothing yet, and may cost a few milliseconds.
+# Beyond those, every choice of at most this many kinds of punctuation is tried, while the tried forms together are no
+# longer than this: the client is not authenticated yet, and may cost a few milliseconds at most.
 _KINDS_TRIED_MAX = 2
 _CHARACTERS_TRIED_MAX = 16 * 1024
-# No address of the protocol is longer, decoded: an account, a table and two keys of 512 characters, quotes doubled.
+# No decoded path of the protocol is longer: an account, a table and two keys of 512 characters, quotes doubled.
 _PATH_CHARACTERS_MAX = 4096
 
 _SCHEMES = ("SharedKey ", "SharedKeyLite ")
 
 
 def signed_account(authorization: str) -> str:
-    """The account that the header names; empty when the header has another form."""
+    """Return the account named in the header; empty if the header has another form."""
     _, _, rest = authorization.partition(" ")
     return rest.partition(":")[0].strip()
 
@@ -53,7 +53,7 @@ def check_shared_key(
     paths: Sequence[str],
     comp: str | None,
 ) -> bool:
-    """Whether one of the keys signed this. `paths` are decoded, with the account in front as the client saw it."""
+    """Return True if one of the keys signed this. `paths` are decoded, with the account as the client saw it."""
     scheme, _, rest = authorization.partition(" ")
     given = _decoded(rest.rpartition(":")[2].strip())
     if given is None:
@@ -74,17 +74,17 @@ def check_shared_key(
 
 
 def shared_key_signature(key: bytes, text: str) -> str:
-    """What a client puts into a header or a URL for a text that it signs."""
+    """Return the signature of a text, as a client puts it into a header or a URL."""
     return binascii.b2a_base64(hmac.digest(key, text.encode(), "sha256"), newline=False).decode("ascii")
 
 
 def wire_forms(path: str) -> Iterator[str]:
-    """The texts that a client may have sent, and signed, for a path."""
+    """Yield the encodings that a client may have sent, and signed, for a path."""
     if _PLAIN_PATH.match(path):
-        # Nearly every request: nothing in it was encoded.
+        # Nearly every request: nothing was encoded.
         yield path
     if len(path) > _PATH_CHARACTERS_MAX:
-        # It means nothing, and is refused for that if it was signed in the most usual form.
+        # Not a valid path: refused as such if it was signed in the most usual form.
         yield quote(path, safe="/(),='")
         return
     front, parenthesis, keys = path.partition("(")
@@ -100,7 +100,7 @@ def wire_forms(path: str) -> Iterator[str]:
             return
         keys_form = _keys_form(parts, left_alone)
         quoted = (quote(path, safe=f"/(),={left_alone}"), quote(path, safe=f"/{left_alone}"))
-        for form in (*(f"{one}({keys_form}" for one in fronts), *quoted):
+        for form in (*(f"{front_form}({keys_form}" for front_form in fronts), *quoted):
             if form not in tried:
                 tried.add(form)
                 characters_tried += len(form)
@@ -108,7 +108,7 @@ def wire_forms(path: str) -> Iterator[str]:
 
 
 def _fronts(front: str) -> Iterator[str]:
-    """The part before the keys. A name that is refused may hold slashes, which then are encoded as well."""
+    """Yield the encodings of the part before the keys. An invalid name may have slashes, which are encoded as well."""
     yield quote(front, safe="/$!&'*+,;=:@")
     yield quote(front, safe="/")
     inner = front.removeprefix("/")
@@ -127,14 +127,14 @@ def _choices(keys: str) -> Iterator[str]:
             yield "".join(chosen)
 
 
-# Possessive: a quoted text ends at the first quote that stands alone, and is not looked for again and again.
+# Possessive: a quoted text ends at the first quote that is not doubled, without backtracking.
 _QUOTED_KEY = re.compile(r"((?:\A|=)')((?:[^']|'')*+)('(?=,|\)\Z))")
 _KEY_GROUP, _GROUPS = 2, 4
 
 
 def _keys_form(parts: Sequence[str | None], left_alone: str) -> str:
-    """What stands between the parentheses, divided at the quoted keys: those encoded as the client does, the
-    punctuation around them as it is."""
+    """Return the text between the parentheses, split at the quoted keys: the keys encoded as the client does, the
+    punctuation around them unchanged."""
     return "".join(
         quote(part or "", safe=left_alone) if index % _GROUPS == _KEY_GROUP else part or ""
         for index, part in enumerate(parts)

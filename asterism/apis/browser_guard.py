@@ -1,4 +1,4 @@
-"""Which requests a web page may not make: while a key is public, every page that a browser shows knows it.
+"""Requests that a web page must not make: while a key is public, every page that a browser shows knows it.
 
 A page of another origin can send simple requests without asking first, with a signature in the address; and a page
 whose own host name is made to resolve to this server ("DNS rebinding") is of the same origin, for the browser.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable
 
-from asterism.apis.http import Headers
+from asterism.apis.transports.http import Headers
 
 ANY_HOST = "*"
 # Names that a stranger cannot register: they reach this machine, or a neighbor in a network of containers.
@@ -19,7 +19,7 @@ _SHOWN_CHARACTERS_MAX = 100
 
 
 class BrowserGuard:
-    """Says no to web pages and to no other client: others send no `Origin`, and use a name of the server's own."""
+    """Refuses web pages and no other client: others send no `Origin`, and use a name of the server's own."""
 
     def __init__(self, allowed_hosts: Iterable[str] = ()) -> None:
         """`allowed_hosts`: names besides the local ones; `*.` before a name means all below it, `*` any."""
@@ -30,7 +30,7 @@ class BrowserGuard:
         self._good_authorities: set[str] = set()
 
     def refusal(self, headers: Headers, authority: str) -> str | None:
-        """The reason not to answer, or None. A door whose rules allow other origins checks the two apart."""
+        """Return the reason not to answer, or None. A door whose rules allow other origins checks the two apart."""
         return self.host_refusal(authority) or self.origin_refusal(headers, authority)
 
     def host_refusal(self, authority: str) -> str | None:
@@ -70,7 +70,7 @@ class BrowserGuard:
 
 
 def is_own_origin(origin: str, authority: str) -> bool:
-    """Whether a page came from this server. The scheme may differ: a proxy in front may have been asked by https."""
+    """Return whether a page came from this server. The scheme may differ: a proxy in front may use https."""
     _, separator, host = origin.partition("://")
     return bool(separator) and host.lower() == authority.lower()
 

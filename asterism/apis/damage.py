@@ -1,10 +1,9 @@
-"""How every door answers for stored data that it cannot read: 500, and a line in the log that names it."""
+"""The answer of every door for stored data that it cannot read: its words for 500, and a line in the log."""
 
 from __future__ import annotations
 
 import logging
 
-from asterism.apis.http import Request
 from asterism.errors import StoredDamage
 
 _log = logging.getLogger("asterism.damage")
@@ -13,12 +12,11 @@ _WORDS = "Stored data is damaged; the server's log names it. Restore it from a c
 
 
 def report_damage(damage: StoredDamage) -> str:
-    """Writes where the damage is, and nothing of the data, into the log; returns the sentence for the client."""
+    """Write the place of the damage, and nothing of the data, into the log; return the sentence for the client."""
     _log.error("stored data is damaged: %s, key %s", damage.what, damage.key or "unknown")
     return _WORDS
 
 
-def name_damage(damage: StoredDamage, request: Request) -> None:
-    """Names the damage by the request that met it, if nothing closer to it is known."""
-    # The path is the client's text: repr keeps line breaks in it from forging lines of the log.
-    damage.key = damage.key or f"unknown, met by {request.method} {request.path[:512]!r}"
+def name_damage(damage: StoredDamage, met_by: str) -> None:
+    """Name the damage by the request that met it, if nothing closer to it is known."""
+    damage.key = damage.key or f"unknown, met by {met_by}"

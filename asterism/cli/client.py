@@ -1,4 +1,4 @@
-"""The commands' way to a running server: the admin door over HTTP, with nothing but the standard library."""
+"""Client of a running server for the commands: the admin door over HTTP, with the standard library alone."""
 
 from __future__ import annotations
 
@@ -15,19 +15,17 @@ from asterism.cli.server_address import KEY_REFUSED, ServerAddress
 
 TIMEOUT_SECONDS = 30.0
 
-Json = dict[str, Any]
-
 
 class Refused(CommandFailed):
-    """The server says no; `told` is all it says."""
+    """A refusal by the server; `reply` is its JSON."""
 
-    def __init__(self, text: str, told: Json) -> None:
+    def __init__(self, text: str, reply: dict[str, Any]) -> None:
         super().__init__(text)
-        self.told = told
+        self.reply = reply
 
 
 class AdminClient:
-    """Signs and sends; everything that goes wrong is a CommandFailed."""
+    """Client that signs and sends requests; every failure is a CommandFailed."""
 
     def __init__(self, endpoint: str, key: str, *, insecure: bool) -> None:
         self._address = address = ServerAddress.of(endpoint, key, insecure=insecure)
@@ -38,13 +36,15 @@ class AdminClient:
             handlers.append(urllib.request.ProxyHandler({}))
         self._opener = urllib.request.build_opener(*handlers)
 
-    def get(self, name: str, **parameters: str) -> Json:
+    def get(self, name: str, **parameters: str) -> dict[str, Any]:
         return self._ask("GET", name, parameters=parameters)
 
-    def post(self, name: str, body: Json) -> Json:
+    def post(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
         return self._ask("POST", name, body=body)
 
-    def _ask(self, verb: str, name: str, *, parameters: dict[str, str] | None = None, body: Json | None = None) -> Json:
+    def _ask(
+        self, verb: str, name: str, *, parameters: dict[str, str] | None = None, body: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
         link = f"_asterism/{name}"
         query = f"?{urlencode(parameters)}" if parameters else ""
         data = None if body is None else json.dumps(body).encode()
@@ -56,21 +56,21 @@ class AdminClient:
         )
         try:
             with self._opener.open(request, timeout=TIMEOUT_SECONDS) as response:
-                return cast(Json, json.load(response))
+                return cast(dict[str, Any], json.load(response))
         except urllib.error.HTTPError as refused:
             raise _refusal(refused) from None
         except urllib.error.URLError as error:
             raise CommandFailed(f"no server answers at {self._address.url}: {_reason(error)}") from None
         except (OSError, HTTPException, ValueError) as error:
-            raise CommandFailed(f"{self._address.url} does not answer as Asterism does: {error}") from None
+            raise CommandFailed(f"{self._address.url} does not answer like an Asterism server: {error}") from None
 
 
 def _refusal(refused: urllib.error.HTTPError) -> Refused:
     if refused.code == 401:
         return Refused(KEY_REFUSED, {})
     try:
-        told = json.loads(refused.read())
-        return Refused(str(told["message"]), told)
+        reply = json.loads(refused.read())
+        return Refused(str(reply["message"]), reply)
     except (OSError, HTTPException, ValueError, KeyError, TypeError):
         return Refused(f"the server answered {refused.code} {refused.reason}", {})
 

@@ -1,4 +1,4 @@
-"""The commands' way to a running server's data: the NoSQL door over a kept connection, signed with the key."""
+"""Client of a running server's data for the commands: the NoSQL door over a kept connection, signed with the key."""
 
 from __future__ import annotations
 
@@ -13,30 +13,28 @@ from urllib.parse import quote
 from asterism.cli.failure import CommandFailed
 from asterism.cli.server_address import KEY_REFUSED, ServerAddress
 from asterism.errors import AsterismError
-from asterism.values.json_text import dumps, loads
+from asterism.values.json.text import dumps, loads
 
 TIMEOUT_SECONDS = 60.0
-# A partition that has spent its request units is asked again for so long.
+# Requests to a partition that has spent its request units are retried for this long.
 THROTTLED_SECONDS_MAX = 120.0
 _RETRY_AFTER_MS_DEFAULT = 100
 
-Json = dict[str, Any]
-
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DataReply:
     status: int
     headers: Mapping[str, str]
     body: Any
 
     @property
     def message(self) -> str:
-        told = self.body.get("message") if isinstance(self.body, dict) else None
-        return str(told) if told else f"the server answered {self.status}"
+        message = self.body.get("message") if isinstance(self.body, dict) else None
+        return str(message) if message else f"the server answered {self.status}"
 
 
 class DataClient:
-    """For one thread. What the network does wrong is a CommandFailed; what the server refuses is an Answer."""
+    """Client for one thread. A failure of the network is a CommandFailed; a refusal by the server is an DataReply."""
 
     def __init__(self, endpoint: str, key: str, *, insecure: bool) -> None:
         self._address = address = ServerAddress.of(endpoint, key, insecure=insecure)
@@ -59,9 +57,8 @@ class DataClient:
         type_: str,
         link: str,
         headers: Mapping[str, str] | None = None,
-    ) -> Answer:
-        """One request, repeated while the server says that the throughput is spent. `path` and `link` are by names,
-        not escaped."""
+    ) -> DataReply:
+        """Send a request, and retry while the server throttles it. `path` and `link` are by names, not escaped."""
         give_up_at = time.monotonic() + THROTTLED_SECONDS_MAX
         while True:
             answer = self._send(verb, path, body, type_=type_, link=link, headers=headers or {})
@@ -80,19 +77,21 @@ class DataClient:
         type_: str,
         link: str,
         headers: Mapping[str, str] | None = None,
-    ) -> Answer:
-        """As `ask`, and a refusal is a failure of the command."""
+    ) -> DataReply:
+        """Send a request like `ask`; a refusal is a failure of the command."""
         answer = self.ask(verb, path, body, type_=type_, link=link, headers=headers)
         if answer.status >= 400:
             raise CommandFailed(answer.message)
         return answer
 
-    def feed(self, path: str, envelope: str, *, type_: str, link: str, page_items: int) -> Iterator[list[Json]]:
-        """The pages of a feed."""
+    def feed(
+        self, path: str, envelope: str, *, type_: str, link: str, page_items: int
+    ) -> Iterator[list[dict[str, Any]]]:
+        """Yield the pages of a feed."""
         for answer in self.pages(path, type_=type_, link=link, headers={"x-ms-max-item-count": str(page_items)}):
-            yield cast("list[Json]", answer.body[envelope])
+            yield cast("list[dict[str, Any]]", answer.body[envelope])
 
-    def pages(self, path: str, *, type_: str, link: str, headers: Mapping[str, str]) -> Iterator[Answer]:
+    def pages(self, path: str, *, type_: str, link: str, headers: Mapping[str, str]) -> Iterator[DataReply]:
         continuation: str | None = None
         while True:
             more = {} if continuation is None else {"x-ms-continuation": continuation}
@@ -102,7 +101,9 @@ class DataClient:
             if not continuation:
                 return
 
-    def _send(self, verb: str, path: str, body: object, *, type_: str, link: str, headers: Mapping[str, str]) -> Answer:
+    def _send(
+        self, verb: str, path: str, body: object, *, type_: str, link: str, headers: Mapping[str, str]
+    ) -> DataReply:
         signed = self._address.signed_headers(verb, resource_type=type_, link=link)
         sent = {**signed, "x-ms-version": "2020-07-15", **headers}
         content = None if body is None else body if isinstance(body, bytes) else dumps(body)
@@ -123,6 +124,6 @@ class DataClient:
             ) from None
         lowered = {name.lower(): value for name, value in response.getheaders()}
         try:
-            return Answer(response.status, lowered, loads(text) if text else None)
+            return DataReply(response.status, lowered, loads(text) if text else None)
         except AsterismError:
-            raise CommandFailed(f"{self._address.url} does not answer as Asterism does") from None
+            raise CommandFailed(f"{self._address.url} does not answer like an Asterism server") from None

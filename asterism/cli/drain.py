@@ -22,7 +22,7 @@ def drain(
 ) -> None:
     """Move everything away from a node, so that it can be removed.
 
-    The server does it, and goes on with it when this command is ended; the same command shows how far it is."""
+    The server does the work and continues after this command ends; run it again to see the progress."""
     from asterism.cli.client import AdminClient
     from asterism.cli.progress import follow_until_none
 
@@ -36,21 +36,21 @@ def drain(
         now = client.post("drain", {"node": node})
     follow_until_none(f"draining {node}", total=int(now["partitions_left"]) + 1, left=lambda: _left(client, node))
     typer.echo(
-        f"The node {node} is empty. Take it out of the fleet's description; then it may be removed. "
+        f"The node {node} is empty. Remove it from the fleet file; then it can be shut down. "
         f"The catalog is on {client.get('drain', node=node)['catalog']}."
     )
 
 
 def _left(client: AdminClient, node: str) -> int:
-    told = client.get("drain", node=node)
-    state = told["node"]["state"]
+    reply = client.get("drain", node=node)
+    state = reply["node"]["state"]
     if state == "online":
-        raise CommandFailed(f"the node {node} was told to take partitions again")
-    if told["stuck"] and len(told["stuck"]) == told["partitions_left"]:
+        raise CommandFailed(f"the drain of the node {node} was undone: it takes partitions again")
+    if reply["stuck"] and len(reply["stuck"]) == reply["partitions_left"]:
         raise CommandFailed(
-            f"{len(told['stuck']):,} partitions may be on no other node by the rules of their containers; change them "
-            "with asterism placement",
-            detail="\n".join(f"  {one['partition']}" for one in told["stuck"]),
+            f"{len(reply['stuck']):,} partitions cannot move: the placement rules of their containers allow no other "
+            "node; change the rules with 'asterism placement'",
+            detail="\n".join(f"  {stuck['partition']}" for stuck in reply["stuck"]),
         )
-    # What was moved away is still to be dropped.
-    return 0 if state == "removed" else int(told["partitions_left"]) + 1
+    # The moved partitions are still to be dropped.
+    return 0 if state == "removed" else int(reply["partitions_left"]) + 1

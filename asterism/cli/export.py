@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from asterism.cli.data_client import DataClient
     from asterism.cli.dump_file import ContainerLine
 
-# The most that the server answers in one page.
+# The server's maximum of items in a page.
 PAGE_ITEMS = 1000
 
 EXPORT_EXAMPLES = """[bold]Examples[/bold]
@@ -26,11 +26,11 @@ One container with its settings, scripts and items:\n
 All containers of a database:\n
   asterism export shop --to shop.jsonl"""
 
-OneContainer = Annotated[
+OptionalContainer = Annotated[
     str | None,
-    typer.Argument(metavar="CONTAINER", help="Name of the container; without it all are.", show_default=False),
+    typer.Argument(metavar="CONTAINER", help="Name of the container; all if omitted.", show_default=False),
 ]
-To = Annotated[Path, typer.Option("--to", metavar="FILE", help="The file to write.", show_default=False)]
+OutputFile = Annotated[Path, typer.Option("--to", metavar="FILE", help="The file to write.", show_default=False)]
 SystemProperties = Annotated[
     bool, typer.Option("--system-properties", help="Keep _rid, _self, _etag, _attachments and _ts of the items.")
 ]
@@ -38,15 +38,15 @@ SystemProperties = Annotated[
 
 def export(
     database: options.Database,
-    to: To,
-    container: OneContainer = None,
+    to: OutputFile,
+    container: OptionalContainer = None,
     system_properties: SystemProperties = False,
     output_format: options.OutputFormat = options.Format.TABLE,
     endpoint: options.Endpoint = options.DEFAULT_ENDPOINT,
     key: options.Key = options.DEFAULT_KEY,
     insecure: options.Insecure = False,
 ) -> None:
-    """Write containers to a file of JSON lines: settings, throughput, scripts, and an item a line."""
+    """Write containers to a file of JSON lines: settings, throughput, scripts, and one item per line."""
     from asterism.cli.client import AdminClient
     from asterism.cli.data_client import DataClient
     from asterism.cli.failure import CommandFailed
@@ -54,16 +54,16 @@ def export(
 
     client, admin = DataClient(endpoint, key, insecure=insecure), AdminClient(endpoint, key, insecure=insecure)
     containers = container_lines(client, database, container)
-    # The file has its name only when it is whole.
+    # The file gets its name only when it is complete.
     unfinished = to.with_name(f"{to.name}.part")
-    told = []
+    exported = []
     try:
         with unfinished.open("wb") as file:
             for line in containers:
                 file.write(line.to_line())
                 with item_bar(f"{database}/{line.name}", _item_count(admin, database, line.name)) as advance:
                     count = _write_items(client, line, file.write, advance, keep_system=system_properties)
-                told.append({"database": database, "container": line.name, "items": count})
+                exported.append({"database": database, "container": line.name, "items": count})
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(to)
@@ -71,15 +71,15 @@ def export(
         raise CommandFailed(f"{to} cannot be written: {error.strerror}") from None
     finally:
         unfinished.unlink(missing_ok=True)
-    report("exported", told, output_format)
+    report("exported", exported, output_format)
 
 
 def container_lines(client: DataClient, database: str, container: str | None) -> list[ContainerLine]:
-    """The containers to export, without their items."""
+    """Return the containers to export, without their items."""
     link = f"dbs/{database}"
     if container is None:
         pages = client.feed(f"{link}/colls", "DocumentCollections", type_="colls", link=link, page_items=PAGE_ITEMS)
-        found = [one for page in pages for one in page]
+        found = [resource for page in pages for resource in page]
     else:
         path = f"{link}/colls/{container}"
         found = [client.need("GET", path, type_="colls", link=path).body]
@@ -89,19 +89,22 @@ def container_lines(client: DataClient, database: str, container: str | None) ->
         for offer in page
     }
     shared = _throughput(offers.get(client.need("GET", link, type_="dbs", link=link).body["_rid"]))
-    return [_container_line(client, database, one, _throughput(offers.get(one["_rid"])), shared) for one in found]
+    return [
+        _container_line(client, database, resource, _throughput(offers.get(resource["_rid"])), shared)
+        for resource in found
+    ]
 
 
 def _container_line(
     client: DataClient,
     database: str,
-    told: dict[str, Any],
+    resource: dict[str, Any],
     throughput: dict[str, Any] | None,
     shared: dict[str, Any] | None,
 ) -> ContainerLine:
     from asterism.cli.dump_file import SCRIPT_SEGMENTS, ContainerLine, without_system_properties
 
-    link = f"dbs/{database}/colls/{told['id']}"
+    link = f"dbs/{database}/colls/{resource['id']}"
     scripts = {
         segment: [
             without_system_properties(script)
@@ -110,7 +113,7 @@ def _container_line(
         ]
         for segment, envelope in SCRIPT_SEGMENTS.items()
     }
-    settings = {name: value for name, value in told.items() if not name.startswith("_")}
+    settings = {name: value for name, value in resource.items() if not name.startswith("_")}
     return ContainerLine(database, settings, throughput, scripts, shared)
 
 
@@ -122,8 +125,8 @@ def _throughput(offer: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _item_count(admin: Any, database: str, container: str) -> int:
-    told = admin.get("partitions", database=database, container=container, details="false")
-    return sum(one["items"] or 0 for one in told["partitions"])
+    reply = admin.get("partitions", database=database, container=container, details="false")
+    return sum(partition["items"] or 0 for partition in reply["partitions"])
 
 
 def _write_items(
@@ -143,8 +146,8 @@ def _write_items(
     for answer in client.pages(f"{link}/docs", type_="docs", link=link, headers=headers):
         page = answer.body["Documents"]
         unindexed = set(answer.headers.get("x-asterism-unindexed-items", "").split(","))
-        for place, item in enumerate(page):
-            is_indexed = str(place) not in unindexed
+        for index, item in enumerate(page):
+            is_indexed = str(index) not in unindexed
             indexing = None if is_indexed == is_automatic else INCLUDE if is_indexed else EXCLUDE
             write(ItemLine(item if keep_system else without_system_properties(item), indexing).to_line())
         count += len(page)

@@ -1,12 +1,12 @@
-"""How a command says that it could not be done."""
+"""The failure of a command."""
 
 from __future__ import annotations
 
 
 class CommandFailed(Exception):
-    """The text is one line for the person at the terminal; the program ends with 1.
+    """Failure with a text of one line for the terminal; the program exits with 1.
 
-    `detail` are lines below it, for what a line alone cannot show.
+    `detail` are further lines below it.
     """
 
     def __init__(self, text: str, *, detail: str = "") -> None:

@@ -11,23 +11,23 @@ from asterism.cli.options import DEFAULT_ENDPOINT, DEFAULT_KEY, Endpoint, Format
 
 IMPORT_EXAMPLES = """[bold]Examples[/bold]
 
-What `asterism export` has written, under its own names:\n
+A file of `asterism export`, under its own names:\n
   asterism import orders.jsonl
 
 Into another database, under another name:\n
   asterism import orders.jsonl --database test --container orders-copy"""
 
-From = Annotated[Path, typer.Argument(metavar="FILE", help="What `asterism export` wrote.", show_default=False)]
+DumpFile = Annotated[Path, typer.Argument(metavar="FILE", help="A file of `asterism export`.", show_default=False)]
 IntoDatabase = Annotated[
-    str | None, typer.Option("--database", metavar="NAME", help="Another database than the file names.")
+    str | None, typer.Option("--database", metavar="NAME", help="Database, if not the one in the file.")
 ]
 IntoContainer = Annotated[
-    str | None, typer.Option("--container", metavar="NAME", help="Another name, for a file with one container.")
+    str | None, typer.Option("--container", metavar="NAME", help="New name, for a file with one container.")
 ]
 
 
 def import_(
-    file: From,
+    file: DumpFile,
     database: IntoDatabase = None,
     container: IntoContainer = None,
     output_format: OutputFormat = Format.TABLE,
@@ -35,7 +35,7 @@ def import_(
     key: Key = DEFAULT_KEY,
     insecure: Insecure = False,
 ) -> None:
-    """Read what `export` wrote: makes what is not there, and upserts scripts and items, so it can be repeated."""
+    """Import a file of `export`: create missing containers, and upsert scripts and items, so it can be repeated."""
     from asterism.cli.data_client import DataClient
     from asterism.cli.import_items import CONNECTIONS, import_file
     from asterism.cli.transfer import report

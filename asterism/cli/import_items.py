@@ -1,4 +1,4 @@
-"""How `asterism import` writes: container by container, items in bulk over several connections."""
+"""Writes of `asterism import`: container by container, items in bulk over several connections."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from asterism.cli.data_client import THROTTLED_SECONDS_MAX, Answer, DataClient
+from asterism.cli.data_client import THROTTLED_SECONDS_MAX, DataClient, DataReply
 from asterism.cli.dump_file import ContainerLine, read_dump
 from asterism.cli.failure import CommandFailed
-from asterism.values.json_text import dumps
+from asterism.values.json.text import dumps
 
 CONNECTIONS = 4
-# Requests that may wait or be under way; each has at most a batch of items in memory.
+# Requests that are queued or in flight; each has at most a batch of items in memory.
 _REQUESTS_MAX = CONNECTIONS * 2
 _BATCH_ITEMS = 100
-# Half of what a bulk request may have, because each operation has a wrapping too. Larger items go alone.
+# Half the limit of a bulk request, because each operation has an envelope too. Larger items are sent singly.
 _BATCH_BYTES = 1024 * 1024
 _BULK = {
     "x-ms-cosmos-is-batch-request": "True",
@@ -34,7 +34,7 @@ _UPSERT = {"x-ms-documentdb-is-upsert": "True", "prefer": "return=minimal"}
 def import_file(
     file: Path, clients: Sequence[DataClient], database: str | None, container: str | None
 ) -> list[dict[str, Any]]:
-    """What was imported: database, container and number of items of each."""
+    """Import a file; return database, container and number of items of each container."""
     from asterism.cli.transfer import byte_bar
 
     done: list[dict[str, Any]] = []
@@ -43,20 +43,22 @@ def import_file(
     except OSError as error:
         raise CommandFailed(f"{file} cannot be read: {error.strerror}") from None
     with byte_bar(file.name, size) as show:
-        writer: _Writer | None = None
+        writer: _BulkWriter | None = None
         total = 0
-        for number, bytes_read, told in read_dump(file):
-            if isinstance(told, ContainerLine):
+        for number, bytes_read, parsed in read_dump(file):
+            if isinstance(parsed, ContainerLine):
                 if writer is not None:
                     if container is not None:
-                        raise CommandFailed(f"line {number}: --container names one, and the file has another container")
+                        raise CommandFailed(
+                            f"line {number}: the file has several containers; import it without --container"
+                        )
                     writer.finish()
-                line = _renamed(told, database, container)
+                line = _renamed(parsed, database, container)
                 make_container(clients[0], line, number)
-                writer = _Writer(f"dbs/{line.database}/colls/{line.name}", clients)
+                writer = _BulkWriter(f"dbs/{line.database}/colls/{line.name}", clients)
                 done.append({"database": line.database, "container": line.name, "items": 0})
             elif writer is not None:
-                writer.add(number, told.item, told.indexing)
+                writer.add(number, parsed.item, parsed.indexing)
                 done[-1]["items"] += 1
                 total += 1
             show(bytes_read, total)
@@ -72,7 +74,7 @@ def _renamed(line: ContainerLine, database: str | None, container: str | None) -
 
 
 def make_container(client: DataClient, line: ContainerLine, number: int) -> None:
-    """The container with its scripts. One that is there keeps its settings, and must have the same partition key."""
+    """Create the container with its scripts. An existing one keeps its settings; its partition key must be the same."""
     link = f"dbs/{line.database}"
     shared = _throughput_headers(line.database_throughput)
     _check(client.ask("POST", "dbs", {"id": line.database}, type_="dbs", link="", headers=shared), number, but=409)
@@ -80,18 +82,23 @@ def make_container(client: DataClient, line: ContainerLine, number: int) -> None
         "POST", f"{link}/colls", line.settings, type_="colls", link=link, headers=_throughput_headers(line.throughput)
     )
     _check(answer, number, but=409)
-    own = f"{link}/colls/{line.name}"
+    container_link = f"{link}/colls/{line.name}"
     if answer.status == 409:
-        there = client.need("GET", own, type_="colls", link=own).body
+        existing = client.need("GET", container_link, type_="colls", link=container_link).body
         wanted = line.settings.get("partitionKey")
-        if wanted is not None and there["partitionKey"] != wanted:
+        if wanted is not None and existing["partitionKey"] != wanted:
             raise CommandFailed(
-                f"line {number}: {line.database}/{line.name} is there with the partition key "
-                f"{', '.join(there['partitionKey']['paths'])}; --container gives the imported one another name"
+                f"line {number}: {line.database}/{line.name} already exists with the partition key "
+                f"{', '.join(existing['partitionKey']['paths'])}; import it under another name with --container"
             )
     for segment, scripts in line.scripts.items():
         for script in scripts:
-            _check(client.ask("POST", f"{own}/{segment}", script, type_=segment, link=own, headers=_UPSERT), number)
+            _check(
+                client.ask(
+                    "POST", f"{container_link}/{segment}", script, type_=segment, link=container_link, headers=_UPSERT
+                ),
+                number,
+            )
 
 
 def _throughput_headers(throughput: dict[str, Any] | None) -> dict[str, str]:
@@ -102,24 +109,24 @@ def _throughput_headers(throughput: dict[str, Any] | None) -> dict[str, str]:
     return {"x-ms-offer-throughput": str(throughput.get("manual"))}
 
 
-def _check(answer: Answer, number: int, *, but: int | None = None) -> None:
+def _check(answer: DataReply, number: int, *, but: int | None = None) -> None:
     if answer.status >= 400 and answer.status != but:
         raise CommandFailed(f"line {number}: {answer.message}")
 
 
 @dataclass(slots=True)
 class _Bulk:
-    """Items of one request, each with the line that it comes from."""
+    """Items of one request, each with its line number."""
 
     lines: list[int] = field(default_factory=list)
     items: list[dict[str, Any]] = field(default_factory=list)
     bytes: int = 0
-    # What the request says of indexing; one that says something has one item.
+    # The request's indexing directive; a request with a directive has one item.
     indexing: str | None = None
 
 
-class _Writer:
-    """Upserts into one container, over several connections, with a bounded number of items in memory."""
+class _BulkWriter:
+    """Writer of upserts into one container, over several connections, with a bounded number of items in memory."""
 
     def __init__(self, link: str, clients: Iterable[DataClient]) -> None:
         self._link = link
@@ -127,7 +134,7 @@ class _Writer:
         for client in clients:
             self._free.put(client)
         self._pool = ThreadPoolExecutor(CONNECTIONS)
-        self._under_way: deque[Future[None]] = deque()
+        self._in_flight: deque[Future[None]] = deque()
         self._bulk = _Bulk()
 
     def add(self, number: int, item: dict[str, Any], indexing: str | None) -> None:
@@ -142,7 +149,7 @@ class _Writer:
         self._bulk.bytes += size
 
     def finish(self) -> None:
-        """Returns when everything is stored."""
+        """Return when everything is stored."""
         self._flush()
         self._wait(0)
         self._pool.shutdown()
@@ -154,12 +161,12 @@ class _Writer:
 
     def _submit(self, bulk: _Bulk) -> None:
         self._wait(_REQUESTS_MAX - 1)
-        self._under_way.append(self._pool.submit(self._write, bulk))
+        self._in_flight.append(self._pool.submit(self._write, bulk))
 
     def _wait(self, left_max: int) -> None:
-        while len(self._under_way) > left_max:
+        while len(self._in_flight) > left_max:
             try:
-                self._under_way.popleft().result()
+                self._in_flight.popleft().result()
             except BaseException:
                 self._pool.shutdown(cancel_futures=True)
                 raise
@@ -178,20 +185,20 @@ class _Writer:
             self._free.put(client)
 
     def _write_bulk(self, client: DataClient, bulk: _Bulk) -> None:
-        """All of the items; those that the throughput had no room for are sent again."""
+        """Write all of the items; throttled ones are sent again."""
         left = list(zip(bulk.lines, bulk.items, strict=True))
         give_up_at = time.monotonic() + THROTTLED_SECONDS_MAX
         while left:
             operations = [{"operationType": "Upsert", "resourceBody": item} for _, item in left]
             answer = client.ask("POST", f"{self._link}/docs", operations, type_="docs", link=self._link, headers=_BULK)
             _check(answer, left[0][0])
-            again, wait_ms = [], 0
+            throttled, wait_ms = [], 0
             for line, result in zip(left, answer.body, strict=True):
                 status = result["statusCode"]
                 if status == 429 and time.monotonic() < give_up_at:
-                    again.append(line)
+                    throttled.append(line)
                     wait_ms = max(wait_ms, result.get("retryAfterMilliseconds", 0))
                 elif status >= 400:
                     raise CommandFailed(f"line {line[0]}: {result.get('message', f'the server answered {status}')}")
-            left = again
+            left = throttled
             time.sleep(wait_ms / 1000)

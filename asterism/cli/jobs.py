@@ -15,20 +15,20 @@ def jobs(
     key: Key = DEFAULT_KEY,
     insecure: Insecure = False,
 ) -> None:
-    """Show the splits, merges and other background work under way."""
+    """Show the splits, merges and other background work in progress."""
     from asterism.cli.client import AdminClient
 
-    told = AdminClient(endpoint, key, insecure=insecure).get("jobs")
+    reply = AdminClient(endpoint, key, insecure=insecure).get("jobs")
     if output_format is Format.JSON:
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(reply, indent=2, ensure_ascii=False))
         return
     from asterism.cli.tables import print_table
 
-    if not told["jobs"]:
-        typer.echo("No split, merge, move, index transformation or re-keying is under way.")
+    if not reply["jobs"]:
+        typer.echo("No split, merge, move, index transformation or re-keying is in progress.")
     else:
         print_table(
-            "Work under way",
+            "Work in progress",
             ["id", "what", "why", "step", "entries copied", "trouble"],
             [
                 [
@@ -39,15 +39,15 @@ def jobs(
                     f"{job['entries_copied']:,}",
                     job["trouble"] or "-",
                 ]
-                for job in told["jobs"]
+                for job in reply["jobs"]
             ],
         )
-    if told["tasks"]:
+    if reply["tasks"]:
         print_table(
             "Background work on items",
             ["id", "what", "items done"],
             [
                 [task["id"], f"{task['kind']} in {task['database']}/{task['container']}", f"{task['items_done']:,}"]
-                for task in told["tasks"]
+                for task in reply["tasks"]
             ],
         )

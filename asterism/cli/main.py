@@ -1,6 +1,6 @@
-"""The `asterism` program: one command per module, and every failure as one line.
+"""The `asterism` program: one command per module, and every failure in one line.
 
-What a command needs to do its work is imported when it runs, so that `serve` is quick to start.
+The imports of a command happen when it runs, so that `serve` starts fast.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import sys
 
 import typer
 
+from asterism.cli.accounts import accounts
 from asterism.cli.drain import drain
 from asterism.cli.export import EXPORT_EXAMPLES, export
 from asterism.cli.failure import CommandFailed
@@ -42,6 +43,7 @@ app = typer.Typer(
 )
 app.command(rich_help_panel="The server", epilog=SERVE_EXAMPLES)(serve)
 app.command(rich_help_panel="The server", epilog=KEYS_EXAMPLES)(keys)
+app.add_typer(accounts, name="accounts", rich_help_panel="The server")
 app.command(rich_help_panel="The server")(version)
 app.command(rich_help_panel="Data of a running server", epilog=QUERY_EXAMPLES, no_args_is_help=True)(query)
 app.command(rich_help_panel="Data of a running server", epilog=EXPORT_EXAMPLES, no_args_is_help=True)(export)
@@ -69,6 +71,6 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
-        # The reader of our output (a pager, head) has enough; the interpreter must not fail on flushing the rest.
+        # The reader of the output (a pager, head) has closed it; the interpreter must not fail on flushing the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)

@@ -11,52 +11,54 @@ from asterism.cli.failure import CommandFailed
 from asterism.cli.options import DEFAULT_ENDPOINT, DEFAULT_KEY, Endpoint, Insecure, Key
 
 if TYPE_CHECKING:
-    from asterism.server.fleet_config import FleetConfig
+    from asterism.server.fleet.config import FleetConfig
 
 MIGRATE_EXAMPLES = """[bold]Examples[/bold]
 
-From a data directory to a fleet, while its server goes on serving:\n
+From a data directory to a fleet, while its server continues to serve:\n
   asterism migrate --from asterism-data --to fleet.toml
 
 And back:\n
   asterism migrate --from fleet.toml --to asterism-data"""
 
-From = Annotated[
+SourceStore = Annotated[
     Path, typer.Option("--from", metavar="DIR|FILE", help="Data directory, or fleet file.", show_default=False)
 ]
-To = Annotated[
+TargetStore = Annotated[
     Path, typer.Option("--to", metavar="FILE|DIR", help="Fleet file, or data directory.", show_default=False)
 ]
 
 
 def migrate(
-    source: From,
-    to: To,
+    source: SourceStore,
+    to: TargetStore,
     endpoint: Endpoint = DEFAULT_ENDPOINT,
     key: Key = DEFAULT_KEY,
     insecure: Insecure = False,
 ) -> None:
-    """Move all data from a data directory to a fleet, or back, while clients go on.
+    """Move all data from a data directory to a fleet, or back, without interrupting clients.
 
-    A running server is asked to do it, and goes on serving from the new place; without one this command does it itself.
-    Ended in the middle, the same command goes on."""
-    from asterism.server.config import StartRefused
+    A running server does the work and continues to serve from the new store; without a server this command moves the
+    data itself. After an interruption, run the same command again to resume."""
+    from asterism.server.config import IN_MEMORY, StartRefused
 
+    if IN_MEMORY in (source, to):
+        raise CommandFailed("data in memory cannot be migrated; use 'asterism export' and 'asterism import'")
     try:
         is_file = source.is_file()
         if is_file == to.is_file():
             raise CommandFailed("one of the two must be a fleet file, and the other a data directory")
         if _server_at_work(source, endpoint, key, insecure=insecure):
-            _ask_server(_wish(to), endpoint, key, insecure=insecure)
+            _ask_server(_target_of(to), endpoint, key, insecure=insecure)
         else:
-            _migrate_here(source, _wish(to))
+            _migrate_here(source, _target_of(to))
     except StartRefused as refusal:
         raise CommandFailed(str(refusal)) from None
     typer.echo(f"Everything is in {to} now.")
 
 
-def _wish(to: Path) -> dict[str, Any]:
-    from asterism.server.fleet_config import read_fleet
+def _target_of(to: Path) -> dict[str, Any]:
+    from asterism.server.fleet.config import read_fleet
 
     if to.is_file():
         return {"where": str(to.resolve()), "fleet": read_fleet(to).to_json()}
@@ -64,67 +66,65 @@ def _wish(to: Path) -> dict[str, Any]:
 
 
 def _server_at_work(source: Path, endpoint: str, key: str, *, insecure: bool) -> bool:
-    """Whether a server has the source open; it must then be the one at the endpoint."""
+    """Return True if a server has the source open; it must then be the server at the endpoint."""
     from asterism.cli.client import AdminClient
 
     try:
-        told = AdminClient(endpoint, key, insecure=insecure).get("migration")
+        reply = AdminClient(endpoint, key, insecure=insecure).get("migration")
     except CommandFailed as failure:
         if source.is_dir() and _is_claimed(source):
-            raise CommandFailed(
-                f"a server is using {source}, and is not to be asked at {endpoint}: {failure}"
-            ) from None
+            raise CommandFailed(f"a server is using {source}, but cannot be reached at {endpoint}: {failure}") from None
         return False
     if source.is_dir():
-        if _is_claimed(source) and Path(told["data"]) != source.resolve():
+        if _is_claimed(source) and Path(reply["data"]) != source.resolve():
             raise CommandFailed(
-                f"the server at {endpoint} is not the one that uses {source}; say where with --endpoint"
+                f"the server at {endpoint} is not the one that uses {source}; give its address with --endpoint"
             )
         return _is_claimed(source)
     fleet = _read(source)
-    return {one["address"] for one in told["nodes"]} >= {one.shown for one in fleet.nodes}
+    return {node["address"] for node in reply["nodes"]} >= {node.shown for node in fleet.nodes}
 
 
 def _read(path: Path) -> FleetConfig:
-    from asterism.server.fleet_config import read_fleet
+    from asterism.server.fleet.config import read_fleet
 
     return read_fleet(path)
 
 
 def _is_claimed(directory: Path) -> bool:
     from asterism.server.config import StartRefused
-    from asterism.server.data_directory import claimed
+    from asterism.server.data_directory import claim_directory
 
     try:
-        with claimed(directory):
+        with claim_directory(directory):
             return False
     except StartRefused:
         return True
 
 
-def _ask_server(wish: dict[str, Any], endpoint: str, key: str, *, insecure: bool) -> None:
+def _ask_server(target: dict[str, Any], endpoint: str, key: str, *, insecure: bool) -> None:
     from asterism.cli.client import AdminClient
     from asterism.cli.progress import follow_until_none
 
     client = AdminClient(endpoint, key, insecure=insecure)
-    begun = client.post("migration", wish)
+    started = client.post("migration", target)
 
     def left() -> int:
-        told = client.get("migration")
-        if told["phase"] == "none":
+        reply = client.get("migration")
+        if reply["phase"] == "none":
             raise CommandFailed("the server has stopped migrating")
-        return 0 if told["phase"] == "done" else int(told["partitions_left"]) + 1
+        return 0 if reply["phase"] == "done" else int(reply["partitions_left"]) + 1
 
-    follow_until_none("moving partitions", total=int(begun["partitions_left"]) + 1, left=left)
+    follow_until_none("moving partitions", total=int(started["partitions_left"]) + 1, left=left)
 
 
-def _migrate_here(source: Path, wish: dict[str, Any]) -> None:
+def _migrate_here(source: Path, target: dict[str, Any]) -> None:
     import asyncio
 
     from asterism.server.config import ServerConfig
     from asterism.server.offline import migrate_offline
 
-    typer.echo("No server is running on it; moving the data here.", err=True)
+    typer.echo("No server is using it; this command moves the data itself.", err=True)
     is_file = source.is_file()
     config = ServerConfig(fleet=_read(source)) if is_file else ServerConfig(data=source)
-    asyncio.run(migrate_offline(config, wish))
+    asyncio.run(migrate_offline(config, target))

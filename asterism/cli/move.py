@@ -27,14 +27,14 @@ def move(
     key: Key = DEFAULT_KEY,
     insecure: Insecure = False,
 ) -> None:
-    """Move a partition to another node, while clients go on reading and writing."""
+    """Move a partition to another node, while clients continue to read and write."""
     from asterism.cli.client import AdminClient
-    from asterism.cli.reshape import report_begun
+    from asterism.cli.reshape import report_started
 
     names = partition.split("/")
     if len(names) != 3 or not all(names):
-        raise CommandFailed(f"{partition!r} names no partition; write DATABASE/CONTAINER/ID")
+        raise CommandFailed(f"{partition!r} is not a partition; write DATABASE/CONTAINER/ID")
     database, container, range_id = names
     client = AdminClient(endpoint, key, insecure=insecure)
-    told = {"database": database, "container": container, "range": range_id, "node": to}
-    report_begun(client, [client.post("move", told)["job"]], wait=wait)
+    body = {"database": database, "container": container, "range": range_id, "node": to}
+    report_started(client, [client.post("move", body)["job"]], wait=wait)

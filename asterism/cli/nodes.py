@@ -19,9 +19,9 @@ def nodes(
     """Show the nodes of the fleet: partitions, bytes, request units, health, replication lag."""
     from asterism.cli.client import AdminClient
 
-    told = AdminClient(endpoint, key, insecure=insecure).get("nodes")
+    reply = AdminClient(endpoint, key, insecure=insecure).get("nodes")
     if output_format is Format.JSON:
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(reply, indent=2, ensure_ascii=False))
         return
     from asterism.cli.tables import print_table, readable_bytes
 
@@ -30,22 +30,22 @@ def nodes(
         ["number", "name", "labels", "state", "partitions", "bytes", "RU/s share", "RU so far", "health", "standbys"],
         [
             [
-                str(one["number"]),
-                f"{one['name']} (catalog)" if one["catalog"] else one["name"],
-                ", ".join(one["labels"]) or "-",
-                one["state"],
-                f"{one['partitions']:,}",
-                readable_bytes(one["bytes"]),
-                f"{one['ru_share']:,}",
-                f"{one['ru_consumed']:,}",
-                one["health"],
-                ", ".join(_standby(standby) for standby in one["standbys"]) or "-",
+                str(node["number"]),
+                f"{node['name']} (catalog)" if node["catalog"] else node["name"],
+                ", ".join(node["labels"]) or "-",
+                node["state"],
+                f"{node['partitions']:,}",
+                readable_bytes(node["bytes"]),
+                f"{node['ru_share']:,}",
+                f"{node['ru_consumed']:,}",
+                node["health"],
+                ", ".join(_standby(standby) for standby in node["standbys"]) or "-",
             ]
-            for one in told["nodes"]
+            for node in reply["nodes"]
         ],
     )
-    if told["moves_wanted"]:
-        typer.echo(f"{told['moves_wanted']:,} moves are still to be made; see asterism jobs.")
+    if reply["moves_wanted"]:
+        typer.echo(f"{reply['moves_wanted']:,} moves are pending; see 'asterism jobs'.")
 
 
 def _standby(standby: dict[str, Any]) -> str:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY
+from asterism.access.keys import DEVELOPMENT_ACCOUNT, WELL_KNOWN_EMULATOR_KEY
+from asterism.server.doors import DOORS
 
 _CONNECTION = "The running server"
 
@@ -38,9 +39,8 @@ Wait = Annotated[bool, typer.Option("--wait", help="Stay until it is done, and s
 
 TableAccount = Annotated[str, typer.Option("--account", metavar="NAME", help="The account of a table.")]
 
-# The account that clients take when they are told to use development storage.
-DEFAULT_TABLE_ACCOUNT = "devstoreaccount1"
-DEFAULT_ENDPOINT = "http://127.0.0.1:8081"
+DEFAULT_TABLE_ACCOUNT = DEVELOPMENT_ACCOUNT
+DEFAULT_ENDPOINT = f"http://127.0.0.1:{DOORS[0].ports[0].default}"
 DEFAULT_KEY = WELL_KNOWN_EMULATOR_KEY
 
 

@@ -31,28 +31,28 @@ def partitions(
 ) -> None:
     """Show the physical partitions of a container or a table: range, size, load or share of throughput, state."""
     if table is not None and database is None:
-        asked = {"account": account, "table": table}
+        parameters = {"account": account, "table": table}
     elif table is None and database is not None and container is not None:
-        asked = {"database": database, "container": container}
+        parameters = {"database": database, "container": container}
     else:
         raise typer.BadParameter("give a database and a container, or --table NAME")
     from asterism.cli.client import AdminClient
 
     client = AdminClient(endpoint, key, insecure=insecure)
-    told = client.get("partitions", **asked, details="true" if details else "false")
+    reply = client.get("partitions", **parameters, details="true" if details else "false")
     if output_format is options.Format.JSON:
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(reply, indent=2, ensure_ascii=False))
         return
-    title = f"{'/'.join(asked.values())}: partition key {', '.join(told['partition_key']['paths'])}"
-    if told["partition_key"]["kind"] == "Range":
-        _print_ordered(title, told)
+    title = f"{'/'.join(parameters.values())}: partition key {', '.join(reply['partition_key']['paths'])}"
+    if reply["partition_key"]["kind"] == "Range":
+        _print_ordered(title, reply)
     else:
-        _print_hashed(title, told)
+        _print_hashed(title, reply)
     if details:
-        _print_details(told)
+        _print_details(reply)
 
 
-def _print_hashed(title: str, told: dict[str, Any]) -> None:
+def _print_hashed(title: str, reply: dict[str, Any]) -> None:
     from asterism.cli.tables import print_table, readable_range
 
     print_table(
@@ -60,27 +60,27 @@ def _print_hashed(title: str, told: dict[str, Any]) -> None:
         ["id", "range", "bytes", "items", "RU/s share", "state", "node", "parents"],
         [
             [
-                one["id"],
-                readable_range(one["min"], one["max"]),
-                *_size(one),
-                "-" if one["ru_share"] is None else f"{one['ru_share']:,.0f}",
-                one["state"],
-                one["node"],
-                ", ".join(one["parents"]) or "-",
+                partition["id"],
+                readable_range(partition["min"], partition["max"]),
+                *_size(partition),
+                "-" if partition["ru_share"] is None else f"{partition['ru_share']:,.0f}",
+                partition["state"],
+                partition["node"],
+                ", ".join(partition["parents"]) or "-",
             ]
-            for one in told["partitions"]
+            for partition in reply["partitions"]
         ],
     )
 
 
-def _size(one: dict[str, Any]) -> tuple[str, str]:
-    """Unknown while the partition's node is away."""
+def _size(partition: dict[str, Any]) -> tuple[str, str]:
+    """Return bytes and items, which are unknown while the partition's node is unreachable."""
     from asterism.cli.tables import readable_bytes
 
-    return ("-", "-") if one["bytes"] is None else (readable_bytes(one["bytes"]), f"{one['items']:,}")
+    return ("-", "-") if partition["bytes"] is None else (readable_bytes(partition["bytes"]), f"{partition['items']:,}")
 
 
-def _print_ordered(title: str, told: dict[str, Any]) -> None:
+def _print_ordered(title: str, reply: dict[str, Any]) -> None:
     from asterism.cli.tables import print_table
 
     print_table(
@@ -88,49 +88,49 @@ def _print_ordered(title: str, told: dict[str, Any]) -> None:
         ["id", "from key", "to key", "bytes", "items", "RU/s", "RU so far", "load", "state", "parents"],
         [
             [
-                one["id"],
-                "(start)" if one["start_key"] is None else one["start_key"],
-                "(end)" if one["end_key"] is None else one["end_key"],
-                *_size(one),
-                f"{one['ru_per_second']:,.0f}",
-                f"{one['ru_consumed']:,.0f}",
-                _load_mark(one),
-                one["state"],
-                ", ".join(one["parents"]) or "-",
+                partition["id"],
+                "(start)" if partition["start_key"] is None else partition["start_key"],
+                "(end)" if partition["end_key"] is None else partition["end_key"],
+                *_size(partition),
+                f"{partition['ru_per_second']:,.0f}",
+                f"{partition['ru_consumed']:,.0f}",
+                _load_mark(partition),
+                partition["state"],
+                ", ".join(partition["parents"]) or "-",
             ]
-            for one in told["partitions"]
+            for partition in reply["partitions"]
         ],
     )
-    for one in told["partitions"]:
-        if one["says"]:
-            typer.echo(f"Partition {one['id']}: {one['says']}")
+    for partition in reply["partitions"]:
+        if partition["says"]:
+            typer.echo(f"Partition {partition['id']}: {partition['says']}")
 
 
-def _load_mark(one: dict[str, Any]) -> str:
-    marks = ["HOT"] if one["hot"] else []
-    if one["drift"] != "none":
-        marks.append(f"hotspot, keys {one['drift']}")
+def _load_mark(partition: dict[str, Any]) -> str:
+    marks = ["HOT"] if partition["hot"] else []
+    if partition["drift"] != "none":
+        marks.append(f"hotspot, keys {partition['drift']}")
     return ", ".join(marks) or "-"
 
 
-def _print_details(told: dict[str, Any]) -> None:
+def _print_details(reply: dict[str, Any]) -> None:
     from asterism.cli.tables import print_table, readable_bytes, readable_key
 
     print_table(
         "Largest logical partitions",
         ["partition", "partition key", "bytes", "items"],
         [
-            [one["id"], readable_key(large), readable_bytes(large["bytes"]), f"{large['items']:,}"]
-            for one in told["partitions"]
-            for large in one["largest"]
+            [partition["id"], readable_key(large), readable_bytes(large["bytes"]), f"{large['items']:,}"]
+            for partition in reply["partitions"]
+            for large in partition["largest"]
         ],
     )
     print_table(
         "Hottest logical partitions",
         ["partition", "partition key", "RU so far"],
         [
-            [one["id"], readable_key(hot), f"{hot['request_units']:,.1f}"]
-            for one in told["partitions"]
-            for hot in one["hottest"]
+            [partition["id"], readable_key(hot), f"{hot['request_units']:,.1f}"]
+            for partition in reply["partitions"]
+            for hot in partition["hottest"]
         ],
     )

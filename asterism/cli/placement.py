@@ -21,10 +21,10 @@ from asterism.cli.options import (
 
 PLACEMENT_EXAMPLES = """[bold]Examples[/bold]
 
-Where may it be, and where is it?\n
+Show the rules of a container and its present nodes:\n
   asterism placement shop orders
 
-Keep it in a region, spread over the nodes there, and move what is elsewhere:\n
+Keep it in a region, spread over the nodes there, and move partitions that are elsewhere:\n
   asterism placement shop orders --label westeurope --spread\n
   asterism rebalance --apply"""
 
@@ -35,7 +35,7 @@ Labels = Annotated[
 Spread = Annotated[
     bool | None, typer.Option("--spread/--no-spread", help="Equally many of its partitions on each of its nodes.")
 ]
-Default = Annotated[bool, typer.Option("--default", help="Go by the fleet's own rules again.")]
+Default = Annotated[bool, typer.Option("--default", help="Return to the fleet's default rules.")]
 
 
 def placement(
@@ -49,28 +49,28 @@ def placement(
     key: Key = DEFAULT_KEY,
     insecure: Insecure = False,
 ) -> None:
-    """Show or set on which nodes a container's partitions may be. New partitions go by it at once, and those that are
-    there with the next rebalance."""
+    """Show or set the nodes that may hold a container's partitions. New partitions follow the rules at once, existing
+    ones with the next rebalance."""
     from asterism.cli.client import AdminClient
 
     client = AdminClient(endpoint, key, insecure=insecure)
-    named = {"database": database, "container": container}
-    told = client.get("placement", **named)
+    names = {"database": database, "container": container}
+    reply = client.get("placement", **names)
     if default:
-        told = client.post("placement", {**named, "default": True})
+        reply = client.post("placement", {**names, "default": True})
     elif label is not None or spread is not None:
-        labels = told["labels"] if label is None else label
-        wanted = {**named, "labels": labels, "spread": told["spread"] if spread is None else spread}
-        told = client.post("placement", wanted)
+        labels = reply["labels"] if label is None else label
+        wanted = {**names, "labels": labels, "spread": reply["spread"] if spread is None else spread}
+        reply = client.post("placement", wanted)
     if output_format is Format.JSON:
-        typer.echo(json.dumps(told, ensure_ascii=False))
+        typer.echo(json.dumps(reply, ensure_ascii=False))
     else:
-        typer.echo(_sentence(database, container, told))
+        typer.echo(_summary(database, container, reply))
 
 
-def _sentence(database: str, container: str, told: dict[str, Any]) -> str:
-    where = f"nodes with {' and '.join(told['labels'])}" if told["labels"] else "any node"
-    spread = ", spread evenly" if told["spread"] else ""
-    whose = " (the fleet's own rule)" if told["is_default"] else ""
-    now = ", ".join(f"{count} on {node}" for node, count in told["nodes"].items())
-    return f"{database}/{container}: on {where}{spread}{whose}. Partitions: {now}."
+def _summary(database: str, container: str, reply: dict[str, Any]) -> str:
+    where = f"nodes with {' and '.join(reply['labels'])}" if reply["labels"] else "any node"
+    spread = ", spread evenly" if reply["spread"] else ""
+    origin = " (the fleet's default)" if reply["is_default"] else ""
+    counts = ", ".join(f"{count} on {node}" for node, count in reply["nodes"].items())
+    return f"{database}/{container}: on {where}{spread}{origin}. Partitions: {counts}."

@@ -1,4 +1,4 @@
-"""Bars for work that goes on elsewhere, or takes a while here."""
+"""Progress bars for work of the server, or of the command itself."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ POLL_SECONDS = 0.2
 
 
 def progress_bars(*columns: ProgressColumn) -> Progress:
-    """On a terminal, and gone with the work; to standard error, for the output may be read by a program."""
+    """Return bars, shown only on a terminal until the work ends; on standard error, apart from the output."""
     console = Console(stderr=True)
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def counting_bars() -> Progress:
-    """What is done, of how much, and for how long."""
+    """Return bars with the completed and total counts and the elapsed time."""
     return progress_bars(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
 
 
-def follow_until_none(words: str, *, total: int, left: Callable[[], int]) -> None:
-    """Asks `left` again and again, and shows it, until it is 0."""
+def follow_until_none(title: str, *, total: int, left: Callable[[], int]) -> None:
+    """Poll `left`, and show it, until it is 0."""
     with counting_bars() as progress:
-        bar = progress.add_task(words.replace("[", "\\["), total=total)
+        bar = progress.add_task(title.replace("[", "\\["), total=total)
         while remaining := left():
             progress.update(bar, completed=max(total - remaining, 0), total=max(total, remaining))
             time.sleep(POLL_SECONDS)

@@ -17,19 +17,19 @@ QUERY_EXAMPLES = """[bold]Examples[/bold]
 Some items, as a table:\n
   asterism query shop orders "SELECT TOP 5 * FROM c"
 
-With a value for a parameter, and what it took:\n
+With a value for a parameter, and the cost:\n
   asterism query shop orders "SELECT * FROM c WHERE c.total > @least" -p least=100 --explain
 
-One JSON text a line, for programs:\n
+One JSON text per line, for programs:\n
   asterism query shop orders "SELECT VALUE c.id FROM c" --format json"""
 
-# The most that the server answers in one page.
+# The server's maximum of results in a page.
 PAGE_ITEMS = 1000
-# A partition that has spent its request units is asked again for so long.
+# Requests to a partition that has spent its request units are retried for this long.
 THROTTLED_SECONDS_MAX = 60.0
-# What the server adds to an item; a table leaves it out, JSON does not.
+# Properties that the server adds to an item; omitted from tables, not from JSON.
 SYSTEM_PROPERTIES = ("_rid", "_self", "_etag", "_attachments", "_ts")
-# As much of a long query as fits a terminal's line is shown around an error.
+# Length of the part of a long query that is shown around an error: a terminal's line.
 MARKED_CHARACTERS = 100
 
 Text = Annotated[str, typer.Argument(metavar="QUERY", help="SELECT …", show_default=False)]
@@ -43,8 +43,10 @@ Parameters = Annotated[
         show_default=False,
     ),
 ]
-Explain = Annotated[bool, typer.Option("--explain", help="Also show what it took: partitions, indexes, items, RU.")]
-Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many results.", show_default=False)]
+Explain = Annotated[bool, typer.Option("--explain", help="Also show the cost: partitions, indexes, items, RU.")]
+ResultLimit = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Maximum number of results.", show_default=False)
+]
 
 
 def query(
@@ -54,7 +56,7 @@ def query(
     parameters: Parameters = None,
     explain: Explain = False,
     output_format: options.OutputFormat = options.Format.TABLE,
-    limit: Limit = None,
+    limit: ResultLimit = None,
     endpoint: options.Endpoint = options.DEFAULT_ENDPOINT,
     key: options.Key = options.DEFAULT_KEY,
     insecure: options.Insecure = False,
@@ -62,8 +64,8 @@ def query(
     """Query a container's items, over all of its partitions."""
     from asterism.cli.client import AdminClient, Refused
 
-    asked = {"database": database, "container": container, "query": text, "parameters": read_parameters(parameters)}
-    pages = _pages(AdminClient(endpoint, key, insecure=insecure), {**asked, "explain": explain}, limit)
+    body = {"database": database, "container": container, "query": text, "parameters": read_parameters(parameters)}
+    pages = _pages(AdminClient(endpoint, key, insecure=insecure), {**body, "explain": explain}, limit)
     explained: dict[str, Any] = {}
     try:
         results = _results(pages, explained)
@@ -80,23 +82,23 @@ def query(
 
 def read_parameters(given: list[str] | None) -> list[dict[str, object]]:
     values: dict[str, object] = {}
-    for one in given or []:
-        if one.lstrip().startswith("{"):
-            values |= _json_object(one)
+    for text in given or []:
+        if text.lstrip().startswith("{"):
+            values |= _json_object(text)
             continue
-        name, equals, value = one.partition("=")
+        name, equals, value = text.partition("=")
         if not equals or not name.strip("@ "):
-            raise CommandFailed(f"the parameter {one!r} is neither NAME=VALUE nor a JSON object")
+            raise CommandFailed(f"the parameter {text!r} is neither NAME=VALUE nor a JSON object")
         values[name.strip()] = _value(value)
     return [{"name": f"@{name.removeprefix('@')}", "value": value} for name, value in values.items()]
 
 
 def _json_object(text: str) -> dict[str, object]:
     try:
-        told: dict[str, object] = json.loads(text)
+        parameters: dict[str, object] = json.loads(text)
     except ValueError as error:
         raise CommandFailed(f"the parameters are not JSON: {error}") from None
-    return told
+    return parameters
 
 
 def _value(text: str) -> object:
@@ -107,29 +109,29 @@ def _value(text: str) -> object:
     return value
 
 
-def _pages(client: Any, asked: dict[str, Any], limit: int | None) -> Iterator[dict[str, Any]]:
+def _pages(client: Any, body: dict[str, Any], limit: int | None) -> Iterator[dict[str, Any]]:
     continuation: str | None = None
-    wanted = limit
-    while wanted is None or wanted > 0:
-        max_items = PAGE_ITEMS if wanted is None else min(wanted, PAGE_ITEMS)
-        page = _page(client, {**asked, "max_items": max_items, "continuation": continuation})
+    remaining = limit
+    while remaining is None or remaining > 0:
+        max_items = PAGE_ITEMS if remaining is None else min(remaining, PAGE_ITEMS)
+        page = _page(client, {**body, "max_items": max_items, "continuation": continuation})
         yield page
         continuation = page["continuation"]
         if continuation is None:
             return
-        wanted = None if wanted is None else wanted - len(page["results"])
+        remaining = None if remaining is None else remaining - len(page["results"])
 
 
-def _page(client: Any, asked: dict[str, Any]) -> dict[str, Any]:
-    """One page; waits while the container's throughput is spent."""
+def _page(client: Any, body: dict[str, Any]) -> dict[str, Any]:
+    """Return one page; wait while the request is throttled."""
     from asterism.cli.client import Refused
 
     give_up_at = time.monotonic() + THROTTLED_SECONDS_MAX
     while True:
         try:
-            page: dict[str, Any] = client.post("query", asked)
+            page: dict[str, Any] = client.post("query", body)
         except Refused as refused:
-            wait_seconds = refused.told.get("retry_after_seconds")
+            wait_seconds = refused.reply.get("retry_after_seconds")
             if wait_seconds is None or time.monotonic() + wait_seconds > give_up_at:
                 raise
             time.sleep(wait_seconds)
@@ -138,7 +140,7 @@ def _page(client: Any, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _results(pages: Iterator[dict[str, Any]], explained: dict[str, Any]) -> Iterator[Any]:
-    """The results of all pages; what they took is added up in `explained`."""
+    """Yield the results of all pages; add their costs up in `explained`."""
     for page in pages:
         for name, value in page.get("explanation", {}).items():
             is_new = name not in explained or name == "of_partitions"
@@ -153,7 +155,7 @@ def _together(known: Any, more: Any) -> Any:
         case str():
             return more
         case list():
-            return sorted({*known, *more}, key=lambda one: (len(one), one))
+            return sorted({*known, *more}, key=lambda name: (len(name), name))
         case _:
             return round(known + more, 2)
 
@@ -177,40 +179,40 @@ def _cell(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def print_explanation(told: dict[str, Any]) -> None:
-    """To standard error: what a program reads from the command stays the results alone."""
+def print_explanation(explained: dict[str, Any]) -> None:
+    """Print to standard error: a program that reads the output gets the results alone."""
     from asterism.cli.tables import print_table, readable_bytes
 
-    indexes = ", ".join(told["indexes"])
+    indexes = ", ".join(explained["indexes"])
     rows = [
-        ["kind", told["kind"]],
-        ["partitions read", f"{', '.join(told['partitions']) or 'none'} (of {told['of_partitions']})"],
+        ["kind", explained["kind"]],
+        ["partitions read", f"{', '.join(explained['partitions']) or 'none'} (of {explained['of_partitions']})"],
         ["indexes", indexes or "none"],
-        ["scanned", "yes" if told["scan"] else "no"],
-        ["index lookups", f"{told['index_lookups']:,}"],
-        ["items loaded", f"{told['items_loaded']:,} ({readable_bytes(told['bytes_loaded'])})"],
-        ["results", f"{told['results']:,}"],
-        ["request units", f"{told['request_units']:,.2f}"],
+        ["scanned", "yes" if explained["scan"] else "no"],
+        ["index lookups", f"{explained['index_lookups']:,}"],
+        ["items loaded", f"{explained['items_loaded']:,} ({readable_bytes(explained['bytes_loaded'])})"],
+        ["results", f"{explained['results']:,}"],
+        ["request units", f"{explained['request_units']:,.2f}"],
     ]
-    print_table("What it took", ["", "value"], rows, to_errors=True)
+    print_table("Cost", ["", "value"], rows, to_errors=True)
 
 
 def _with_mark(refused: Any, text: str) -> CommandFailed:
-    """The refusal with the place in the query that it is about, when it names one."""
-    place = refused.told.get("query_error")
-    if not isinstance(place, dict):
+    """Return the refusal with the position of the error in the query, if it has one."""
+    position = refused.reply.get("query_error")
+    if not isinstance(position, dict):
         return CommandFailed(str(refused))
-    return CommandFailed(f"{place['code']}: {refused}", detail=marked(text, place["start"], place["end"]))
+    return CommandFailed(f"{position['code']}: {refused}", detail=marked(text, position["start"], position["end"]))
 
 
 def marked(text: str, start: int, end: int) -> str:
-    """The line of a query that has a fault, and below it a mark under the fault."""
+    """Return the line of a query that has an error, and below it a mark under the error."""
     start = min(max(start, 0), len(text))
     line_start = text.rfind("\n", 0, start) + 1
     line_end = text.find("\n", start)
     line_end = len(text) if line_end < 0 else line_end
     shown_start = max(line_start, start - MARKED_CHARACTERS // 2)
     shown_end = min(line_end, shown_start + MARKED_CHARACTERS)
-    # One column each, whatever they are, or the mark would stand beside its place.
-    line = "".join(one if one.isprintable() else " " for one in text[shown_start:shown_end])
+    # One column per character, or the mark would be misplaced.
+    line = "".join(character if character.isprintable() else " " for character in text[shown_start:shown_end])
     return f"  {line}\n  {' ' * (start - shown_start)}{'^' * max(1, min(end, shown_end) - start)}"

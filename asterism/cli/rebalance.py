@@ -10,7 +10,7 @@ import typer
 from asterism.cli.options import DEFAULT_ENDPOINT, DEFAULT_KEY, Endpoint, Format, Insecure, Key, OutputFormat
 
 Apply = Annotated[
-    bool, typer.Option("--apply/--dry-run", help="Make the moves, and show how far they are; or only show the plan.")
+    bool, typer.Option("--apply/--dry-run", help="Make the moves and show their progress; or only show the plan.")
 ]
 
 
@@ -23,7 +23,7 @@ def rebalance(
 ) -> None:
     """Even out the nodes by bytes and request units, as the placement rules allow.
 
-    The server makes the moves, and goes on with them when this command is ended."""
+    The server makes the moves, and continues after this command ends."""
     from asterism.cli.client import AdminClient
 
     client = AdminClient(endpoint, key, insecure=insecure)
@@ -48,7 +48,7 @@ def _show(plan: dict[str, Any]) -> None:
 
     if not plan["moves"]:
         typer.echo("Nothing to move: the nodes are even, as far as the rules allow.")
-    rows = [[one["partition"], one["from"], one["to"]] for one in plan["moves"]]
+    rows = [[move["partition"], move["from"], move["to"]] for move in plan["moves"]]
     print_table("Moves", ["partition", "from", "to"], rows)
-    stuck = [[one["partition"], one["node"]] for one in plan["stuck"]]
-    print_table("Partitions that may be on no node, by their rules", ["partition", "node"], stuck)
+    stuck = [[partition["partition"], partition["node"]] for partition in plan["stuck"]]
+    print_table("Partitions that no node may hold under their rules", ["partition", "node"], stuck)

@@ -1,4 +1,4 @@
-"""Following splits and merges that a command has begun."""
+"""Progress of splits and merges that a command has started."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from asterism.cli.failure import CommandFailed
-from asterism.keyspaces.reshape_job import Step
+from asterism.keyspaces.reshaping.job import Step
 
 if TYPE_CHECKING:
     from asterism.cli.client import AdminClient
@@ -19,9 +19,9 @@ Job = dict[str, Any]
 _STEPS = [step.value for step in Step]
 
 
-def report_begun(client: AdminClient, jobs: Sequence[Job], *, wait: bool) -> None:
+def report_started(client: AdminClient, jobs: Sequence[Job], *, wait: bool) -> None:
     for job in jobs:
-        typer.echo(f"The {describe(job)} has begun (job {job['id']}).")
+        typer.echo(f"The {describe(job)} has started (job {job['id']}).")
     if wait:
         _follow(client, jobs)
         for job in jobs:
@@ -49,14 +49,14 @@ def _follow(client: AdminClient, jobs: Sequence[Job]) -> None:
         }
         waited_for = set(bars)
         while waited_for:
-            under_way = {job["id"]: job for job in client.get("jobs")["jobs"]}
-            for job_id in waited_for & under_way.keys():
-                now = under_way[job_id]
-                told = f"{now['step']}, {now['entries_copied']:,} entries copied {now['trouble']}"
-                progress.update(bars[job_id], completed=_STEPS.index(now["step"]), step=told.strip())
-            for job_id in waited_for - under_way.keys():
+            in_progress = {job["id"]: job for job in client.get("jobs")["jobs"]}
+            for job_id in waited_for & in_progress.keys():
+                now = in_progress[job_id]
+                step = f"{now['step']}, {now['entries_copied']:,} entries copied {now['trouble']}"
+                progress.update(bars[job_id], completed=_STEPS.index(now["step"]), step=step.strip())
+            for job_id in waited_for - in_progress.keys():
                 progress.update(bars[job_id], completed=len(_STEPS), step="done")
-            waited_for &= under_way.keys()
+            waited_for &= in_progress.keys()
             if waited_for:
                 time.sleep(POLL_SECONDS)
 
@@ -67,4 +67,4 @@ def _outcome(client: AdminClient, job: Job) -> str:
         if done["kind"] == job["kind"] and done["sources"] == job["ranges"]:
             made = _partitions(done["targets"])
             return f"The {describe(job)} is done: {made}, after a seal of {done['sealed_ms']:.1f} ms."
-    raise CommandFailed(f"the {describe(job)} was given up; the server's log says why")
+    raise CommandFailed(f"the {describe(job)} was abandoned; see the server's log for the reason")

@@ -1,27 +1,17 @@
-"""`asterism serve`."""
+"""`asterism serve`, with the options of the server and of every door."""
 
 from __future__ import annotations
 
 import contextlib
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from asterism.cli import serve_options as options
+from asterism.apis.door_spec import DoorSpec
+from asterism.cli.declared_options import with_options
 from asterism.cli.failure import CommandFailed
-from asterism.server.config import (
-    ServerConfig,
-    StartRefused,
-    parse_allowed_hosts,
-    parse_apis,
-    parse_consistency,
-    parse_limits,
-)
-
-if TYPE_CHECKING:
-    from asterism.server.fleet_config import FleetConfig
-
-_DEFAULTS = ServerConfig()
-_ALL_APIS = ",".join(_DEFAULTS.apis)
+from asterism.server.config import StartRefused
+from asterism.server.configure import configured, serve_options
+from asterism.server.doors import DOORS
 
 SERVE_EXAMPLES = """[bold]Examples[/bold]
 
@@ -40,84 +30,34 @@ Filled from a file at the first start, and never answering 429:\n
 On a fleet of nodes, described in a file:\n
   asterism serve --fleet fleet.toml
 
+Thrown away when it ends, with nothing on disk:\n
+  asterism serve --data :memory:
+
 To see partitions split within seconds:\n
   asterism serve --limit physical-partition-bytes=1MB
 """
 
 
-def serve(
-    data: options.Data = _DEFAULTS.data,
-    host: options.Host = _DEFAULTS.host,
-    port: options.Port = _DEFAULTS.port,
-    apis: options.Apis = _ALL_APIS,
-    table_port: options.TablePort = _DEFAULTS.table_port,
-    cosmos_table_port: options.CosmosTablePort = _DEFAULTS.cosmos_table_port,
-    https: options.Https = False,
-    tls_name: options.TlsName = None,
-    key: options.Key = _DEFAULTS.key,
-    account: options.Account = _DEFAULTS.account,
-    fleet: options.Fleet = None,
-    store: options.Store = None,
-    table_account: options.TableAccount = None,
-    cosmos_table_account: options.CosmosTableAccount = None,
-    unsigned_tokens: options.UnsignedTokens = False,
-    allowed_host: options.AllowedHost = None,
-    seed: options.Seed = None,
-    no_throttle: options.NoThrottle = False,
-    lenient_sql: options.LenientSql = False,
-    consistency: options.Consistency = _DEFAULTS.consistency,
-    workers: options.Workers = _DEFAULTS.workers,
-    announce_seconds: options.AnnounceSeconds = _DEFAULTS.announce_seconds,
-    limit: options.Limit = None,
-) -> None:
-    """Start the server."""
-    try:
-        config = ServerConfig(
-            data=data,
-            host=host,
-            port=port,
-            https=https,
-            tls_names=tuple(tls_name or ()),
-            key=key.strip(),
-            seed=seed,
-            throttle=not no_throttle,
-            lenient_sql=lenient_sql,
-            account=account,
-            consistency=parse_consistency(consistency),
-            limits=parse_limits(limit or ()),
-            announce_seconds=announce_seconds,
-            fleet=_fleet(fleet, store or []),
-            fleet_file=fleet,
-            workers=workers,
-            apis=parse_apis(apis),
-            table_port=table_port,
-            cosmos_table_port=cosmos_table_port,
-            table_accounts=tuple(table_account or ()),
-            cosmos_table_accounts=tuple(cosmos_table_account or ()),
-            unsigned_tokens=unsigned_tokens,
-            allowed_hosts=parse_allowed_hosts(allowed_host or ()),
-        )
-        from asterism.server.run import run_server
+def serve_command(doors: Sequence[DoorSpec[Any]]) -> Callable[..., None]:
+    @with_options(serve_options(doors))
+    def serve(**values: Any) -> None:
+        """Start the server."""
+        try:
+            config = configured(values, doors)
+            from asterism.server.run import run_server
 
-        run_server(config, say=_say)
-    except StartRefused as refusal:
-        raise CommandFailed(str(refusal)) from None
+            run_server(config, say=_say)
+        except StartRefused as refusal:
+            raise CommandFailed(str(refusal)) from None
+
+    return serve
 
 
-def _fleet(path: Path | None, stores: list[str]) -> FleetConfig | None:
-    if path is None and not stores:
-        return None
-    from asterism.server.fleet_config import fleet_of_stores, read_fleet
-
-    if path is None:
-        return fleet_of_stores(stores)
-    if stores:
-        raise StartRefused("give either --fleet or --store")
-    return read_fleet(path)
+serve = serve_command(DOORS)
 
 
 def _say(text: str) -> None:
-    # At once, also into a pipe or a file: programs wait for this line. Nobody may be reading any more, which is no
-    # reason to stop serving.
+    # At once, also into a pipe or a file: programs wait for this line. The reader may be gone, which is not a reason
+    # to stop serving.
     with contextlib.suppress(OSError):
         print(text, flush=True)

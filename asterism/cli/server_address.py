@@ -1,4 +1,4 @@
-"""The server that a command talks to: where it is, which certificate it may have, and the key it is asked with."""
+"""The server that a command talks to: its address, its certificate, and the key for its requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 from asterism.access.master_key import signature
 from asterism.cli.failure import CommandFailed
 
-KEY_REFUSED = "the server does not accept the key; give the server's own with --key or ASTERISM_KEY"
+KEY_REFUSED = "the server does not accept the key; give the server's own key with --key or ASTERISM_KEY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class ServerAddress:
             return self.host == "localhost" or self.host.endswith(".localhost")
 
     def tls(self) -> ssl.SSLContext:
-        # A server on this machine has a certificate that it made itself.
+        # A server on this machine has a self-signed certificate.
         is_lenient = self.insecure or self.is_local
         return ssl._create_unverified_context() if is_lenient else ssl.create_default_context()
 

@@ -13,7 +13,7 @@ from asterism.cli.failure import CommandFailed
 from asterism.cli.options import Format, OutputFormat
 
 if TYPE_CHECKING:
-    from asterism.partitioning.simulation import Simulation, Workload
+    from asterism.advisor.simulation import Simulation, Workload
 
 SIMULATE_EXAMPLES = """[bold]Examples[/bold]
 
@@ -30,10 +30,10 @@ _BYTE_UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 4
 def simulate(
     data: Annotated[str, typer.Option(metavar="BYTES", help="Size of the container, such as 500GB or 2PB.")],
     ru: Annotated[str, typer.Option(metavar="RU/S", help="Its throughput, such as 50000 or 3M.")],
-    nodes: Annotated[int, typer.Option(min=1, max=10_000, help="How many nodes.")] = 1,
-    keys: Annotated[str, typer.Option(metavar="N", help="How many partition key values, such as 50M.")] = "1M",
+    nodes: Annotated[int, typer.Option(min=1, max=10_000, help="Number of nodes.")] = 1,
+    keys: Annotated[str, typer.Option(metavar="N", help="Number of partition key values, such as 50M.")] = "1M",
     skew: Annotated[
-        float, typer.Option(min=0, max=3, help="How much they differ: the k-th has 1 / k ** SKEW; 0 is not at all.")
+        float, typer.Option(min=0, max=3, help="How much they differ: the k-th has 1 / k ** SKEW; 0: not at all.")
     ] = 0.0,
     autoscale: Annotated[bool, typer.Option("--autoscale", help="The throughput is an autoscale maximum.")] = False,
     created_with: Annotated[
@@ -41,15 +41,16 @@ def simulate(
     ] = None,
     spread: Annotated[bool, typer.Option("--spread", help="Equally many of its partitions on each node.")] = False,
     limit: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A limit that the server has; as for serve.")
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A limit of the server; as for serve.")
     ] = None,
     output_format: OutputFormat = Format.TABLE,
 ) -> None:
     """Compute the partitions, bytes and request units per node that a data set will have, by the server's own rules."""
+    from asterism.advisor.simulation import Workload
+    from asterism.advisor.simulation import simulate as compute
     from asterism.partitioning.placement import NodeLoad, Rules
-    from asterism.partitioning.simulation import Workload
-    from asterism.partitioning.simulation import simulate as compute
-    from asterism.server.config import StartRefused, parse_limits
+    from asterism.server.config import StartRefused
+    from asterism.server.limit_options import parse_limits
     from asterism.values.identifiers import NodeNumber
 
     try:
@@ -67,7 +68,7 @@ def simulate(
     fleet = [NodeLoad(NodeNumber(number)) for number in range(1, nodes + 1)]
     outcome = compute(workload, fleet, limits, rules=Rules(spread=spread))
     if output_format is Format.JSON:
-        typer.echo(json.dumps(_told(outcome), indent=2))
+        typer.echo(json.dumps(_report(outcome), indent=2))
     else:
         _show(workload, outcome)
 
@@ -80,8 +81,8 @@ def _amount(given: str, units: dict[str, int], option: str) -> int:
     return int(float(match[1]) * unit)
 
 
-def _told(outcome: Simulation) -> dict[str, object]:
-    sizes = [one.size_bytes for one in outcome.partitions]
+def _report(outcome: Simulation) -> dict[str, object]:
+    sizes = [partition.size_bytes for partition in outcome.partitions]
     return {
         "partitions": len(outcome.partitions),
         "partitions_at_creation": outcome.at_creation,
@@ -89,19 +90,19 @@ def _told(outcome: Simulation) -> dict[str, object]:
         "partition_bytes_max": max(sizes),
         "ru_per_partition": round(outcome.ru_per_partition, 2),
         "hottest_partition": round(outcome.hottest, 2),
-        "partitions_stuck": sum(one.is_stuck for one in outcome.partitions),
+        "partitions_stuck": sum(partition.is_stuck for partition in outcome.partitions),
         "keys_too_large": outcome.keys_too_large,
         "moves": outcome.moves,
-        "nodes": [asdict(one) for one in outcome.nodes],
+        "nodes": [asdict(node) for node in outcome.nodes],
     }
 
 
 def _show(workload: Workload, outcome: Simulation) -> None:
     from asterism.cli.tables import print_table, readable_bytes
 
-    told = _told(outcome)
+    largest_bytes = max(partition.size_bytes for partition in outcome.partitions)
     typer.echo(
-        f"{told['partitions']:,} partitions of at most {readable_bytes(max(p.size_bytes for p in outcome.partitions))} "
+        f"{len(outcome.partitions):,} partitions of at most {readable_bytes(largest_bytes)} "
         f"({outcome.at_creation:,} at creation, {outcome.after_throughput:,} for the throughput), "
         f"{outcome.ru_per_partition:,.0f} RU/s each."
     )
@@ -110,18 +111,18 @@ def _show(workload: Workload, outcome: Simulation) -> None:
         ["node", "partitions", "bytes", "RU/s share", "RU/s demand"],
         [
             [
-                str(one.node),
-                f"{one.partitions:,}",
-                readable_bytes(one.size_bytes),
-                f"{one.ru_share:,.0f}",
-                f"{one.ru_demand:,.0f}",
+                str(node.node),
+                f"{node.partitions:,}",
+                readable_bytes(node.size_bytes),
+                f"{node.ru_share:,.0f}",
+                f"{node.ru_demand:,.0f}",
             ]
-            for one in outcome.nodes
+            for node in outcome.nodes
         ],
     )
     if outcome.hottest > 1:
         typer.echo(
-            f"The hottest partition is asked for {outcome.hottest:.1f} times its share if requests go as bytes do: "
+            f"The hottest partition gets {outcome.hottest:.1f} times its share if requests are spread like bytes: "
             f"{workload.ru_per_second / outcome.hottest:,.0f} RU/s can be used before it answers 429."
         )
     if outcome.keys_too_large:

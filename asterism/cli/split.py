@@ -27,10 +27,10 @@ def split(
     key: Key = DEFAULT_KEY,
     insecure: Insecure = False,
 ) -> None:
-    """Split a partition in two where its data is best halved, while clients go on reading and writing."""
+    """Split a partition in two at the middle of its data, while clients continue to read and write."""
     from asterism.cli.client import AdminClient
-    from asterism.cli.reshape import report_begun
+    from asterism.cli.reshape import report_started
 
     client = AdminClient(endpoint, key, insecure=insecure)
     answer = client.post("split", {"database": database, "container": container, "range": range_id})
-    report_begun(client, [answer["job"]], wait=wait)
+    report_started(client, [answer["job"]], wait=wait)

@@ -1,4 +1,4 @@
-"""Tables and numbers for people."""
+"""Tables and numbers in readable form."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 _NUMERIC = {"bytes", "items", "RU/s share", "RU so far", "RU/s", "entries copied", "partitions", "RU/s demand"}
-# Enough of a bound to tell ranges apart; a whole one has 32 characters.
+# Enough of a bound to distinguish ranges; a whole one has 32 characters.
 _BOUND_CHARACTERS = 8
 _WIDTH_ELSEWHERE = 240
 
@@ -24,7 +24,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
         table.add_column(escape(column), justify="right" if column in _NUMERIC else "left", overflow="fold")
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))
-    # Into a pipe or a file there is no width to keep to, and a table folded at 80 characters is of no use there.
+    # A pipe or a file has no width, and a table folded at 80 characters is useless there.
     is_terminal = Console(stderr=to_errors).is_terminal
     Console(stderr=to_errors, width=None if is_terminal else _WIDTH_ELSEWHERE).print(table)
 
@@ -47,6 +47,6 @@ def _bound(text: str) -> str:
 
 
 def readable_key(logical: dict[str, Any]) -> str:
-    """A logical partition's key value, or its hash when no item was there to tell it."""
+    """Return a logical partition's key value, or its hash if it has no item to take the value from."""
     key = logical.get("partition_key")
     return f"hash {logical['effective_key']}" if key is None else json.dumps(key, ensure_ascii=False)

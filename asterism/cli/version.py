@@ -8,5 +8,5 @@ from asterism import __version__
 
 
 def version() -> None:
-    """Show which version this is."""
+    """Show the version of the program."""
     typer.echo(f"asterism {__version__}")

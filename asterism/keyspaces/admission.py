@@ -1,12 +1,12 @@
-"""Budgets of the running process: which bucket each partition's requests are paid from (spec C11)."""
+"""Budgets of the running process: the bucket that pays for each partition's requests (spec C11)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from asterism.keyspaces.catalog import Catalog
-from asterism.keyspaces.keyspace import Keyspace
-from asterism.keyspaces.records import OfferRecord
+from asterism.keyspaces.catalog.catalog import Catalog
+from asterism.keyspaces.catalog.records import OfferRecord
+from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.limits import Limits
 from asterism.partitioning.split_merge import partition_count_at_creation
 from asterism.throughput.budgets import Autoscale, Throughput, effective_ru, share_per_partition
@@ -14,14 +14,14 @@ from asterism.throughput.token_bucket import TokenBucket
 
 
 def shared_slot_count(throughput: Throughput, limits: Limits) -> int:
-    """Into how many budgets a database's shared throughput is divided; its containers get as many partitions."""
+    """Return how many budgets a database's shared throughput is divided into; its containers get as many partitions."""
     return partition_count_at_creation(
         effective_ru(throughput), autoscale=isinstance(throughput, Autoscale), limits=limits
     )
 
 
 class Admission:
-    """Keeps every keyspace's buckets in step with its map and its offer. With `enforce` off there are none."""
+    """The buckets of every keyspace, in step with its map and its offer. With `enforce` off there are none."""
 
     def __init__(self, catalog: Catalog, limits: Limits, *, enforce: bool, monotonic: Callable[[], float]) -> None:
         self._catalog = catalog
@@ -29,13 +29,13 @@ class Admission:
         self._enforce = enforce
         self._monotonic = monotonic
         self._shared: dict[bytes, list[TokenBucket]] = {}
-        # How many processes share the budgets, this one included.
+        # The number of processes that share the budgets, this one included.
         self.processes = 1
-        # The buckets by name, made anew when one of them may be another; and of how many keyspaces they are.
+        # The number of keyspaces, and their buckets by name; made again when a bucket may have been replaced.
         self._named: tuple[int, dict[str, TokenBucket]] | None = None
 
     def refresh(self, keyspace: Keyspace) -> None:
-        """Call after the keyspace's map or offer has changed."""
+        """Give the keyspace its buckets; call it after the keyspace's map or offer has changed."""
         self._named = None
         offer = self._catalog.governing_offer(keyspace.record.rid)
         if not self._enforce or offer is None:
@@ -50,7 +50,7 @@ class Admission:
         self._named = None
 
     def budgets(self) -> dict[str, TokenBucket]:
-        """Every bucket of the process, under a name that is the same in all processes."""
+        """Return every bucket of the process, under a name that is the same in all processes."""
         count = len(self._catalog.keyspaces)
         if self._named is None or self._named[0] != count:
             self._named = (count, self._name_buckets())
@@ -68,11 +68,11 @@ class Admission:
         return own
 
     def has_been_asked(self, before: Mapping[str, float]) -> bool:
-        """Whether any bucket was asked for something since it stood as `before` says."""
+        """Return True if any bucket was asked for RU since its total was that of `before`."""
         return any(bucket.asked_ru != before.get(name, 0.0) for name, bucket in self.budgets().items())
 
     def share_of(self, keyspace: Keyspace) -> float | None:
-        """RU/s of each of the keyspace's partitions, enforced or not; None without any offer."""
+        """Return the RU/s of each of the keyspace's partitions, enforced or not; None without any offer."""
         offer = self._catalog.governing_offer(keyspace.record.rid)
         if offer is None:
             return None
@@ -87,7 +87,9 @@ class Admission:
     def _refresh_own(self, keyspace: Keyspace, offer: OfferRecord) -> None:
         ranges = keyspace.record.map.ranges
         share = self._share(offer, len(ranges))
-        keyspace.buckets = {one.id: self._bucket(keyspace.buckets.get(one.id), share) for one in ranges}
+        keyspace.buckets = {
+            partition.id: self._bucket(keyspace.buckets.get(partition.id), share) for partition in ranges
+        }
 
     def _refresh_shared(self, keyspace: Keyspace, offer: OfferRecord) -> None:
         count = shared_slot_count(offer.throughput, self._limits)
@@ -97,7 +99,7 @@ class Admission:
         slots = [self._bucket(bucket, share) for bucket in known[:count]]
         self._shared[offer.resource_rid] = slots
         ranges = keyspace.record.map.ranges
-        keyspace.buckets = {one.id: slots[place % count] for place, one in enumerate(ranges)}
+        keyspace.buckets = {partition.id: slots[place % count] for place, partition in enumerate(ranges)}
 
     def _bucket(self, known: TokenBucket | None, share: float) -> TokenBucket:
         now = self._monotonic()

@@ -1,4 +1,4 @@
-"""Arithmetic on the hash line: even boundaries, the middle of a range, how much of the line a range covers.
+"""Arithmetic on the hash line: even boundaries, the middle of a range, the fraction of the line in a range.
 
 Version 2 and hierarchical keys hash to 126 bits per level (the two highest of 128 are cleared), version 1 keys to 32
 bits that are written as an encoded number. A boundary is a bare hash: it sorts before every key that has that hash.
@@ -16,7 +16,7 @@ _V1_HASH_MAX = (1 << 32) - 1
 
 
 def even_boundaries(definition: PartitionKeyDefinition, count: int) -> tuple[bytes, ...]:
-    """The `count - 1` points that divide the whole line into `count` equal parts."""
+    """Return the `count - 1` points that divide the whole line into `count` equal parts."""
     if definition.kind is PartitionKeyKind.RANGE and count > 1:
         raise ValueError("an ordered line can only be divided where its data is")
     if definition.version == 1:
@@ -25,7 +25,7 @@ def even_boundaries(definition: PartitionKeyDefinition, count: int) -> tuple[byt
 
 
 def midpoint(definition: PartitionKeyDefinition, key_range: KeyRange) -> bytes | None:
-    """The middle of the range in hash space; None if no boundary fits inside it, or if keys are not hashed."""
+    """Return the middle of the range in hash space; None if no boundary fits inside it, or if keys are not hashed."""
     if definition.kind is PartitionKeyKind.RANGE:
         return None
     if definition.version == 1:
@@ -36,8 +36,8 @@ def midpoint(definition: PartitionKeyDefinition, key_range: KeyRange) -> bytes |
 
 
 def hash_fraction(definition: PartitionKeyDefinition, key_range: KeyRange) -> float:
-    """The part of the hash line in the range, from 0 to 1, as its first level sees it. How much of an ordered line a
-    range covers is not known without its data: 0."""
+    """Return the fraction of the hash line in the range, from 0 to 1, by the first level of the key. The fraction of an
+    ordered line is not known without its data: 0."""
     if definition.kind is PartitionKeyKind.RANGE:
         return 0.0
     if definition.version == 1:

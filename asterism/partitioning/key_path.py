@@ -9,13 +9,13 @@ from typing import NoReturn
 from asterism.errors import MalformedRequest
 
 _QUOTES = ('"', "'")
-# What a name may hold without quotes. The service refuses spaces, dots and wildcards; of a hyphen nothing is known, so
-# it is accepted.
+# A name without quotes. The service refuses spaces, dots and wildcards; its rule for hyphens is not known, so they are
+# accepted.
 _PLAIN_NAME = re.compile(r"[\w-]+")
 
 
 def check_key_path(path: str) -> None:
-    """Raise MalformedRequest with the service's sentence when a new container cannot have this path."""
+    """Raise MalformedRequest with the service's message if a new container cannot have this path."""
     position = 0
     while position < len(path):
         if path[position] != "/":
@@ -48,7 +48,7 @@ def _refuse(path: str, position: int) -> NoReturn:
 
 
 def parse_key_path(path: str) -> tuple[str, ...]:
-    """The names along the path, outermost first."""
+    """Return the names along the path, outermost first."""
     if not path.startswith("/"):
         raise MalformedRequest(reason=f"The path {path!r} must begin with '/'.")
     names: list[str] = []
@@ -75,7 +75,7 @@ def _plain_name(path: str, start: int) -> tuple[str, int]:
 
 
 def _quoted_name(path: str, start: int) -> tuple[str, int]:
-    """A name between quotes; inside it a backslash takes the quote or backslash after it literally."""
+    """Read a name between quotes; inside it a backslash escapes a quote or a backslash."""
     quote = path[start]
     characters: list[str] = []
     position = start + 1
@@ -88,4 +88,4 @@ def _quoted_name(path: str, start: int) -> tuple[str, int]:
             character = path[position]
         characters.append(character)
         position += 1
-    raise MalformedRequest(reason=f"The path {path!r} has a quote that does not end.")
+    raise MalformedRequest(reason=f"The path {path!r} has an unterminated quote.")

@@ -20,7 +20,7 @@ class KeyRange:
 
     @classmethod
     def from_texts(cls, start: str, end: str) -> KeyRange:
-        """From the texts of a request."""
+        """Read the texts of a request."""
         start_point, end_point = point_from_text(start), point_from_text(end)
         if start_point > end_point:
             raise MalformedRequest(reason="The effective partition key range ends before it starts.")
@@ -44,12 +44,12 @@ FULL = KeyRange(b"", b"\xff")
 
 
 def point_to_text(point: bytes) -> str:
-    """Upper case, as the clients compare the raw texts."""
+    """Return the point in upper-case hexadecimal, as the clients compare the raw texts."""
     return point.hex().upper()
 
 
 def point_from_text(text: str) -> bytes:
-    """A text of odd length gains a 0 at its end: whole points sort the same around "1" and "10"."""
+    """Read a point. A text of odd length gains a 0 at its end: whole points sort the same around "1" and "10"."""
     if not text.isascii() or (text and not text.isalnum()):
         raise MalformedRequest(reason="An effective partition key is not hexadecimal.")
     try:

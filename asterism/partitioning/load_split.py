@@ -1,4 +1,4 @@
-"""Where an ordered line should be divided for its load, and where it no longer needs to be: plans only.
+"""Plans for dividing an ordered line where its load is, and for merging ranges without load.
 
 Ordered keys are not spread by a hash, so load gathers wherever the keys in use are. A range that serves too much is
 divided where half of its recent load lies on either side; two neighbours that hardly serve anything become one.
@@ -16,27 +16,28 @@ from asterism.partitioning.effective_key import border_at
 from asterism.partitioning.key_range import FULL
 from asterism.partitioning.partition_key import PartitionKeyDefinition
 from asterism.partitioning.partition_map import PartitionMap, PartitionRange
-from asterism.partitioning.split_merge import MergePlan, Refusal, SplitPlan, SplitReason
+from asterism.partitioning.split_merge import CannotSplit, MergePlan, SplitPlan, SplitReason
 
-# What a recent request cost, with its effective key; a sequence of them is in the order of time.
-Sample = tuple[bytes, float]
+# The effective key of a recent request and its cost; a sequence of them is in the order of time.
+LoadSample = tuple[bytes, float]
 
-# Fewer requests than this say nothing about where the load is.
+# Fewer requests than this do not locate the load.
 SAMPLES_MIN = 16
 # A division that leaves less than this on one side does not help the other.
 _LESSER_SHARE_MIN = 0.1
-# Of the steps from one key to the next, how many there must be, go the same way, and lead to keys not met before. Eight
-# that go one way by chance are one case in 128; and fewer samples than would show a drift must not divide anything.
+# A drift is a minimum of steps from one key to the next, a share of them in one direction, and a share to new keys.
+# Eight steps go the same way by chance in one case of 128; and fewer samples than would show a drift must not divide
+# anything.
 _DRIFT_STEPS_MIN = SAMPLES_MIN // 2
 _DRIFT_SHARE_MIN = 0.9
 _DRIFT_NEW_SHARE_MIN = 0.5
-# Together, two neighbours that are to be one may have at most this part of what a partition may hold: it must not be
+# Two neighbors may merge if they hold at most this fraction of a partition's limit together: the result must not be
 # about to split again.
 _MERGE_BYTES_NUMERATOR, _MERGE_BYTES_DENOMINATOR = 2, 5
 
 
 class Drift(enum.Enum):
-    """Whether the load moves along the line, as it does when keys are times or counters."""
+    """Direction in which the load moves along the line, as it does when keys are times or counters."""
 
     NONE = "none"
     RISING = "rising"
@@ -45,16 +46,16 @@ class Drift(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class LoadPicture:
-    """What recent requests say about a range."""
+    """Summary of a range's recent requests."""
 
     samples: int
     drift: Drift
-    # The key with the largest part of the load, and that part, from 0 to 1.
+    # The key with the largest share of the load, and that share, from 0 to 1.
     hottest_key: bytes | None
     hottest_share: float
 
 
-def picture_of(samples: Sequence[Sample]) -> LoadPicture:
+def picture_of(samples: Sequence[LoadSample]) -> LoadPicture:
     weights = _weights(samples)
     total = sum(weights.values())
     if not total:
@@ -74,24 +75,24 @@ def drift_of(keys: Sequence[bytes]) -> Drift:
 
 
 def plan_load_split(
-    definition: PartitionKeyDefinition, partition_range: PartitionRange, samples: Sequence[Sample]
-) -> SplitPlan | Refusal:
-    """Where to divide a range that serves too much, or why dividing it would not help."""
+    definition: PartitionKeyDefinition, partition_range: PartitionRange, samples: Sequence[LoadSample]
+) -> SplitPlan | CannotSplit:
+    """Plan the split of a range that serves too much, or state why a split would not help."""
     inside = [(key, cost) for key, cost in samples if partition_range.range.contains(key)]
     if len(inside) < SAMPLES_MIN:
-        return Refusal("Too few recent requests are known to say where the load of the range is.")
+        return CannotSplit("The range has had too few recent requests to locate its load.")
     drift = drift_of([key for key, _ in inside])
     if drift is not Drift.NONE:
-        return Refusal(hotspot_text(drift, partition_range))
+        return CannotSplit(hotspot_text(drift, partition_range))
     weights = _weights([(border_at(definition, key), cost) for key, cost in inside])
     at, lesser_share = _balance(weights)
     if at is None:
-        return Refusal(
+        return CannotSplit(
             "All of the range's load goes to one partition key, and a logical partition cannot be divided. Choose a "
             "partition key with more values."
         )
     if lesser_share < _LESSER_SHARE_MIN:
-        return Refusal(
+        return CannotSplit(
             "Nearly all of the range's load goes to one partition key, so dividing the range would not help. Choose a "
             "partition key with more values, or spread this one over several."
         )
@@ -99,7 +100,7 @@ def plan_load_split(
 
 
 def hotspot_text(drift: Drift, partition_range: PartitionRange) -> str:
-    """What to say about load that moves along the line."""
+    """Return the advice about load that moves along the line."""
     place = "the load moves along the line"
     if drift is Drift.RISING and partition_range.range.end == FULL.end:
         place = "all of the load is at the upper end of the line"
@@ -107,11 +108,11 @@ def hotspot_text(drift: Drift, partition_range: PartitionRange) -> str:
         place = "all of the load is at the lower end of the line"
     return (
         f"The partition keys in use are {drift.value} (times or counters?), so {place}, and wherever the range is "
-        "divided, one side gets all of it. Put something before the key that spreads it, such as a hash of the row."
+        "divided, one side gets all of it. Prefix the key with something that spreads it, such as a hash of the row."
     )
 
 
-def _weights(samples: Sequence[Sample]) -> dict[bytes, float]:
+def _weights(samples: Sequence[LoadSample]) -> dict[bytes, float]:
     weights: dict[bytes, float] = {}
     for key, cost in samples:
         weights[key] = weights.get(key, 0.0) + cost
@@ -119,7 +120,7 @@ def _weights(samples: Sequence[Sample]) -> dict[bytes, float]:
 
 
 def _balance(weights: Mapping[bytes, float]) -> tuple[bytes | None, float]:
-    """The key that divides the load best, and the part of the load on the lesser side."""
+    """Return the key that divides the load best, and the share of the load on the lesser side."""
     total = sum(weights.values())
     keys = sorted(weights)
     best: bytes | None = None
@@ -136,7 +137,7 @@ def _balance(weights: Mapping[bytes, float]) -> tuple[bytes | None, float]:
 def plan_cold_merges(
     partition_map: PartitionMap, *, cold_ids: Collection[int], bytes_by_range: Mapping[int, int], limits: Limits
 ) -> tuple[MergePlan, ...]:
-    """Disjoint pairs of cold neighbours that fit into one partition, from the start of the line on."""
+    """Return disjoint pairs of cold neighbors that fit into one partition, from the start of the line on."""
     bytes_max = limits.physical_partition_bytes_max * _MERGE_BYTES_NUMERATOR // _MERGE_BYTES_DENOMINATOR
     plans: list[MergePlan] = []
     taken: set[int] = set()

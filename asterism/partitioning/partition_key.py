@@ -1,4 +1,4 @@
-"""What an item's partition key is: its definition, its value in an item, its value in a request."""
+"""The partition key of an item: its definition, its value in an item, its value in a request."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class PartitionKeyKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionKeyDefinition:
-    """Where in an item its key is found, and which of the service's hash functions places it.
+    """The paths of the key in an item, and the version of the service's hash function that places it.
 
-    `system_key` marks a fixed container: the path is only there for clients to see, and every item has `SYSTEM_KEY`.
+    `system_key` marks a fixed container: its path is only shown to clients, and every item has `SYSTEM_KEY`.
     """
 
     paths: tuple[str, ...]
@@ -52,21 +52,25 @@ class PartitionKeyDefinition:
     version: int = 2
     system_key: bool = False
     # A version 1 key keeps the first 100 characters of a string; a stored point of one with as many bytes as this gets
-    # a digest of the whole (see `effective_key.storage_point`). Containers of before had it from 101 characters on.
+    # a digest of the whole (see `effective_key.storage_point`). Older containers have it from 101 characters on.
     digests_cut_strings_only: bool = False
     segments: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
-    # The property's name when the key is one property of the item itself: by far the usual case, kept quick.
+    # The name of the property if the key is a single top-level property: by far the usual case, kept fast.
     only_property: str | None = field(init=False, repr=False, compare=False)
+    # True for a single value that the service's second hash function places: nearly every key.
+    hashes_version_2: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         segments = tuple(parse_key_path(path) for path in self.paths)
         single = len(segments) == 1 and len(segments[0]) == 1 and not self.system_key
         object.__setattr__(self, "segments", segments)
         object.__setattr__(self, "only_property", segments[0][0] if single else None)
+        is_hashed = self.kind is PartitionKeyKind.HASH and self.version == 2 and not self.system_key
+        object.__setattr__(self, "hashes_version_2", is_hashed)
 
     @classmethod
     def parse(cls, definition: object) -> PartitionKeyDefinition:
-        """Read the JSON object a client sends to create a container."""
+        """Read the JSON object that a client sends to create a container."""
         return cls._parse(definition, check_path=check_key_path)
 
     @classmethod
@@ -91,7 +95,7 @@ class PartitionKeyDefinition:
 
     @classmethod
     def from_record(cls, stored: Mapping[str, object]) -> PartitionKeyDefinition:
-        """Read what `to_record` wrote, kinds that clients cannot ask for and paths that are refused by now included."""
+        """Read a record of `to_record`, including kinds that clients cannot ask for and paths that are now refused."""
         if stored.get("kind") != PartitionKeyKind.RANGE.value:
             parsed = cls._parse(stored, check_path=parse_key_path)
             return parsed if _DIGESTS in stored else replace(parsed, digests_cut_strings_only=parsed.version == 1)
@@ -106,14 +110,14 @@ class PartitionKeyDefinition:
         return shown
 
     def to_record(self) -> dict[str, object]:
-        """Return the definition as it is stored: with what places keys in the store and concerns no client."""
+        """Return the definition as it is stored: with the choice of digests, which clients do not see."""
         if self.version == 1 and not self.digests_cut_strings_only:
             return {**self.to_json(), _DIGESTS: "long"}
         return self.to_json()
 
 
 def default_version(kind: object) -> int:
-    """Return the version of a definition that states none: the service's first, which has no hierarchical keys."""
+    """Return the version of a definition without one: the service's first, which has no hierarchical keys."""
     return 2 if kind == PartitionKeyKind.MULTI_HASH.value else 1
 
 
@@ -132,7 +136,7 @@ def _parse_paths(paths: object, kind: PartitionKeyKind, check_path: Callable[[st
             reason="Too many partition key paths: the kind Hash has exactly one; several need the kind MultiHash."
         )
     if len(paths) > PARTITION_KEY_LEVELS_MAX:
-        raise MalformedRequest(reason=f"Too many partition key paths: {PARTITION_KEY_LEVELS_MAX} are the most.")
+        raise MalformedRequest(reason=f"Too many partition key paths: at most {PARTITION_KEY_LEVELS_MAX} are allowed.")
     segments = []
     for path in paths:
         if not isinstance(path, str):
@@ -145,7 +149,7 @@ def _parse_paths(paths: object, kind: PartitionKeyKind, check_path: Callable[[st
 
 
 def extract(definition: PartitionKeyDefinition, item: Mapping[str, object]) -> PartitionKey:
-    """The item's own key: one component per path, UNDEFINED where the item has nothing at the path."""
+    """Return the item's own key: one component per path, UNDEFINED where the item has no value at the path."""
     name = definition.only_property
     if name is not None:
         value = item.get(name, UNDEFINED)
@@ -168,12 +172,12 @@ def _value_at(item: Mapping[str, object], segments: tuple[str, ...]) -> object:
 
 
 def _extracted(value: object) -> Component:
-    # An object or array at the path is no key value; clients and service treat the item as if it had none.
+    # An object or array at the path is not a key value; clients and service treat the item as if it had none.
     return UNDEFINED if isinstance(value, dict | list) else _component(value)
 
 
 def _component(value: object) -> Component:
-    """The value as a key component: numbers in the one form in which equal doubles are equal, and sizes checked."""
+    """Return the value as a key component: numbers in the form in which equal doubles are equal, and sizes checked."""
     if isinstance(value, str):
         _check_string(value)
         return value
@@ -201,14 +205,14 @@ def _check_string(value: str) -> None:
     try:
         bytes_count = len(value) if value.isascii() else len(value.encode())
     except UnicodeEncodeError:
-        raise MalformedRequest(reason="A partition key value holds half a character (a lone surrogate).") from None
+        raise MalformedRequest(reason="A partition key value contains a lone surrogate.") from None
     if bytes_count > PARTITION_KEY_BYTES_MAX:
         raise MalformedRequest(reason=f"A partition key value is longer than {PARTITION_KEY_BYTES_MAX} bytes of UTF-8.")
 
 
 def parse_header(text: str, definition: PartitionKeyDefinition) -> PartitionKey:
-    """Reads a key as requests carry it: a JSON array in which `{}` is the value that is not there, and which is
-    empty for a fixed container. A hierarchical key may be a prefix (see `is_full`)."""
+    """Read a key as requests carry it: a JSON array in which `{}` is the undefined value, and which is empty for a
+    fixed container. A hierarchical key may be a prefix (see `is_full`)."""
     key = _parse_cached(text) if len(text) <= _CACHED_HEADER_CHARACTERS_MAX else _parse_components(text)
     if len(key) == len(definition.paths) and not definition.system_key:
         return key
@@ -230,7 +234,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 def _parse_components(text: str) -> PartitionKey:
     if text[:2] == '["' and text[-2:] == '"]' and len(text) <= _CACHED_HEADER_CHARACTERS_MAX:
-        # One string without an escape: nearly every key there is, and read without a JSON parser.
+        # One string without an escape: nearly every key, and read without a JSON parser.
         inner = text[2:-2]
         if '"' not in inner and "\\" not in inner and inner.isprintable():
             return (inner,)
@@ -247,26 +251,26 @@ _parse_cached = lru_cache(maxsize=_CACHED_HEADERS_MAX)(_parse_components)
 
 
 def is_full(definition: PartitionKeyDefinition, key: PartitionKey) -> bool:
-    """Whether the key names one logical partition, and not a prefix of a hierarchy."""
+    """Return True if the key names one logical partition, and not a prefix of a hierarchy."""
     return definition.system_key or len(key) == len(definition.paths)
 
 
 def header_agrees_with_item(header_key: PartitionKey, item_key: PartitionKey) -> bool:
-    """Whether a request's key is the key of the item it carries.
+    """Return True if a request's key is the key of the item it carries.
 
     Null is not absent: the Python client sends null for a level of a hierarchical key that the item lacks, and the
     service refuses that too.
     """
     if len(header_key) == 1 and type(header_key[0]) is str:
-        # Nearly every key there is; only a string equals a string.
+        # Nearly every key; only a string equals a string.
         return header_key == item_key
     return len(header_key) == len(item_key) and all(map(same_component, header_key, item_key))
 
 
-def same_component(one: Component, other: Component) -> bool:
-    """Equality as the database sees it: numbers compare as doubles, and true is not 1."""
-    if type(one) is type(other):
-        return one == other
-    if isinstance(one, bool) or isinstance(other, bool):
+def same_component(left: Component, right: Component) -> bool:
+    """Compare as the database does: numbers as doubles, and true is not 1."""
+    if type(left) is type(right):
+        return left == right
+    if isinstance(left, bool) or isinstance(right, bool):
         return False
-    return one == other
+    return left == right

@@ -1,4 +1,4 @@
-"""Which physical partition holds which part of the hash line, now and (for clients that ask with old ids) before."""
+"""The map from ranges of the hash line to physical partitions, with retired ranges for clients that use old ids."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from asterism.values.identifiers import Epoch, NodeNumber, PartitionNumber, node
 __all__ = ["RETIRED_MAX", "PartitionMap", "PartitionRange", "RangeStatus", "RetiredRange", "initial_map", "midpoint"]
 
 
-# Of ranges that were split or merged away, the last so many are remembered: ranges that split and merge by themselves
-# would otherwise make the map grow for ever.
+# The map keeps this many of the ranges that were split or merged away: ranges that split and merge automatically would
+# otherwise make it grow forever.
 RETIRED_MAX = 1_000
 
 
 class RangeStatus(enum.StrEnum):
-    """What clients are told of a range: while it is being reshaped it goes on serving."""
+    """Status of a range as clients see it: a range that is being reshaped continues to serve."""
 
     ONLINE = "online"
     SPLITTING = "splitting"
@@ -32,10 +32,10 @@ class RangeStatus(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionRange:
-    """One range of the line as clients see it (`id`), and the partition that serves it.
+    """A range of the line as clients see it (`id`), and the partition that serves it.
 
     `parents` are ALL ancestors that the map remembers, because clients carry session tokens over from any of them.
-    `since_version` is the map's version that brought the range to where it is.
+    `since_version` is the version of the map that placed the range on its partition.
     """
 
     id: int
@@ -53,7 +53,7 @@ class PartitionRange:
 
 @dataclass(frozen=True, slots=True)
 class RetiredRange:
-    """A range that was split or merged away. Its id stays an interval of the line, and is served as that, for long."""
+    """A range that was split or merged away. Requests with its id are served as its interval until it is dropped."""
 
     id: int
     range: KeyRange
@@ -61,7 +61,7 @@ class RetiredRange:
 
 @dataclass(frozen=True, slots=True)
 class PartitionMap:
-    """A whole line, without gap or overlap; never changed, only followed by the next version."""
+    """A whole line, without gap or overlap. A map is immutable; each change returns its next version."""
 
     version: int
     ranges: tuple[PartitionRange, ...]
@@ -73,18 +73,23 @@ class PartitionMap:
 
     def __post_init__(self) -> None:
         _check_cover(self.ranges)
-        live = {one.id: one for one in self.ranges}
-        intervals = {one.id: one.range for one in self.retired} | {one.id: one.range for one in self.ranges}
+        live = {live_range.id: live_range for live_range in self.ranges}
+        intervals = {retired_range.id: retired_range.range for retired_range in self.retired}
+        intervals |= {live_range.id: live_range.range for live_range in self.ranges}
         if len(intervals) != len(self.ranges) + len(self.retired):
             raise ValueError("two ranges of a partition map have one id")
         if max(intervals) >= self.next_id:
             raise ValueError("the next id of a partition map is in use")
-        object.__setattr__(self, "_starts", [one.range.start for one in self.ranges])
+        object.__setattr__(self, "_starts", [partition_range.range.start for partition_range in self.ranges])
         object.__setattr__(self, "_live", live)
         object.__setattr__(self, "_intervals", intervals)
 
     def find(self, point: bytes) -> PartitionRange:
         return self.ranges[bisect_right(self._starts, point) - 1]
+
+    def find_before(self, point: bytes) -> PartitionRange:
+        """Return the range of the points directly before `point`, which is not the start of the line."""
+        return self.ranges[max(0, bisect_left(self._starts, point) - 1)]
 
     def overlapping(self, key_range: KeyRange) -> tuple[PartitionRange, ...]:
         if key_range.start >= key_range.end:
@@ -96,16 +101,16 @@ class PartitionMap:
         return self._live.get(range_id)
 
     def interval_of(self, range_id: int) -> KeyRange | None:
-        """The interval of a live or retired id."""
+        """Return the interval of a live or retired id."""
         return self._intervals.get(range_id)
 
     def changed_since(self, version: int) -> tuple[PartitionRange, ...]:
-        return tuple(one for one in self.ranges if one.since_version > version)
+        return tuple(partition_range for partition_range in self.ranges if partition_range.since_version > version)
 
     def split(
         self, range_id: int, *, at: bytes, low: PartitionNumber, high: PartitionNumber, epoch: Epoch
     ) -> PartitionMap:
-        """The map in which two children have the parent's place: `low` before `at`."""
+        """Return the map in which two children replace their parent: `low` before `at`."""
         parent = self._require(range_id)
         if not parent.range.start < at < parent.range.end:
             raise ValueError("the split point is not inside the range")
@@ -123,10 +128,10 @@ class PartitionMap:
         return self._succeeded_by(replaced=(parent,), by=children)
 
     def merge(self, left_id: int, right_id: int, *, partition: PartitionNumber, epoch: Epoch) -> PartitionMap:
-        """The map in which one child has the place of two neighbours."""
+        """Return the map in which one child replaces two neighbors."""
         left, right = self._require(left_id), self._require(right_id)
         if left.range.end != right.range.start:
-            raise ValueError("only neighbours can merge, the left one first")
+            raise ValueError("only neighbors can merge, the left range first")
         child = PartitionRange(
             id=self.next_id,
             range=KeyRange(left.range.start, right.range.end),
@@ -138,23 +143,27 @@ class PartitionMap:
         return self._succeeded_by(replaced=(left, right), by=(child,))
 
     def move(self, range_id: int, *, partition: PartitionNumber, epoch: Epoch) -> PartitionMap:
-        """The map in which another partition, on whatever node, serves the same range."""
+        """Return the map in which another partition, on any node, serves the same range."""
         self._require(range_id)
         return self._with_changed((range_id,), partition=partition, epoch=epoch)
 
     def mark(self, range_ids: tuple[int, ...], status: RangeStatus) -> PartitionMap:
-        """The map in which clients are told another status of some ranges; nothing moves."""
+        """Return the map in which clients see another status of some ranges; no data moves."""
         return self._with_changed(range_ids, status=status)
 
     def with_next_epochs(self) -> PartitionMap:
-        """The map in which whoever still goes by this one is refused everywhere. For clients nothing has changed."""
-        ranges = tuple(replace(one, epoch=Epoch(one.epoch + 1)) for one in self.ranges)
+        """Return the map with all epochs raised: partitions refuse users of the old map. Clients see no change."""
+        ranges = tuple(
+            replace(partition_range, epoch=Epoch(partition_range.epoch + 1)) for partition_range in self.ranges
+        )
         return replace(self, ranges=ranges)
 
     def _with_changed(self, range_ids: tuple[int, ...], **changes: Any) -> PartitionMap:
         ranges = tuple(
-            replace(one, since_version=self.version + 1, **changes) if one.id in range_ids else one
-            for one in self.ranges
+            replace(partition_range, since_version=self.version + 1, **changes)
+            if partition_range.id in range_ids
+            else partition_range
+            for partition_range in self.ranges
         )
         return PartitionMap(version=self.version + 1, ranges=ranges, retired=self.retired, next_id=self.next_id)
 
@@ -165,16 +174,22 @@ class PartitionMap:
         return found
 
     def _succeeded_by(self, *, replaced: tuple[PartitionRange, ...], by: tuple[PartitionRange, ...]) -> PartitionMap:
-        gone = {one.id for one in replaced}
-        ranges = [*(one for one in self.ranges if one.id not in gone), *by]
-        retired = (*self.retired, *(RetiredRange(one.id, one.range) for one in replaced))
+        replaced_ids = {parent.id for parent in replaced}
+        ranges = [*(kept for kept in self.ranges if kept.id not in replaced_ids), *by]
+        retired = (*self.retired, *(RetiredRange(parent.id, parent.range) for parent in replaced))
         if len(retired) > RETIRED_MAX:
             retired = retired[-RETIRED_MAX:]
-            known = {one.id for one in retired}
-            ranges = [replace(one, parents=tuple(id_ for id_ in one.parents if id_ in known)) for one in ranges]
+            known_ids = {retired_range.id for retired_range in retired}
+            ranges = [
+                replace(
+                    partition_range,
+                    parents=tuple(parent_id for parent_id in partition_range.parents if parent_id in known_ids),
+                )
+                for partition_range in ranges
+            ]
         return PartitionMap(
             version=self.version + 1,
-            ranges=tuple(sorted(ranges, key=lambda one: one.range.start)),
+            ranges=tuple(sorted(ranges, key=lambda partition_range: partition_range.range.start)),
             retired=retired,
             next_id=self.next_id + len(by),
         )
@@ -183,17 +198,22 @@ class PartitionMap:
         return {
             "version": self.version,
             "nextId": self.next_id,
-            "ranges": [_range_to_json(one) for one in self.ranges],
-            "retired": [{"id": one.id, "range": list(one.range.to_texts())} for one in self.retired],
+            "ranges": [_range_to_json(partition_range) for partition_range in self.ranges],
+            "retired": [
+                {"id": retired_range.id, "range": list(retired_range.range.to_texts())}
+                for retired_range in self.retired
+            ],
         }
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> PartitionMap:
+    def from_json(cls, record: Mapping[str, Any]) -> PartitionMap:
         return cls(
-            version=told["version"],
-            ranges=tuple(_range_from_json(one) for one in told["ranges"]),
-            retired=tuple(RetiredRange(one["id"], KeyRange.from_texts(*one["range"])) for one in told["retired"]),
-            next_id=told["nextId"],
+            version=record["version"],
+            ranges=tuple(_range_from_json(entry) for entry in record["ranges"]),
+            retired=tuple(
+                RetiredRange(entry["id"], KeyRange.from_texts(*entry["range"])) for entry in record["retired"]
+            ),
+            next_id=record["nextId"],
         )
 
 
@@ -202,38 +222,38 @@ def _check_cover(ranges: Sequence[PartitionRange]) -> None:
         raise ValueError("a partition map must cover the whole hash line")
     if any(left.range.end != right.range.start for left, right in pairwise(ranges)):
         raise ValueError("a partition map has a gap or an overlap")
-    if any(one.range.start >= one.range.end for one in ranges):
+    if any(partition_range.range.start >= partition_range.range.end for partition_range in ranges):
         raise ValueError("a partition map has an empty range")
 
 
-def _range_to_json(one: PartitionRange) -> dict[str, object]:
+def _range_to_json(partition_range: PartitionRange) -> dict[str, object]:
     return {
-        "id": one.id,
-        "range": list(one.range.to_texts()),
-        "partition": one.partition,
-        "epoch": one.epoch,
-        "parents": list(one.parents),
-        "sinceVersion": one.since_version,
-        "status": one.status.value,
+        "id": partition_range.id,
+        "range": list(partition_range.range.to_texts()),
+        "partition": partition_range.partition,
+        "epoch": partition_range.epoch,
+        "parents": list(partition_range.parents),
+        "sinceVersion": partition_range.since_version,
+        "status": partition_range.status.value,
     }
 
 
-def _range_from_json(told: Mapping[str, Any]) -> PartitionRange:
+def _range_from_json(record: Mapping[str, Any]) -> PartitionRange:
     return PartitionRange(
-        id=told["id"],
-        range=KeyRange.from_texts(*told["range"]),
-        partition=PartitionNumber(told["partition"]),
-        epoch=Epoch(told["epoch"]),
-        parents=tuple(told["parents"]),
-        since_version=told["sinceVersion"],
-        status=RangeStatus(told["status"]),
+        id=record["id"],
+        range=KeyRange.from_texts(*record["range"]),
+        partition=PartitionNumber(record["partition"]),
+        epoch=Epoch(record["epoch"]),
+        parents=tuple(record["parents"]),
+        since_version=record["sinceVersion"],
+        status=RangeStatus(record["status"]),
     )
 
 
 def initial_map(
     definition: PartitionKeyDefinition, partitions: Sequence[PartitionNumber], *, epoch: Epoch
 ) -> PartitionMap:
-    """The first map of a keyspace: the line divided evenly, in the order of `partitions`."""
+    """Return the first map of a keyspace: the line divided evenly, in the order of `partitions`."""
     points = (FULL.start, *even_boundaries(definition, len(partitions)), FULL.end)
     ranges = tuple(
         PartitionRange(

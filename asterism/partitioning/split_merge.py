@@ -1,4 +1,4 @@
-"""Which partitions to split or merge, and where: plans only, that the keyspaces carry out."""
+"""Plans for splits and merges: the partitions and the split points. The keyspaces carry them out."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from asterism.partitioning.hash_space import hash_fraction, midpoint
 from asterism.partitioning.partition_key import PartitionKeyDefinition, PartitionKeyKind
 from asterism.partitioning.partition_map import PartitionMap, PartitionRange
 
-# The service offers partitions for merging below 3,000 RU/s and 20 GB each; written as parts of the limits of a
-# partition (10,000 RU/s and 50 GB), so that an operator's lower limits keep the proportion.
+# The service offers partitions for merging below 3,000 RU/s and 20 GB each; written as fractions of a partition's
+# limits (10,000 RU/s and 50 GB), so that an operator's lower limits keep the proportion.
 _MERGE_RU_NUMERATOR, _MERGE_RU_DENOMINATOR = 3, 10
 _MERGE_BYTES_NUMERATOR, _MERGE_BYTES_DENOMINATOR = 2, 5
 
-# A split for size begins here, so that it is over before the partition is full.
+# A split for size begins at this fraction of the limit, so that it ends before the partition is full.
 SIZE_SPLIT_FRACTION = 0.8
 
 
@@ -44,14 +44,14 @@ class MergePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why there is no plan, in a sentence for the operator."""
+class CannotSplit:
+    """The reason why there is no plan, as a message for the operator."""
 
     reason: str
 
 
 class SplitPointFinder:
-    """Finds the boundary that best halves a partition's bytes, fed with its logical partitions in key order."""
+    """Find the boundary that best halves a partition's bytes, fed with its logical partitions in key order."""
 
     __slots__ = ("_best_imbalance", "_best_point", "_bytes_before", "_last_key", "_total_bytes")
 
@@ -63,7 +63,7 @@ class SplitPointFinder:
         self._best_imbalance = 0
 
     def feed(self, key: bytes, size_bytes: int) -> None:
-        """The next logical partition's effective key and size; equal keys in a row cannot be separated."""
+        """Add the next logical partition by effective key and size; equal keys in a row cannot be separated."""
         if self._last_key is not None and key != self._last_key:
             if key < self._last_key:
                 raise ValueError("keys must be fed in order")
@@ -74,7 +74,7 @@ class SplitPointFinder:
         self._bytes_before += size_bytes
 
     def split_point(self) -> bytes | None:
-        """A key such that keys before it, and keys from it on, both exist; None with fewer than two."""
+        """Return a key such that keys before it, and keys from it on, both exist; None with fewer than two."""
         return self._best_point
 
 
@@ -85,23 +85,23 @@ def plan_demand_or_size_split(
     finder: SplitPointFinder,
     *,
     reason: SplitReason = SplitReason.DEMAND,
-) -> SplitPlan | Refusal:
-    """Where to split one partition: at the middle of its data or, when it has none, of its part of the line."""
+) -> SplitPlan | CannotSplit:
+    """Plan the split of one partition: at the middle of its data or, if it is empty, of its part of the line."""
     if definition.system_key:
-        return Refusal(
+        return CannotSplit(
             "The container has no partition key, so all of its items are one logical partition and it cannot be "
             "split. Copy the items to a container with a partition key."
         )
     if logical_partitions == 1:
-        return Refusal(
+        return CannotSplit(
             "All data of the partition has one partition key value, and a logical partition cannot be divided. "
             "Choose a partition key with more values, or add a level to it, and copy the items over."
         )
     if logical_partitions == 0 and definition.kind is PartitionKeyKind.RANGE:
-        return Refusal("The partition holds no data, and the line of ordered keys has no middle without data.")
+        return CannotSplit("The partition holds no data, and the line of ordered keys has no middle without data.")
     at = midpoint(definition, partition_range.range) if logical_partitions == 0 else finder.split_point()
     if at is None:
-        return Refusal("All data of the partition has one place on the hash line, so the partition cannot be divided.")
+        return CannotSplit("All data of the partition is at a single point of the hash line, so it cannot be divided.")
     return SplitPlan(range_id=partition_range.id, at=at, reason=reason)
 
 
@@ -113,25 +113,29 @@ def plan_throughput_splits(
     limits: Limits,
     bytes_by_range: Mapping[int, int],
 ) -> tuple[int, ...]:
-    """The ids to split in this round so that the throughput finds enough partitions; empty when there are.
+    """Return the ids to split in this round to get enough partitions for the throughput; empty if there are enough.
 
     Each range splits at most once a round: large ones first, then wide ones, then in the order of the line. (Ids would
-    depend on which of several splits was done first.)
+    depend on the order in which earlier splits ended.)
     """
     if definition.system_key:
         return ()
     missing = partition_count_for(ru_per_second, limits) - len(partition_map.ranges)
 
-    def urgency(one: PartitionRange) -> tuple[int, float, bytes]:
-        return -bytes_by_range.get(one.id, 0), -hash_fraction(definition, one.range), one.range.start
+    def urgency(partition_range: PartitionRange) -> tuple[int, float, bytes]:
+        return (
+            -bytes_by_range.get(partition_range.id, 0),
+            -hash_fraction(definition, partition_range.range),
+            partition_range.range.start,
+        )
 
-    return tuple(one.id for one in sorted(partition_map.ranges, key=urgency)[: max(missing, 0)])
+    return tuple(partition_range.id for partition_range in sorted(partition_map.ranges, key=urgency)[: max(missing, 0)])
 
 
 def plan_merges(
     partition_map: PartitionMap, *, ru_per_second: int, bytes_by_range: Mapping[int, int], limits: Limits
 ) -> tuple[MergePlan, ...]:
-    """Disjoint pairs of neighbours worth merging, the smallest first; never fewer partitions than the RU/s need."""
+    """Return disjoint pairs of neighbors worth merging, smallest first, and leave enough partitions for the RU/s."""
     count = len(partition_map.ranges)
     spare = count - partition_count_for(ru_per_second, limits)
     ru_max = limits.physical_partition_ru_per_second_max
@@ -155,7 +159,8 @@ def plan_merges(
 
 
 def partition_count_at_creation(throughput_ru: int, autoscale: bool, limits: Limits) -> int:
-    """The service leaves a new manual container room to grow, so it plans for fewer RU/s per partition."""
+    """Return the number of partitions of a new container. The service leaves one with manual throughput room to grow,
+    so it plans for fewer RU/s per partition."""
     if autoscale:
         return partition_count_for(throughput_ru, limits)
     return max(1, -(-throughput_ru // limits.initial_manual_ru_per_second_per_partition))

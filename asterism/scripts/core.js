@@ -1,5 +1,5 @@
-// What every sandbox begins with, stored procedures, triggers and functions alike. It runs before the user's code, in
-// a context of its own, and keeps the built-ins it needs in constants: a script that changes a built-in harms itself.
+// The start of every sandbox, for stored procedures, triggers and functions alike. It runs before the user's code, in
+// the same context, and keeps the built-ins it needs in constants: a script that changes a built-in harms only itself.
 
 const parseJson = JSON.parse;
 const stringify = JSON.stringify;
@@ -20,8 +20,8 @@ function hide(name, value) {
     defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false });
 }
 
-// Errors of the engine itself (time is up, memory is full) are turned into text by the host, after the time limit was
-// lifted. Nothing of the user's may run then, so everything that this asks for is fixed here.
+// The host converts errors of the engine itself (out of time, out of memory) to text after the time limit was lifted.
+// User code must not run then, so every property that the conversion reads is fixed here.
 (function fixEngineErrors() {
     const prototype = InternalError.prototype;
     const toString = BuiltInError.prototype.toString;
@@ -33,8 +33,8 @@ function hide(name, value) {
     freeze(prototype);
 })();
 
-// The engine writes nested values by recursion, and looks at the depth of its stack only when it calls a function. So
-// there is always a function to call; without one, a deep value would end the process.
+// The engine writes nested values by recursion, and checks the depth of its stack only when it calls a function. So
+// there is always a function to call; without it, a deep value would end the process.
 function same(_, value) {
     return value;
 }
@@ -72,7 +72,7 @@ function cut(text) {
     return text.length > FAILURE_CHARACTERS_MAX ? text.slice(0, FAILURE_CHARACTERS_MAX) : text;
 }
 
-// The script's own part of a stack: what makes an error lies above it, and the prelude below.
+// The script's own part of a stack: the constructor of the error is above it, the prelude below.
 const FRAMES_ABOVE = ["    at construct (native)", "    at Error ("];
 const FRAMES_BELOW = ["    at apply (native)", "    at receive (", "    at eval (native)"];
 
@@ -92,27 +92,27 @@ function textOf(thrown) {
     return String(thrown);
 }
 
-// What was thrown, as plain data. The user's own toString may run here, and may throw in turn.
+// A thrown value as plain data. The user's own toString may run here, and may throw as well.
 function describeThrown(thrown) {
-    const told = { message: "an exception that has no text", stack: "", number: 0 };
+    const description = { message: "an exception that has no text", stack: "", number: 0 };
     try {
-        told.message = cut(textOf(thrown));
+        description.message = cut(textOf(thrown));
         if (thrown instanceof BuiltInError) {
-            told.stack = ownFrames(String(thrown.stack));
+            description.stack = ownFrames(String(thrown.stack));
         }
         const number = thrown === null || thrown === undefined ? undefined : thrown.number;
         if (typeof number === "number" && number > 0 && number < 1e6) {
-            told.number = Math.floor(number);
+            description.number = Math.floor(number);
         }
     } catch (second) {
-        return told;
+        return description;
     }
-    return told;
+    return description;
 }
 
 // --- the user's function --------------------------------------------------------------------------------------------
 
-// `name` is that of the first function declared, for a body that holds several.
+// `name` is that of the first declared function, for a body with several.
 function compileFunction(source, name) {
     let compiled;
     try {

@@ -1,4 +1,4 @@
-"""Operations that a script queued, carried out in order, and their results as the text of the next turn."""
+"""Execution of the operations that a script queued, in order, and their results as the text of the next turn."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from asterism.scripts.operations import (
     ScriptQuery,
     WriteOptions,
 )
-from asterism.values.json_text import dumps
+from asterism.values.json.text import dumps
 
-Outcome = ItemOutcome | FeedOutcome | OperationRefused
+OperationOutcome = ItemOutcome | FeedOutcome | OperationRefused
 
 PAGE_SIZE_DEFAULT = 100
 # A millisecond or two of the event loop.
@@ -25,7 +25,7 @@ CREATES_AT_ONCE_MAX = 100
 PAGE_SIZE_MAX = 1000
 
 # (operations, reference, body, options) as they come from the sandbox.
-_Carrier = Callable[[ScriptOperations, Any, Any, Mapping[str, Any]], Awaitable[Outcome]]
+_Carrier = Callable[[ScriptOperations, Any, Any, Mapping[str, Any]], Awaitable[OperationOutcome]]
 
 _CARRIERS: Mapping[str, _Carrier] = {
     "create": lambda to, _reference, body, options: to.create(body, _write_options(options)),
@@ -39,11 +39,11 @@ _CARRIERS: Mapping[str, _Carrier] = {
 
 
 class NotAnOperation(Exception):
-    """What the prelude never writes: a script broke its own prelude."""
+    """A message that the prelude never writes: a script broke its own prelude."""
 
 
-def prepare(operation: list[Any], operations: ScriptOperations) -> Awaitable[Outcome]:
-    """A queued operation, ready to be awaited."""
+def prepare(operation: list[Any], operations: ScriptOperations) -> Awaitable[OperationOutcome]:
+    """Return a queued operation, ready to be awaited."""
     try:
         number, kind, reference, body, options = operation
         if type(number) is not int:
@@ -54,7 +54,7 @@ def prepare(operation: list[Any], operations: ScriptOperations) -> Awaitable[Out
 
 
 def creates_from(queued: Sequence[list[Any]], start: int) -> list[list[Any]]:
-    """The creates that follow one another from a place in the queue on, at most `CREATES_AT_ONCE_MAX` of them."""
+    """Return the consecutive creates from a position in the queue on, at most `CREATES_AT_ONCE_MAX` of them."""
     end = start
     while end < min(len(queued), start + CREATES_AT_ONCE_MAX) and _is_create(queued[end]):
         end += 1
@@ -70,23 +70,23 @@ def _is_create(operation: object) -> bool:
 
 
 async def create_all(creates: Sequence[list[Any]], operations: ScriptOperations) -> list[bytes] | None:
-    """The results of all of them; None when they have to be carried out one by one."""
+    """Return the results of all creates; None if they have to be carried out one by one."""
     outcomes = await operations.create_many([create[3] for create in creates]) if len(creates) > 1 else None
     if outcomes is None:
         return None
-    return [told_to(create, outcome) for create, outcome in zip(creates, outcomes, strict=True)]
+    return [operation_result(create, outcome) for create, outcome in zip(creates, outcomes, strict=True)]
 
 
-def told_to(operation: list[Any], outcome: Outcome) -> bytes:
-    """The outcome of a queued operation as the sandbox reads it, without a document that the script cannot see."""
+def operation_result(operation: list[Any], outcome: OperationOutcome) -> bytes:
+    """Return the outcome of a queued operation as the sandbox reads it, without a document that the script ignores."""
     number, options = operation[0], operation[4]
     if isinstance(outcome, ItemOutcome) and outcome.resource is not None and options.get("isBlind") is True:
         return b'[%d,null,null,{"statusCode":%d}]' % (number, outcome.status)
     return result_text(number, outcome)
 
 
-def result_text(number: int, outcome: Outcome) -> bytes:
-    """An outcome as the sandbox reads it: `[number, error, resource, options]`."""
+def result_text(number: int, outcome: OperationOutcome) -> bytes:
+    """Return an outcome as the sandbox reads it: `[number, error, resource, options]`."""
     match outcome:
         case ItemOutcome(status=304):
             return b'[%d,null,null,{"statusCode":304,"notModified":true}]' % number
@@ -97,8 +97,8 @@ def result_text(number: int, outcome: Outcome) -> bytes:
         case FeedOutcome(resources=resources, continuation=None, status=status):
             return b'[%d,null,[%b],{"statusCode":%d}]' % (number, b",".join(resources), status)
         case FeedOutcome(resources=resources, continuation=continuation, status=status):
-            told = dumps({"statusCode": status, "continuation": continuation})
-            return b"[%d,null,[%b],%b]" % (number, b",".join(resources), told)
+            options = dumps({"statusCode": status, "continuation": continuation})
+            return b"[%d,null,[%b],%b]" % (number, b",".join(resources), options)
         case OperationRefused(number=status, body=body):
             return b"[%d,%b,null,null]" % (number, dumps({"number": status, "body": body}))
         case _:
@@ -110,7 +110,7 @@ def _reference(value: Mapping[str, Any]) -> ItemReference:
 
 
 def _query(value: Mapping[str, Any]) -> ScriptQuery:
-    # Whatever is not text is refused by the query's parser, as the script's own error.
+    # The query's parser refuses anything that is not text, as the script's own error.
     given = value.get("parameters")
     parameters = [entry for entry in given if isinstance(entry, dict)] if isinstance(given, list) else []
     return ScriptQuery(str(value.get("query", "")), parameters)

@@ -9,12 +9,12 @@ _LENGTH = struct.Struct("<I")
 _SECONDS = struct.Struct("<d")
 _NUMBER = struct.Struct("<I")
 
-# Memory for this much is taken before each read; larger blocks come from the system and cost more than the read.
+# Buffer allocated before each read; larger blocks come from the system and cost more than the read.
 RECEIVE_BYTES = 64 * 1024
 
-# What the server says. START and TURN carry the seconds that the turn may take, CALL and CALLS a function's number.
+# Verbs of the server. START and TURN carry the seconds that the turn may take, CALL and CALLS a function's number.
 START, TURN, COMPILE, CALL, CALLS = b"S", b"T", b"C", b"F", b"M"
-# What the host says. FINISHED carries the answer and both bodies; STOPPED what the engine put an end to.
+# Verbs of the host. FINISHED carries the answer and both bodies; STOPPED the reason for which the engine stopped.
 ANSWER, FINISHED, STOPPED, REFUSED = b"A", b"D", b"X", b"!"
 
 
@@ -24,12 +24,12 @@ def framed(*parts: bytes) -> bytes:
 
 
 def framed_answer(text: bytes) -> bytes:
-    """The same as `framed(ANSWER, text)`, for the many short ones."""
+    """Return `framed(ANSWER, text)`, faster for the many short answers."""
     return _LENGTH.pack(len(text) + 1) + ANSWER + text
 
 
 def bytes_missing(received: bytearray) -> int:
-    """How many bytes the first message still lacks; at least one until its length is known."""
+    """Return the number of bytes that the first message still lacks; at least one until its length is known."""
     if len(received) < _LENGTH.size:
         return _LENGTH.size - len(received)
     (length,) = _LENGTH.unpack_from(received)
@@ -41,7 +41,7 @@ def payload_of(received: bytearray) -> bytes:
 
 
 def receive_blocking(descriptor: int) -> bytes | None:
-    """The next message; None when the other side is gone. One message is answered before the next one is sent."""
+    """Return the next message; None if the peer is gone. Each message is answered before the next one is sent."""
     first = os.read(descriptor, RECEIVE_BYTES)
     # Nearly every message arrives in one piece.
     if len(first) >= _LENGTH.size and _LENGTH.unpack_from(first)[0] == len(first) - _LENGTH.size:
@@ -65,7 +65,7 @@ def seconds_bytes(seconds: float) -> bytes:
 
 
 def split_seconds(payload: bytes) -> tuple[float, bytes]:
-    """The seconds and the rest of a START or TURN message, its verb left out."""
+    """Return the seconds and the rest of a START or TURN message, without its verb."""
     return _SECONDS.unpack_from(payload, 1)[0], payload[1 + _SECONDS.size :]
 
 
@@ -74,7 +74,7 @@ def number_bytes(number: int) -> bytes:
 
 
 def split_number(payload: bytes) -> tuple[int, bytes]:
-    """The number and the rest of a CALL or CALLS message, its verb left out."""
+    """Return the number and the rest of a CALL or CALLS message, without its verb."""
     return _NUMBER.unpack_from(payload, 1)[0], payload[1 + _NUMBER.size :]
 
 
@@ -83,7 +83,7 @@ def finished_bytes(answer: bytes, *, request: bytes, response: bytes) -> bytes:
 
 
 def split_finished(payload: bytes) -> tuple[bytes, bytes, bytes]:
-    """Answer, request and response of a FINISHED message."""
+    """Return answer, request and response of a FINISHED message."""
     (answer_length,) = _NUMBER.unpack_from(payload, 1)
     (request_length,) = _NUMBER.unpack_from(payload, 1 + _NUMBER.size)
     start = 1 + 2 * _NUMBER.size

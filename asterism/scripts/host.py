@@ -1,8 +1,8 @@
 """The script host: a process that runs JavaScript and nothing else.
 
-It holds no data, no keys and no files, and before the first script it gives up every way to them (`wall`). If a script
+It holds no data, no keys and no files, and before the first script it gives up all access to them (`wall`). If a script
 breaks the engine (QuickJS does not survive every full heap) or stays in a built-in that no time limit interrupts, this
-process ends, and the server starts another one.
+process ends, and the server starts another.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import suppress
 
 from asterism.scripts import frames
 from asterism.scripts.limits import ScriptLimits
-from asterism.scripts.sandbox import FunctionSandbox, Sandbox, Stopped
+from asterism.scripts.sandbox import EngineStop, FunctionSandbox, Sandbox
 from asterism.scripts.sources import function_prelude
 from asterism.scripts.wall import build_wall
 
@@ -30,24 +30,24 @@ class ScriptHost:
         self._writes_to = writes_to
         self._limits = limits
         self._sandbox: Sandbox | None = None
-        # Reading the prelude takes longer than a short script does, so the next run's sandbox is made ahead.
+        # Reading the prelude takes longer than a short script, so the sandbox of the next run is made in advance.
         self._spare: Sandbox | None = None
         self._call_seconds_max = limits.udf_call_seconds + limits.overrun_grace_seconds
         self._functions: list[FunctionSandbox] = []
 
     def warm_up(self) -> None:
-        """Does whatever needs files, while they can still be opened."""
+        """Do the work that needs files, while they can still be opened."""
         self._spare = Sandbox(self._limits)
         function_prelude()
-        # The zone of the machine's clock, which the engine's dates go by, is read once.
+        # The machine's time zone, which the engine's dates use, is read once.
         time.tzset()
         time.localtime()
 
     def serve(self) -> None:
-        """Answers until the server goes away."""
+        """Answer requests until the server is gone."""
         while (payload := frames.receive_blocking(self._reads_from)) is not None:
             if payload[0] == _CALL_BYTE:
-                # A query makes one for each item, and waits.
+                # A query makes a call for each item, and waits.
                 frames.send_blocking(self._writes_to, self._call(payload))
                 continue
             answer = self._answer(payload)
@@ -59,7 +59,7 @@ class ScriptHost:
     def _answer(self, payload: bytes) -> tuple[bytes, ...]:
         match payload[:1]:
             case frames.START:
-                # That of a run which the server gave up goes away here.
+                # Drops the sandbox of a run that the server gave up.
                 self._sandbox = self._spare or Sandbox(self._limits)
                 self._spare = None
                 return self._turn(payload)
@@ -75,7 +75,7 @@ class ScriptHost:
         seconds, text = frames.split_seconds(payload)
         with _Alarm(seconds + self._limits.overrun_grace_seconds):
             answer = self._sandbox.turn(text.decode(), cpu_seconds=seconds)
-            if isinstance(answer, Stopped):
+            if isinstance(answer, EngineStop):
                 return frames.STOPPED, answer.value.encode()
             if not answer.startswith('{"state":"done"'):
                 return frames.ANSWER, answer.encode()
@@ -86,7 +86,7 @@ class ScriptHost:
         signal.setitimer(signal.ITIMER_PROF, self._call_seconds_max)
         function = FunctionSandbox(self._limits)
         answer = function.compile(text.decode())
-        if isinstance(answer, Stopped):
+        if isinstance(answer, EngineStop):
             return frames.STOPPED, answer.value.encode()
         if answer:
             return frames.REFUSED, answer[1:].encode()
@@ -95,10 +95,10 @@ class ScriptHost:
 
     def _call(self, payload: bytes) -> bytes:
         number, text = frames.split_number(payload)
-        # Counts processor time, of which there is none between calls, so it need not be taken back.
+        # The timer counts processor time, which does not pass between calls, so it need not be canceled.
         signal.setitimer(signal.ITIMER_PROF, self._call_seconds_max)
         answer = self._functions[number].call(text.decode())
-        if isinstance(answer, Stopped):
+        if isinstance(answer, EngineStop):
             return frames.framed(frames.STOPPED, answer.value.encode())
         return frames.framed_answer(answer.encode())
 
@@ -113,7 +113,7 @@ def _is_waiting(answer: tuple[bytes, ...]) -> bool:
 
 
 class _Alarm:
-    """Ends this process when its time is up: the signal's own effect, which needs no cooperation."""
+    """End this process when its time is up: the signal's default action, which needs no cooperation."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -126,10 +126,10 @@ class _Alarm:
 
 
 def main() -> None:
-    """Started by `HostProcess` with the descriptors to read from and write to, and the limits as JSON."""
+    """Run a host. `HostProcess` passes the descriptors to read from and write to, and the limits as JSON."""
     for alarm in (signal.SIGALRM, signal.SIGPROF):
         signal.signal(alarm, signal.SIG_DFL)
-    # The server decides when it ends; its hosts follow when their input ends.
+    # The server handles the interrupt; its hosts end when their input ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     limits = ScriptLimits(**json.loads(sys.argv[3]))
@@ -137,12 +137,12 @@ def main() -> None:
     host = ScriptHost(reads_from=reads_from, writes_to=writes_to, limits=limits)
     host.warm_up()
     for missing in build_wall(reads_from=reads_from, writes_to=writes_to):
-        # Without the library of logs, which takes a tenth of the time that a host needs to start.
+        # Without the logging module, which takes a tenth of a host's start-up time.
         sys.stderr.write(f"WARNING asterism.scripts: scripts run without {missing}\n")
-    # The server may go away while a script runs; then nobody waits for the answer.
+    # The server may end while a script runs; the answer is then dropped.
     with suppress(BrokenPipeError, ConnectionResetError):
         host.serve()
-    # Nothing of what an interpreter does on its way out is of use here, or allowed.
+    # The interpreter's finalization is neither useful nor allowed here.
     os._exit(0)
 
 

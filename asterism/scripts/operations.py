@@ -1,4 +1,4 @@
-"""What a script may do to data: the promise that the documents floor keeps."""
+"""Operations of a script on data: the contract that the documents floor implements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class ItemReference:
-    """An item by its id, its resource id, or both; at least one is there. The id counts when both are."""
+    """An item by its id, its resource id, or both; at least one is given. The id has precedence."""
 
     item_id: str | None
     resource_id: str | None
@@ -17,8 +17,8 @@ class ItemReference:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """`etag` must be the item's own when given; `if_none_match` makes a read answer 304; `index_action` is
-    "default", "include" or "exclude"."""
+    """Options of a write or read. `etag`, if given, must be the item's own; `if_none_match` makes a read answer 304;
+    `index_action` is "default", "include" or "exclude"."""
 
     etag: str | None = None
     if_none_match: str | None = None
@@ -31,10 +31,11 @@ class FeedOptions:
     continuation: str | None = None
 
 
-# Made for every operation, so not frozen: that would double the time it takes.
+# Made for every operation, so not frozen: that would double the time.
 @dataclass(slots=True)
 class ItemOutcome:
-    """`resource` is the item's JSON text with its system properties; None after a delete and when not modified."""
+    """Outcome of an item operation. `resource` is the item's JSON text with its system properties; None after a delete
+    and if not modified."""
 
     status: int
     resource: bytes | None
@@ -42,7 +43,7 @@ class ItemOutcome:
 
 @dataclass(slots=True)
 class FeedOutcome:
-    """A page. `continuation` is None only at the end of the data."""
+    """A page of items. `continuation` is None only at the end of the data."""
 
     resources: Sequence[bytes]
     continuation: str | None
@@ -51,7 +52,7 @@ class FeedOutcome:
 
 @dataclass(slots=True)
 class OperationRefused:
-    """An operation that the script is told about; the script decides whether the run goes on."""
+    """A refusal that is reported to the script, which decides whether to continue."""
 
     number: int
     body: str
@@ -66,15 +67,15 @@ class ScriptQuery:
 class ScriptOperations(Protocol):
     """One transaction on one logical partition, on one snapshot, in which later operations see earlier ones.
 
-    Nothing is durable until the owner of this object commits, which it does after a run that succeeded. Whatever the
-    script can cause (a conflict, a wrong partition key, an item that is too large, a query that does not compile)
-    is answered as `OperationRefused`; an exception ends the run and reaches the caller of the runtime.
+    Nothing is durable until the owner of this object commits, which it does after a successful run. A failure that the
+    script caused (a conflict, a wrong partition key, an item that is too large, a query that does not compile) is
+    answered as `OperationRefused`; an exception ends the run and propagates to the caller of the runtime.
     """
 
     async def create(self, body: dict[str, object], options: WriteOptions) -> ItemOutcome | OperationRefused: ...
 
     async def create_many(self, bodies: Sequence[dict[str, object]]) -> Sequence[ItemOutcome] | None:
-        """What a `create` of each would do, at once. None, with nothing done, unless all of them are created so."""
+        """Create all items at once, as a `create` of each would. None, and no change, unless all of them succeed."""
         ...
 
     async def upsert(self, body: dict[str, object], options: WriteOptions) -> ItemOutcome | OperationRefused: ...
@@ -92,5 +93,5 @@ class ScriptOperations(Protocol):
     async def read_feed(self, options: FeedOptions) -> FeedOutcome | OperationRefused: ...
 
     def roll_back(self) -> None:
-        """Forget everything that was done through this object since it was handed over. Called when a run fails."""
+        """Discard all changes made through this object since the start of the run. Called if a run fails."""
         ...

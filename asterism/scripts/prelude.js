@@ -1,7 +1,7 @@
 // The service's server-side API, for stored procedures and triggers.
 //
-// The host speaks with a script in turns. `enter` starts the script or hands it results; meanwhile the script queues
-// operations, and `collect` says what became of the turn: operations to carry out, a failure, or the end.
+// The host talks to a script in turns. `enter` starts the script or passes results to it; meanwhile the script queues
+// operations, and `collect` returns the outcome of the turn: operations to carry out, a failure, or the end.
 
 const ErrorCodes = freeze({
     BadRequest: 400,
@@ -27,7 +27,7 @@ let receivers = Object.create(null);
 let idsBySelfLink = Object.create(null);
 let logText = "";
 const bodies = { request: undefined, response: undefined };
-// The request of a procedure is its parameters, read again when it is asked for: few scripts do.
+// The request of a procedure is its parameters, parsed again on access: few scripts read it.
 let parametersIn;
 const bodyTexts = { request: "null", response: "null" };
 
@@ -64,14 +64,13 @@ function optionsText(options) {
     return writeJson(options);
 }
 
-// False when the run is near its end: the script should answer with where to go on, and be called again.
 const WRITES = freeze({ __proto__: null, create: true, upsert: true, replace: true, delete: true });
-// What the server adds to a document's text.
+// Length that the server's properties add to a document's text.
 const SYSTEM_PROPERTIES_CHARACTERS = 300;
 let writes = 0;
 let writtenCharacters = 0;
 
-// Whether the transaction can hold another write; counts it if so.
+// Returns true, and counts the write, if the transaction can hold another.
 function hasRoomFor(bodyText) {
     const characters = writtenCharacters + bodyText.length + SYSTEM_PROPERTIES_CHARACTERS;
     if (writes >= setup.writesMax || characters > setup.writtenCharactersMax) {
@@ -82,6 +81,7 @@ function hasRoomFor(bodyText) {
     return true;
 }
 
+// Returns false near the end of the run: the script should answer with the point to resume from, and be called again.
 function queue(kind, reference, bodyText, options, receive) {
     if (!isAccepting() || (WRITES[kind] === true && !hasRoomFor(bodyText))) {
         return false;
@@ -89,7 +89,7 @@ function queue(kind, reference, bodyText, options, receive) {
     operationNumber += 1;
     const target = reference === null ? "null" : writeJson(reference);
     const head = (queuedTexts.length > 0 ? ",[" : "[") + operationNumber + ',"' + kind + '",' + target + ",";
-    // In pieces: a document is copied once, when all of them are put together.
+    // In pieces: a document is copied once, when all of them are joined.
     const tail = "," + optionsText(options) + "]";
     queuedTexts[queuedTexts.length] = head;
     queuedTexts[queuedTexts.length] = bodyText;
@@ -121,8 +121,8 @@ function receiver(callback) {
             callback(made);
         } else {
             if (isArray(resource)) {
-                for (let place = 0; place < resource.length; place += 1) {
-                    remember(resource[place]);
+                for (let index = 0; index < resource.length; index += 1) {
+                    remember(resource[index]);
                 }
             } else {
                 remember(resource);
@@ -138,8 +138,8 @@ function receiver(callback) {
 
 function needArguments(name, wanted, given) {
     if (given < wanted) {
-        const told = " argument(s); it was called with " + given + ".";
-        refuse(400, 'The function "' + name + '" takes at least ' + wanted + told);
+        const suffix = " argument(s); it was called with " + given + ".";
+        refuse(400, 'The function "' + name + '" takes at least ' + wanted + suffix);
     }
 }
 
@@ -168,14 +168,14 @@ const blindOptions = freeze({ etag: null, ifNoneMatch: null, indexAction: "defau
 const PLAIN_OPTIONS_TEXT = writeJson(plainOptions);
 const BLIND_OPTIONS_TEXT = writeJson(blindOptions);
 
-// A function of at most one plain parameter that does not get at the others in another way.
+// A function of at most one plain parameter that does not read its other arguments in another way.
 const ONE_PARAMETER = /^(?:function\b\s*[\w$]*\s*\(\s*[\w$]*\s*\)\s*\{|\(\s*[\w$]*\s*\)\s*=>|[\w$]+\s*=>)/;
 const OTHER_WAYS = ["arguments", "eval", "[native code]"];
 const functionSource = Function.prototype.toString;
 let lastCallback;
 let lastIsBlind = true;
 
-// Whether nobody would see the document that a write answers with; then it need not travel.
+// Returns true if the callback cannot read the document that a write returns; then it need not be sent.
 function isBlind(callback) {
     if (callback !== lastCallback) {
         lastCallback = callback;
@@ -231,7 +231,7 @@ function partAfter(link, prefix) {
     return rest === "" || rest.indexOf("/") >= 0 ? undefined : rest;
 }
 
-// By id, by resource id, or both: resources that the script was given are known by both.
+// By id, by resource id, or both: resources that the script has received are known by both.
 function documentReference(link) {
     if (typeof link !== "string") {
         refuse(400, "Invalid document link: " + String(link) + ".");
@@ -314,12 +314,12 @@ const collection = {
         const given = optionsAndCallback(options, callback);
         return queue("read", reference, "null", readOptions(given.options), receiver(given.callback));
     },
-    // The callback gets the options second, as in the service, and third, where all others have them.
+    // The callback gets the options as second argument, as in the service, and as third, as all others do.
     deleteDocument(link, options, callback) {
         needArguments("deleteDocument", 1, arguments.length);
         const reference = documentReference(link);
         const given = optionsAndCallback(options, callback);
-        const receive = receiver(given.callback && ((error, _, told) => given.callback(error, told, told)));
+        const receive = receiver(given.callback && ((error, _, options) => given.callback(error, options, options)));
         return queue("delete", reference, "null", readOptions(given.options), receive);
     },
     readDocuments(link, options, callback) {
@@ -348,7 +348,7 @@ collection.readAttachments = collection.readAttachment;
 
 // --- parts that few scripts use ---------------------------------------------------------------------------------------
 
-// They are read when one does: reading all of the prelude takes longer than a short script does.
+// They are loaded on first use: reading the whole prelude takes longer than a short script.
 function loadPart(name, tools) {
     return evaluate(LATER_PARTS[name])(tools);
 }
@@ -404,7 +404,7 @@ function messageObject(side, canWrite, fixedValues) {
     function checkSize(value) {
         const text = typeof value === "string" ? value : writeJson(value);
         if (text !== undefined && text.length > setup.resultCharactersMax) {
-            const advice = "Answer with what there is and where to go on, and be called again.";
+            const advice = "Return a part of it and the point to resume from, and call the script again.";
             refuse(413, "The message would be too large. " + advice);
         }
     }
@@ -461,13 +461,13 @@ function formatLog(format, values) {
     let text = "";
     let used = 0;
     const source = String(format);
-    for (let place = 0; place < source.length; place += 1) {
-        const pair = values.length > 0 ? source.slice(place, place + 2) : "";
+    for (let index = 0; index < source.length; index += 1) {
+        const pair = values.length > 0 ? source.slice(index, index + 2) : "";
         if (pair === "%s" || pair === "%%") {
             text += pair === "%%" ? "%" : String(values[used++]);
-            place += 1;
+            index += 1;
         } else {
-            text += source[place];
+            text += source[index];
         }
     }
     return text;
@@ -520,8 +520,8 @@ function start(message) {
 }
 
 function deliver(results) {
-    for (let place = 0; place < results.length && !failure; place += 1) {
-        const result = results[place];
+    for (let index = 0; index < results.length && !failure; index += 1) {
+        const result = results[index];
         const receive = receivers[result[0]];
         delete receivers[result[0]];
         receive(result[1], result[2], result[3]);
@@ -560,7 +560,7 @@ function collect() {
     }
     if (!failure) {
         guard(() => {
-            // Nobody asks what a procedure left in its request.
+            // The request of a procedure is not read after its run.
             if (setup.kind !== "procedure") {
                 closeBody("request");
             }

@@ -1,4 +1,4 @@
-"""Script hosts as the server sees them: started when needed, used by one run at a time, replaced when they end."""
+"""Script hosts on the side of the server: started when needed, used by one run at a time, replaced when they end."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from dataclasses import asdict
 
 from asterism.scripts import frames
 from asterism.scripts.limits import ScriptLimits
-from asterism.scripts.sandbox import Stopped
+from asterism.scripts.sandbox import EngineStop
 
-# A turn that begins with reading more than this is not short.
+# A turn that starts with a larger message is not short.
 INLINE_WAIT_BYTES_MAX = 16 * 1024
 
 _ENVIRONMENT_OF_PYTHON = ("PATH", "LD_LIBRARY_PATH", "LANG")
 
 
 class HostEnded(Exception):
-    """The host's process is gone; what it was doing is lost. Never leaves this package."""
+    """The host's process has ended; its work is lost. Internal to this package."""
 
-    def __init__(self, stopped: Stopped) -> None:
+    def __init__(self, stopped: EngineStop) -> None:
         super().__init__(stopped.value)
         self.stopped = stopped
 
 
 class HostsBusy(Exception):
-    """No host became free in time. Never leaves this package."""
+    """No host became free in time. Internal to this package."""
 
 
 def _start(limits: ScriptLimits, *, reads_from: int, writes_to: int) -> subprocess.Popen[bytes]:
-    # Nothing of the directory that the server happens to stand in.
+    # -P: imports nothing from the server's working directory.
     command = [sys.executable, "-P", "-m", "asterism.scripts.host", str(reads_from), str(writes_to)]
-    # The host finds the package where this process found it, and gets no other settings: some of them are secrets.
+    # The host finds the package by this process's path, and gets no other settings: some of them are secrets.
     environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     environment |= {name: os.environ[name] for name in _ENVIRONMENT_OF_PYTHON if name in os.environ}
     return subprocess.Popen(
@@ -53,11 +53,11 @@ def _start(limits: ScriptLimits, *, reads_from: int, writes_to: int) -> subproce
 
 def _ended(process: subprocess.Popen[bytes]) -> HostEnded:
     alarms = (-signal.SIGALRM, -signal.SIGPROF)
-    return HostEnded(Stopped.TIME if process.wait() in alarms else Stopped.MEMORY)
+    return HostEnded(EngineStop.TIME if process.wait() in alarms else EngineStop.MEMORY)
 
 
 class HostProcess:
-    """A host that is awaited, by a socket."""
+    """A host that is awaited, through a socket."""
 
     def __init__(self, limits: ScriptLimits) -> None:
         self._inline_wait_milliseconds = limits.inline_wait_seconds * 1000
@@ -70,7 +70,7 @@ class HostProcess:
         self.is_waiting_for_answer = False
 
     async def exchange(self, *parts: bytes) -> bytes:
-        """Sends a message and returns the answer. Short turns are waited for where we are, longer ones are awaited."""
+        """Send a message and return the answer. Short turns block the event loop, longer ones are awaited."""
         self.is_waiting_for_answer = True
         try:
             message = frames.framed(*parts)
@@ -92,7 +92,7 @@ class HostProcess:
         received = bytearray()
         loop = asyncio.get_running_loop()
         while frames.bytes_missing(received):
-            # Reads at once what is there, and waits otherwise.
+            # Reads available bytes at once, and waits otherwise.
             chunk = await loop.sock_recv(self._connection, frames.RECEIVE_BYTES)
             if not chunk:
                 raise _ended(self._process)
@@ -101,11 +101,11 @@ class HostProcess:
 
 
 class BlockingHostProcess:
-    """A host that is waited for, by pipes: several times faster, and bounded by the host's own alarm."""
+    """A host whose calls block, through pipes: several times faster, and bounded by the host's own alarm."""
 
     def __init__(self, limits: ScriptLimits, wait: Callable[[int], bool]) -> None:
-        """An answer that does not come in a moment is left to `wait` first, which is given the descriptor that will
-        have it."""
+        """Start a host. If an answer takes longer than a moment, `wait` is called with the descriptor that will receive
+        it."""
         self._wait = wait
         self._inline_wait_milliseconds = limits.inline_wait_seconds * 1000
         host_reads, self._writes_to = os.pipe()
@@ -144,16 +144,16 @@ class HostPool:
 
     def __init__(self, limits: ScriptLimits) -> None:
         self._limits = limits
-        # Who has rested longest is taken first: after a run, a host is busy with the sandbox of its next one.
+        # First in, first out: after a run, a host is busy making the sandbox of its next run.
         self._idle: deque[HostProcess] = deque()
-        self._places = asyncio.Semaphore(limits.hosts_max)
+        self._slots = asyncio.Semaphore(limits.hosts_max)
 
     @asynccontextmanager
     async def host(self) -> AsyncIterator[HostProcess]:
-        """A host for one run. It goes back to the pool unless the run ended in the middle of an exchange."""
+        """Lend a host for one run. It returns to the pool unless the run ended in the middle of an exchange."""
         try:
             async with asyncio.timeout(self._limits.host_wait_seconds):
-                await self._places.acquire()
+                await self._slots.acquire()
         except TimeoutError:
             raise HostsBusy from None
         try:
@@ -166,7 +166,7 @@ class HostPool:
                 else:
                     self._idle.append(host)
         finally:
-            self._places.release()
+            self._slots.release()
 
     def close(self) -> None:
         while self._idle:

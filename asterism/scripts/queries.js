@@ -13,8 +13,8 @@ const {
 } = tools;
 
 function flattened(values, isShallow, into) {
-    for (let place = 0; place < values.length; place += 1) {
-        const value = values[place];
+    for (let index = 0; index < values.length; index += 1) {
+        const value = values[index];
         if (!isArray(value)) {
             into[into.length] = value;
         } else if (isShallow) {
@@ -30,11 +30,11 @@ function flattened(values, isShallow, into) {
 
 function unwound(feed, collectionSelector, resultSelector) {
     const results = [];
-    for (let place = 0; place < feed.length; place += 1) {
-        const inner = collectionSelector(feed[place]);
+    for (let index = 0; index < feed.length; index += 1) {
+        const inner = collectionSelector(feed[index]);
         if (isArray(inner)) {
             for (let at = 0; at < inner.length; at += 1) {
-                results[results.length] = resultSelector ? resultSelector(feed[place], inner[at]) : inner[at];
+                results[results.length] = resultSelector ? resultSelector(feed[index], inner[at]) : inner[at];
             }
         }
     }
@@ -54,20 +54,20 @@ function compareKeys(left, right) {
 // Documents without a key are left out, as ORDER BY leaves them out.
 function sorted(feed, keyOf, direction) {
     const keyed = [];
-    for (let place = 0; place < feed.length; place += 1) {
-        const key = keyOf(feed[place]);
+    for (let index = 0; index < feed.length; index += 1) {
+        const key = keyOf(feed[index]);
         if (key !== undefined) {
-            keyed[keyed.length] = { key, place, value: feed[place] };
+            keyed[keyed.length] = { key, index, value: feed[index] };
         }
     }
-    keyed.sort((left, right) => direction * compareKeys(left.key, right.key) || left.place - right.place);
+    keyed.sort((left, right) => direction * compareKeys(left.key, right.key) || left.index - right.index);
     return keyed.map((entry) => entry.value);
 }
 
 function resultsOf(stages, values) {
     let results = values;
-    for (let place = 0; place < stages.length; place += 1) {
-        results = stages[place](results);
+    for (let index = 0; index < stages.length; index += 1) {
+        results = stages[index](results);
     }
     return results;
 }
@@ -75,15 +75,15 @@ function resultsOf(stages, values) {
 // Sorting needs all documents first.
 function runOverAll(stages, asked, callback) {
     const gathered = [];
-    function onPage(error, page, told) {
+    function onPage(error, page, options) {
         if (error) {
             return callback(error);
         }
-        for (let place = 0; place < page.length; place += 1) {
-            gathered[gathered.length] = page[place];
+        for (let index = 0; index < page.length; index += 1) {
+            gathered[gathered.length] = page[index];
         }
-        if (told.continuation) {
-            asked.continuation = told.continuation;
+        if (options.continuation) {
+            asked.continuation = options.continuation;
             if (!queue("feed", null, "null", asked, receiver(onPage))) {
                 callback(new ScriptError(408, "The documents could not be sorted in the time of one run."));
             }
@@ -95,32 +95,32 @@ function runOverAll(stages, asked, callback) {
         } catch (thrown) {
             return callback(thrown);
         }
-        return callback(undefined, results, told);
+        return callback(undefined, results, options);
     }
     return queue("feed", null, "null", asked, receiver(onPage));
 }
 
-// Documents read in one go while too few of them match.
+// Documents read at once while too few of them match.
 const FURTHER_DOCUMENTS = 100;
 
-// Everything else takes document by document, until the page has as many results as were asked for: of a filter that
-// few documents pass, as of a WHERE clause, a page is never empty while there is one further on.
+// All other stages process document by document, until the page has the requested number of results: as with a WHERE
+// clause, a page of a selective filter is never empty while further documents match.
 function runInPages(stages, asked, callback) {
     const wanted = asked.pageSize >= 1 ? asked.pageSize : FURTHER_DOCUMENTS;
     const results = [];
     function takeFrom(page) {
-        for (let place = 0; place < page.length; place += 1) {
+        for (let index = 0; index < page.length; index += 1) {
             if (results.length >= wanted) {
-                return place;
+                return index;
             }
-            const some = resultsOf(stages, [page[place]]);
+            const some = resultsOf(stages, [page[index]]);
             for (let at = 0; at < some.length; at += 1) {
                 results[results.length] = some[at];
             }
         }
         return page.length;
     }
-    function onPage(error, page, told) {
+    function onPage(error, page, options) {
         if (error) {
             return callback(error);
         }
@@ -131,7 +131,7 @@ function runInPages(stages, asked, callback) {
             return callback(thrown);
         }
         if (taken < page.length) {
-            // Read again up to there: that page's continuation is where the next one has to begin.
+            // Read again up to that document: the continuation of that page is the start of the next one.
             asked.pageSize = taken;
             const onBeginning = (problem, _, where) => (problem ? callback(problem) : callback(undefined, results, where));
             if (!queue("feed", null, "null", asked, receiver(onBeginning))) {
@@ -139,14 +139,14 @@ function runInPages(stages, asked, callback) {
             }
             return undefined;
         }
-        if (told.continuation && results.length < wanted) {
-            asked.continuation = told.continuation;
+        if (options.continuation && results.length < wanted) {
+            asked.continuation = options.continuation;
             asked.pageSize = Math.max(wanted, FURTHER_DOCUMENTS);
             if (queue("feed", null, "null", asked, receiver(onPage))) {
                 return undefined;
             }
         }
-        return callback(undefined, results, told);
+        return callback(undefined, results, options);
     }
     return queue("feed", null, "null", asked, receiver(onPage));
 }
@@ -162,7 +162,7 @@ function needFunction(value, what) {
     }
 }
 
-// Each gives its stage and how many of the arguments belong to it; options and callback follow.
+// Each returns its stage and the number of its own arguments; options and callback follow.
 const STAGES = {
     filter([predicate]) {
         needFunction(predicate, "predicate");

@@ -1,4 +1,4 @@
-"""How the run of a script ends: a value in every case, also when the script was stopped."""
+"""Results of a script's run: a value in every case, also if the script was stopped."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class FailureKind(Enum):
-    """Why a script failed, with the status that the service answers."""
+    """Reason of a failure, with the status that the service answers."""
 
     SYNTAX = 400, "syntax"
     EXCEPTION = 400, "exception"
@@ -23,7 +23,7 @@ class FailureKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ScriptSucceeded:
-    """`body` is the JSON text of the response's body."""
+    """Result of a stored procedure. `body` is the JSON text of the response's body."""
 
     body: bytes
     log: str
@@ -40,7 +40,7 @@ class TriggerSucceeded:
 
 @dataclass(frozen=True, slots=True)
 class ScriptFailed:
-    """Everything the script did is to be undone. `number` is what the script gave to `new Error(number, …)`, or 0."""
+    """Failure of a run, whose changes must be rolled back. `number` is that of `new Error(number, …)`, or 0."""
 
     kind: FailureKind
     message: str
@@ -54,7 +54,7 @@ class ScriptFailed:
 
 @dataclass(frozen=True, slots=True)
 class ScriptFinished:
-    """A run that came to its end: what is left in request and response, as JSON text."""
+    """A completed run: the final request and response bodies, as JSON text."""
 
     request_body: bytes
     response_body: bytes

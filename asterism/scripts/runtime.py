@@ -1,4 +1,4 @@
-"""Runs scripts turn by turn: a host runs the JavaScript, this process carries out what it asks for."""
+"""Runtime of scripts, turn by turn: a host runs the JavaScript, this process carries out its operations."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 
 from asterism.errors import MalformedRequest
 from asterism.scripts import frames, udf
-from asterism.scripts.dispatch import NotAnOperation, create_all, creates_from, prepare, told_to
+from asterism.scripts.dispatch import NotAnOperation, create_all, creates_from, operation_result, prepare
 from asterism.scripts.limits import DEFAULT_SCRIPT_LIMITS, ScriptLimits
 from asterism.scripts.operations import ScriptOperations
 from asterism.scripts.processes import HostEnded, HostPool, HostProcess, HostsBusy
 from asterism.scripts.results import FailureKind, ScriptFailed, ScriptFinished, ScriptSucceeded, TriggerSucceeded
-from asterism.scripts.sandbox import Stopped
+from asterism.scripts.sandbox import EngineStop
 from asterism.scripts.sources import expression_text, first_function_name
-from asterism.values.json_text import dumps, loads
+from asterism.values.json.text import dumps, loads
 
-# Operations need not suspend; after this long others get their turn on the event loop.
+# Operations may complete without suspending; after this long a run yields to other tasks of the event loop.
 YIELD_SECONDS = 0.005
 
 
@@ -31,7 +31,7 @@ class TriggerKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ScriptScope:
-    """The collection that a script belongs to: the only links it may use, and what it may ask about quotas."""
+    """The collection that a script belongs to: the only links it may use, and the quotas it may read."""
 
     self_link: str
     alt_link: str
@@ -41,27 +41,27 @@ class ScriptScope:
 
 _Ending = ScriptFinished | ScriptFailed
 _STOPPED = {
-    Stopped.TIME: ScriptFailed(FailureKind.OUT_OF_TIME, "The script took longer than it may and was stopped."),
-    Stopped.MEMORY: ScriptFailed(
-        FailureKind.OUT_OF_MEMORY, "The script broke its sandbox, most likely by using more memory than it may."
+    EngineStop.TIME: ScriptFailed(FailureKind.OUT_OF_TIME, "The script exceeded its time limit and was stopped."),
+    EngineStop.MEMORY: ScriptFailed(
+        FailureKind.OUT_OF_MEMORY, "The script broke its sandbox, most likely by exceeding its memory limit."
     ),
-    Stopped.BROKEN: ScriptFailed(FailureKind.EXCEPTION, "The script left values behind that cannot be read."),
+    EngineStop.BROKEN: ScriptFailed(FailureKind.EXCEPTION, "The script left values that cannot be read."),
 }
 
 
 class ScriptRuntime:
-    """One per event loop. Runs share nothing: each has a sandbox of its own, gone when the run ends."""
+    """The runtime of an event loop. Runs share nothing: each has a sandbox of its own, dropped when the run ends."""
 
     def __init__(
-        self, limits: ScriptLimits = DEFAULT_SCRIPT_LIMITS, *, wait: udf.Wait = lambda _descriptor: False
+        self, limits: ScriptLimits = DEFAULT_SCRIPT_LIMITS, *, wait: udf.WaitForHost = lambda _descriptor: False
     ) -> None:
-        """`wait` lets others be answered while a call of a user-defined function takes its time."""
+        """Create a runtime. `wait` lets other requests proceed during long calls of user-defined functions."""
         self._limits = limits
         self._hosts = HostPool(limits)
         self._functions = udf.FunctionHosts(limits, wait)
 
     def close(self) -> None:
-        """Ends the hosts that wait for work. Those of runs under way end with this process."""
+        """End the idle hosts. Those of running scripts end with this process."""
         self._hosts.close()
         self._functions.close()
 
@@ -74,7 +74,7 @@ class ScriptRuntime:
         scope: ScriptScope,
         is_logging: bool = False,
     ) -> ScriptSucceeded | ScriptFailed:
-        """Runs a stored procedure. After a failure the operations have been rolled back; commit after success."""
+        """Run a stored procedure. After a failure the operations have been rolled back; commit after success."""
         setup = self._setup(body, "procedure", scope, is_logging)
         setup |= {"parameters": list(parameters), "responseBody": ""}
         ending = await self._run(setup, operations)
@@ -96,9 +96,9 @@ class ScriptRuntime:
         scope: ScriptScope,
         is_logging: bool = False,
     ) -> TriggerSucceeded | ScriptFailed:
-        """Runs a trigger. `operation` is what the script hears: "Create", "Replace", "Upsert" or "Delete".
+        """Run a trigger. `operation` is the type that the script sees: "Create", "Replace", "Upsert" or "Delete".
 
-        `operations` are rolled back to where they were when they were handed over, if the trigger fails.
+        If the trigger fails, `operations` are rolled back to their state before it.
         """
         setup = self._setup(body, kind.value, scope, is_logging)
         setup |= {"parameters": [], "operationType": operation}
@@ -111,7 +111,7 @@ class ScriptRuntime:
                 return ending
 
     def compile_udf(self, body: str) -> Callable[..., object]:
-        """A user-defined function, to be called with JSON values or UNDEFINED; see `udf.compile_udf`."""
+        """Return a user-defined function, called with JSON values or UNDEFINED; see `udf.compile_udf`."""
         return udf.compile_udf(body, self._functions)
 
     def _setup(self, body: str, kind: str, scope: ScriptScope, is_logging: bool) -> dict[str, Any]:
@@ -134,18 +134,18 @@ class ScriptRuntime:
     async def _run(self, setup: Mapping[str, Any], operations: ScriptOperations) -> _Ending:
         try:
             async with self._hosts.host() as host:
-                ending = await _Run(host, self._limits, operations).to_its_end(setup)
+                result = await _ScriptRun(host, self._limits, operations).to_its_end(setup)
         except HostEnded as ended:
-            ending = _STOPPED[ended.stopped]
+            result = _STOPPED[ended.stopped]
         except HostsBusy:
-            ending = ScriptFailed(FailureKind.BUSY, "Too many scripts are running.")
-        if isinstance(ending, ScriptFailed):
+            result = ScriptFailed(FailureKind.BUSY, "Too many scripts are running. Retry later.")
+        if isinstance(result, ScriptFailed):
             operations.roll_back()
-        return ending
+        return result
 
 
-class _Run:
-    """One run on one host."""
+class _ScriptRun:
+    """A run of one script on one host."""
 
     def __init__(self, host: HostProcess, limits: ScriptLimits, operations: ScriptOperations) -> None:
         self._host = host
@@ -163,10 +163,10 @@ class _Run:
         return answer
 
     async def _turn(self, verb: bytes, message: bytes) -> list[list[Any]] | _Ending:
-        """One turn of the script: the operations that it waits for, or its end."""
+        """Run one turn of the script: return the operations that it waits for, or its end."""
         remaining = self._limits.run_seconds - self._elapsed()
         if remaining <= 0:
-            return _STOPPED[Stopped.TIME]
+            return _STOPPED[EngineStop.TIME]
         accept = max(0.0, self._limits.accept_seconds - self._elapsed())
         text = b'{"acceptMilliseconds":%d,%b}' % (accept * 1000, message)
         answer = await self._host.exchange(verb, frames.seconds_bytes(remaining), text)
@@ -174,29 +174,29 @@ class _Run:
             case frames.ANSWER:
                 return _read_answer(answer[1:])
             case frames.FINISHED:
-                told, request_body, response_body = frames.split_finished(answer)
-                return ScriptFinished(request_body, response_body, _log_of(told))
+                ending, request_body, response_body = frames.split_finished(answer)
+                return ScriptFinished(request_body, response_body, _log_of(ending))
             case _:
-                return _STOPPED[Stopped(answer[1:].decode())]
+                return _STOPPED[EngineStop(answer[1:].decode())]
 
     async def _results(self, queued: list[list[Any]]) -> list[bytes] | ScriptFailed:
         results: list[bytes] = []
         while len(results) < len(queued):
             if self._elapsed() >= self._limits.run_seconds:
-                return _STOPPED[Stopped.TIME]
+                return _STOPPED[EngineStop.TIME]
             await self._let_others_run()
             creates = creates_from(queued, len(results))
             created = await create_all(creates, self._operations)
             if created is not None:
                 results += created
                 continue
-            # Creates of which one is refused are not tried together again, one less each time.
+            # After a refusal the rest of the creates are carried out one by one, not tried together again.
             for operation in creates or [queued[len(results)]]:
                 try:
                     pending = prepare(operation, self._operations)
                 except NotAnOperation:
-                    return _STOPPED[Stopped.BROKEN]
-                results.append(told_to(operation, await pending))
+                    return _STOPPED[EngineStop.BROKEN]
+                results.append(operation_result(operation, await pending))
         return results
 
     async def _let_others_run(self) -> None:
@@ -208,8 +208,8 @@ class _Run:
         return time.monotonic() - self._began_at
 
 
-def _log_of(told: bytes) -> str:
-    match loads(told):
+def _log_of(answer: bytes) -> str:
+    match loads(answer):
         case {"log": str(log)}:
             return log
         case _:
@@ -227,7 +227,7 @@ def _read_answer(text: bytes) -> list[list[Any]] | ScriptFailed:
         case {"state": "waiting", "operations": list(queued)}:
             return queued
         case _:
-            return _STOPPED[Stopped.BROKEN]
+            return _STOPPED[EngineStop.BROKEN]
 
 
 def _failed(failure: Mapping[str, Any], log: str) -> ScriptFailed:

@@ -1,6 +1,6 @@
-"""One QuickJS context: a heap, a stack and a clock of its own, and nothing of the program inside.
+"""QuickJS contexts: each with its own heap, stack and time limit, and no object of the program inside.
 
-Everything crosses as text. No Python object is handed in, so there is nothing that a script could call or hold on to.
+Everything crosses as text. No Python object is passed in, so a script has nothing to call or to keep.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import quickjs
 from asterism.scripts.limits import ScriptLimits
 from asterism.scripts.sources import function_prelude, script_prelude
 
-# What a bunch of calls answers when it has no results: see `udf.js`.
+# Answer of a batch of calls without results: see `udf.js`.
 NO_RESULTS = "[[]]"
 
 
-class Stopped(Enum):
-    """What the engine itself put an end to."""
+class EngineStop(Enum):
+    """Reason for which the engine itself stopped a script."""
 
     TIME = "time"
     MEMORY = "memory"
@@ -28,7 +28,7 @@ class Stopped(Enum):
 
 
 class _Engine:
-    """The few calls that are made of QuickJS."""
+    """The few used calls of QuickJS."""
 
     def __init__(self, prelude: str, limits: ScriptLimits) -> None:
         self._context = quickjs.Context()
@@ -40,26 +40,26 @@ class _Engine:
         return cast("Callable[[str], object]", self._port(name))
 
     def limit_time(self, cpu_seconds: float) -> None:
-        """For each call from now on. It is the processor time of the process that is counted."""
+        """Limit each further call. The limit is in processor time of the process."""
         self._context.set_time_limit(cpu_seconds)
 
     def run_job(self) -> bool:
-        """Runs one waiting promise reaction; False when none is left."""
+        """Run one pending promise reaction; False if none is pending."""
         return bool(self._context.execute_pending_job())
 
 
-# What the binding raises: its own exceptions, MemoryError, and ValueError for text that is not Unicode.
+# Exceptions of the binding: its own, MemoryError, and ValueError for text that is not Unicode.
 _ENGINE_ERRORS = (quickjs.JSException, MemoryError, ValueError)
 
 
-def _stopped_by(error: Exception) -> Stopped:
-    """Why a call did not return. What a script throws is caught inside; only the engine's own errors arrive here."""
+def _stopped_by(error: Exception) -> EngineStop:
+    """Return the reason of an error. Scripts' exceptions are caught inside; only the engine's own errors come here."""
     text = str(error)
     if text.startswith("InternalError: interrupted"):
-        return Stopped.TIME
+        return EngineStop.TIME
     if text.startswith(("InternalError: out of memory", "null")):
-        return Stopped.MEMORY
-    return Stopped.BROKEN
+        return EngineStop.MEMORY
+    return EngineStop.BROKEN
 
 
 class Sandbox:
@@ -71,10 +71,10 @@ class Sandbox:
         self._collect = self._engine.function("collect")
         self._output = self._engine.function("output")
 
-    def turn(self, message: str, *, cpu_seconds: float) -> str | Stopped:
-        """Hands `message` to the script, lets it run until it waits, and returns what it says.
+    def turn(self, message: str, *, cpu_seconds: float) -> str | EngineStop:
+        """Pass `message` to the script, run it until it waits, and return its answer.
 
-        An interruption inside a promise is swallowed by the promise, so the time is looked at again after each step.
+        An interruption inside a promise is swallowed by the promise, so the time is checked again after each step.
         """
         ends_at = time.process_time() + cpu_seconds
         try:
@@ -82,13 +82,13 @@ class Sandbox:
             self._enter(message)
             while self._has_time(ends_at) and self._engine.run_job():
                 pass
-            answer = str(self._collect("")) if self._has_time(ends_at) else Stopped.TIME
+            answer = str(self._collect("")) if self._has_time(ends_at) else EngineStop.TIME
         except _ENGINE_ERRORS as error:
             return _stopped_by(error)
-        return answer if self._has_time(ends_at) else Stopped.TIME
+        return answer if self._has_time(ends_at) else EngineStop.TIME
 
     def output(self, side: str) -> bytes:
-        """The body of the "request" or the "response", as JSON text, after the last turn."""
+        """Return the body of the "request" or the "response", as JSON text, after the last turn."""
         return str(self._output(side)).encode()
 
     def _has_time(self, ends_at: float) -> bool:
@@ -106,32 +106,32 @@ class FunctionSandbox:
         self._source = ""
         self._build()
 
-    def compile(self, source: str) -> str | Stopped:
-        """Empty when all is well; otherwise "!" and what is wrong."""
+    def compile(self, source: str) -> str | EngineStop:
+        """Compile the function. Return an empty text, or "!" and the error."""
         self._source = source
         try:
             return str(self._compile(source))
         except _ENGINE_ERRORS as error:
             return _stopped_by(error)
 
-    def call(self, arguments: str) -> str | Stopped:
-        """The result as JSON text, empty for undefined; "!" and what is wrong for an exception."""
+    def call(self, arguments: str) -> str | EngineStop:
+        """Return the result as JSON text, empty for undefined; "!" and the message for an exception."""
         try:
             return str(self._call(arguments))
         except _ENGINE_ERRORS as error:
             self._rebuild()
             return _stopped_by(error)
 
-    def call_many(self, bunch: str) -> str:
-        """The results of the first calls of a bunch, as `udf.js` tells them; none when the engine stopped one."""
+    def call_many(self, batch: str) -> str:
+        """Return the results of the first calls of a batch, as `udf.js` writes them; none if the engine stopped."""
         try:
-            return str(self._call_many(bunch))
+            return str(self._call_many(batch))
         except _ENGINE_ERRORS:
             self._rebuild()
             return NO_RESULTS
 
     def _rebuild(self) -> None:
-        """An interrupted context may be in any state, and one with a full heap will fail again."""
+        """Replace the context: an interrupted one may be in any state, and one with a full heap will fail again."""
         self._build()
         self.compile(self._source)
 

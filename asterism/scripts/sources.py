@@ -1,4 +1,4 @@
-"""The JavaScript that every sandbox begins with, and how a user's text becomes a function in it."""
+"""The JavaScript that every sandbox starts with, and the conversion of a user's text to a function in it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from functools import cache
 from importlib.resources import files
 
-# A comment before the first function may hold the word; the engine reports a wrong guess as a syntax error.
+# A comment before the first function may contain the word; the engine reports a wrong guess as a syntax error.
 _FIRST_FUNCTION = re.compile(r"^\s*(?:async\s+)?function\b\s*\*?\s*([A-Za-z_$][\w$]*)", re.MULTILINE)
 
 
@@ -18,19 +18,19 @@ def _file_text(name: str) -> str:
 
 @cache
 def script_prelude() -> str:
-    """An expression whose value is the sandbox's port, for stored procedures and triggers."""
+    """Return an expression whose value is the sandbox's port, for stored procedures and triggers."""
     later = {name: _part(f"{name}.js") for name in ("queries", "spatial")}
     return _wrapped(_file_text("core.js"), f"const LATER_PARTS = {json.dumps(later)};", _file_text("prelude.js"))
 
 
 @cache
 def function_prelude() -> str:
-    """The same for user-defined functions."""
+    """Return the same for user-defined functions."""
     return _wrapped(_file_text("core.js"), _file_text("udf.js"))
 
 
 def _part(name: str) -> str:
-    """A function of the tools that the prelude lends to a part of itself that is read only when it is needed."""
+    """Return a part of the prelude that is loaded on demand, as a function of the prelude's tools."""
     return f'(function (tools) {{\n"use strict";\n{_file_text(name)}\n}})'
 
 
@@ -40,7 +40,7 @@ def _wrapped(*texts: str) -> str:
 
 
 def expression_text(body: str) -> str:
-    """`body` without what may follow a function but not an expression in parentheses."""
+    """Return `body` without the semicolons that may follow a function but not an expression in parentheses."""
     return body.strip().rstrip(";").rstrip()
 
 

@@ -14,8 +14,8 @@ function isRing(value) {
         return false;
     }
     const last = value[value.length - 1];
-    for (let place = 0; place < value.length; place += 1) {
-        if (!isPosition(value[place])) {
+    for (let index = 0; index < value.length; index += 1) {
+        if (!isPosition(value[index])) {
             return false;
         }
     }
@@ -46,8 +46,8 @@ function needShape(shape, name) {
 
 function ringHolds(ring, [longitude, latitude]) {
     let isInside = false;
-    for (let place = 0, before = ring.length - 1; place < ring.length; before = place, place += 1) {
-        const [x, y] = ring[place];
+    for (let index = 0, before = ring.length - 1; index < ring.length; before = index, index += 1) {
+        const [x, y] = ring[index];
         const [beforeX, beforeY] = ring[before];
         if (y > latitude !== beforeY > latitude && longitude < ((beforeX - x) * (latitude - y)) / (beforeY - y) + x) {
             isInside = !isInside;
@@ -80,7 +80,7 @@ function edgesCross([a, b], [c, d]) {
 
 function edgesOf(shape) {
     const positions = positionsOf(shape);
-    return positions.slice(1).map((position, place) => [positions[place], position]);
+    return positions.slice(1).map((position, index) => [positions[index], position]);
 }
 
 function holds(outer, shape) {

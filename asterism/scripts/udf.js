@@ -1,24 +1,24 @@
 // A user-defined function: no context, no collection, values in and values out, as JSON text.
 //
-// The first character of an answer tells what it is: nothing at all is undefined, "!" is an exception.
+// An empty answer is undefined, one that begins with "!" is an exception.
 
 let called;
-// A bunch that lasts longer is answered as far as it came, so that each call in it has nearly all of the time that one
-// call may take.
-let bunchMilliseconds;
-// So is one whose results are longer: they are kept in the heap that the function was promised.
-const BUNCH_CHARACTERS_MAX = 256 * 1024;
+// A batch that takes longer is answered with the results so far, so that each call in it has nearly all of the time of
+// a single call.
+let batchMilliseconds;
+// So is one with longer results: they are kept in the heap that is promised to the function.
+const BATCH_CHARACTERS_MAX = 256 * 1024;
 
 function textOfResult(result) {
     const text = typeof result === "object" ? writeJson(result) : stringify(result);
     return text === undefined ? "" : text;
 }
 
-// The arguments, followed by the places of those that are undefined.
+// The message is the arguments, followed by the positions of those that are undefined.
 function callWith(message) {
     const values = message[0];
-    for (let place = 1; place < message.length; place += 1) {
-        values[message[place]] = undefined;
+    for (let position = 1; position < message.length; position += 1) {
+        values[message[position]] = undefined;
     }
     return apply(called, undefined, values);
 }
@@ -32,22 +32,22 @@ function call(text) {
     }
 }
 
-// Many calls: the (call, place) of each argument that is undefined, and the arguments of each call. The answer is the
-// numbers of the calls whose result is undefined, and the result of each call. It ends before the first call that
-// throws, for whatever reason: alone, that call will tell.
+// Many calls: the (call, position) of each undefined argument, and the arguments of each call. The answer is the numbers
+// of the calls whose result is undefined, and the result of each call. It ends before the first call that throws, for
+// whatever reason: made by itself, that call reports it.
 function callMany(text) {
-    const bunch = parseJson(text);
-    const undefinedArguments = bunch[0];
+    const batch = parseJson(text);
+    const undefinedArguments = batch[0];
     for (let each = 0; each < undefinedArguments.length; each += 1) {
-        bunch[1 + undefinedArguments[each][0]][undefinedArguments[each][1]] = undefined;
+        batch[1 + undefinedArguments[each][0]][undefinedArguments[each][1]] = undefined;
     }
-    const endsAt = clockMilliseconds() + bunchMilliseconds;
+    const endsAt = clockMilliseconds() + batchMilliseconds;
     let undefinedResults = "";
     let results = "";
-    for (let number = 1; number < bunch.length; number += 1) {
+    for (let number = 1; number < batch.length; number += 1) {
         let result;
         try {
-            result = textOfResult(apply(called, undefined, bunch[number]));
+            result = textOfResult(apply(called, undefined, batch[number]));
         } catch (thrown) {
             break;
         }
@@ -56,7 +56,7 @@ function callMany(text) {
             result = "null";
         }
         results += "," + result;
-        if (results.length > BUNCH_CHARACTERS_MAX || clockMilliseconds() >= endsAt) {
+        if (results.length > BATCH_CHARACTERS_MAX || clockMilliseconds() >= endsAt) {
             break;
         }
     }
@@ -66,7 +66,7 @@ function callMany(text) {
 function compile(text) {
     try {
         const message = parseJson(text);
-        bunchMilliseconds = message.bunchMilliseconds;
+        batchMilliseconds = message.batchMilliseconds;
         called = compileFunction(message.source, message.name);
         return "";
     } catch (thrown) {

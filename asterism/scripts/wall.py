@@ -1,9 +1,9 @@
-"""The wall behind the engine: what a script host gives up before the first script runs, for good.
+"""The wall behind the engine: rights that a script host drops for good before the first script runs.
 
-A script that breaks out of the JavaScript engine is a program in the host's process. It finds there neither data nor
-keys; with the wall it also finds no way to a file, a socket, another process or memory that can be executed. The host
-reads from one descriptor and writes to one, and asks the kernel for memory, time and its own signals: a filter of
-system calls (seccomp) refuses all else. Decision 18 tells why these.
+A script that breaks out of the JavaScript engine is a program in the host's process, which contains neither data nor
+keys; behind the wall it also has no access to files, sockets, other processes or executable memory. The host reads from
+one descriptor and writes to one, and asks the kernel for memory, time and its own signals: a filter of system calls
+(seccomp) refuses all else. Decision 18 explains the choice.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# Address space of all heaps of a host together: one may have 64 MiB, and a host of functions has one for each of 100.
+# Address space of all heaps of a host: each may have 64 MiB, and a host of functions has one for each of 100.
 ADDRESS_SPACE_BYTES_MAX = 8 << 30
-# The user that has nothing, by its usual number.
-_NOBODY = 65534
+# The usual number of the user without rights.
+_UNPRIVILEGED_ID = 65534
 
 _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 4, 22, 38
 _SECCOMP_MODE_FILTER = 2
@@ -71,7 +71,7 @@ _MACHINES = {
         read=63,
         write=64,
         maps=(222, 226),
-        # The same; there is no `time`.
+        # The same, without `time`.
         free=(
             *(103, 113, 102, 114, 169, 153, 165),
             *(215, 214, 216, 233),
@@ -90,11 +90,11 @@ class _Program(ctypes.Structure):
 
 
 def build_wall(*, reads_from: int, writes_to: int) -> list[str]:
-    """Gives up what a host does not need; returns what the system did not let it give up, in words."""
+    """Drop the rights that a host does not need; return a message for each step that the system refused."""
     missing: list[str] = []
     steps: list[tuple[str, Callable[[], None]]] = [
         ("limits", _limit_resources),
-        ("a user without rights", _become_nobody),
+        ("a user without rights", _drop_user),
         ("the filter of system calls", lambda: _filter_calls(reads_from=reads_from, writes_to=writes_to)),
     ]
     for name, step in steps:
@@ -106,10 +106,10 @@ def build_wall(*, reads_from: int, writes_to: int) -> list[str]:
 
 
 def _limit_resources() -> None:
-    """No file, no process, and no more memory than scripts may have."""
+    """Allow no files, no processes, and no more memory than scripts may have."""
     _lower(resource.RLIMIT_AS, ADDRESS_SPACE_BYTES_MAX)
     _lower(resource.RLIMIT_NPROC, 0)
-    # Descriptors that are open stay so.
+    # Open descriptors stay open.
     _lower(resource.RLIMIT_NOFILE, 0)
 
 
@@ -119,19 +119,19 @@ def _lower(kind: int, limit: int) -> None:
     resource.setrlimit(kind, (allowed, allowed))
 
 
-def _become_nobody() -> None:
-    """Only root may become another user; any other user stays what it is, behind the filter."""
+def _drop_user() -> None:
+    """Change to the user without rights if this is root; any other user cannot change, and has only the filter."""
     if os.geteuid() == 0:
         os.setgroups([])
-        os.setresgid(_NOBODY, _NOBODY, _NOBODY)
-        os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+        os.setresgid(_UNPRIVILEGED_ID, _UNPRIVILEGED_ID, _UNPRIVILEGED_ID)
+        os.setresuid(_UNPRIVILEGED_ID, _UNPRIVILEGED_ID, _UNPRIVILEGED_ID)
 
 
 def _filter_calls(*, reads_from: int, writes_to: int) -> None:
     machine = _MACHINES.get(os.uname().machine)
     if not sys.platform.startswith("linux") or machine is None or sys.byteorder != "little":
         raise OSError(errno.ENOSYS, f"not known for {sys.platform} on {os.uname().machine}")
-    # Standard error stays, for what Python says when it ends in an error.
+    # Standard error stays, for Python's traceback after an error.
     code = _filter(machine, read_descriptors=(reads_from,), write_descriptors=(writes_to, 2))
     libc = ctypes.CDLL(None, use_errno=True)
     buffer = ctypes.create_string_buffer(code, len(code))
@@ -142,7 +142,7 @@ def _filter_calls(*, reads_from: int, writes_to: int) -> None:
 
 
 def _control(libc: ctypes.CDLL, option: int, value: int, pointer: object = None) -> None:
-    # As longs: an int would leave the upper half of its register as it was.
+    # As longs: an int would leave the upper half of its register unchanged.
     zero = ctypes.c_ulong(0)
     if libc.prctl(option, ctypes.c_ulong(value), pointer or zero, zero, zero) != 0:
         number = ctypes.get_errno()
@@ -150,7 +150,7 @@ def _control(libc: ctypes.CDLL, option: int, value: int, pointer: object = None)
 
 
 def _filter(machine: _Machine, *, read_descriptors: tuple[int, ...], write_descriptors: tuple[int, ...]) -> bytes:
-    """The program that the kernel runs for each system call, those that are made most at the beginning."""
+    """Return the program that the kernel runs for each system call, with the most frequent calls first."""
     code = [
         _instruction(_LOAD, _AT_ARCHITECTURE),
         _instruction(_IF_EQUAL, machine.audit_number, skip_if_true=1),
@@ -167,7 +167,7 @@ def _filter(machine: _Machine, *, read_descriptors: tuple[int, ...], write_descr
 
 
 def _of_call(number: int, block: list[bytes]) -> list[bytes]:
-    """A block that is run for one call, and returns."""
+    """Return a block that runs for one call, and ends the program."""
     return [_instruction(_IF_EQUAL, number, skip_if_false=len(block)), *block]
 
 

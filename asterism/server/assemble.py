@@ -1,62 +1,55 @@
-"""What is wired to what, on one page."""
+"""The wiring of the server, on one page."""
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
-from asterism import __version__
 from asterism.access.keys import AccountKeys
-from asterism.apis.admin.console import Console
-from asterism.apis.admin.door import AdminDoor
 from asterism.apis.browser_guard import BrowserGuard
-from asterism.apis.nosql.door import NoSqlDoor
-from asterism.apis.nosql.script_functions import ContainerFunctions
-from asterism.apis.table.accounts import Account
-from asterism.apis.table.door import TableDoor
-from asterism.apis.table.entity_record import partition_key_of
-from asterism.apis.table.entity_store import TableStore, TickSource
-from asterism.apis.table.table import TableTools
+from asterism.apis.pipeline import RequestMeter
+from asterism.apis.services import DoorServices
+from asterism.apis.transports.doors import AnyDoor
+from asterism.apis.transports.http import Door
 from asterism.clock import SYSTEM_CLOCK
-from asterism.documents.container import Tools
-from asterism.documents.expiry_hints import ExpiryHints
-from asterism.documents.store import DocumentStore
-from asterism.documents.version_retention import VersionRetention
 from asterism.errors import AsterismError
 from asterism.keyspaces.admission import Admission
-from asterism.keyspaces.budget_sharing import BudgetSharing
-from asterism.keyspaces.catalog import Catalog
-from asterism.keyspaces.coordination import Coordination, Services
-from asterism.keyspaces.keyspace import Keyspace
-from asterism.keyspaces.load_watch import LoadWatch
-from asterism.keyspaces.moving import Moving
-from asterism.keyspaces.owner import Owner
-from asterism.keyspaces.placing import Placing
-from asterism.keyspaces.reshape_job import Step
-from asterism.keyspaces.reshaping import Reshaping
-from asterism.keyspaces.small_documents import SmallDocuments
-from asterism.keyspaces.usage_gathering import UsageGathering
-from asterism.query import turns
-from asterism.query.limits import QueryMemory
-from asterism.query.result_sets import ResultSets
+from asterism.keyspaces.catalog.catalog import Catalog
+from asterism.keyspaces.catalog.small_documents import SmallDocuments
+from asterism.keyspaces.processes.budget_sharer import BudgetSharer
+from asterism.keyspaces.processes.coordination import Coordination, Services
+from asterism.keyspaces.processes.fleet_health import FleetHealth
+from asterism.keyspaces.processes.usage_gatherer import UsageGatherer
+from asterism.keyspaces.reshaping.job import Step
+from asterism.keyspaces.reshaping.load_watch import LoadWatch
+from asterism.keyspaces.reshaping.mover import Mover
+from asterism.keyspaces.reshaping.placer import Placer
+from asterism.keyspaces.reshaping.reshaper import Reshaper
+from asterism.keyspaces.routing.router import PartitionRouter
+from asterism.models.documents.changes.retention import VersionRetention
+from asterism.models.documents.container import DocumentServices
+from asterism.models.documents.cosmos.profile import CosmosProfile
+from asterism.models.documents.store import DocumentStore
+from asterism.models.documents.upkeep.expiry_hints import ExpiryHints
+from asterism.models.tables.store import TableStore
+from asterism.models.tables.table import TableServices
+from asterism.models.tables.ticks import TickSource
+from asterism.reading import turns
+from asterism.reading.limits import QueryMemory
 from asterism.scripts.runtime import ScriptRuntime
 from asterism.server.background import BackgroundWork
-from asterism.server.config import (
-    ServerConfig,
-    StartRefused,
-    account_keys,
-    accounts_of_cosmos_tables,
-    accounts_of_tables,
-)
+from asterism.server.config import ServerConfig, StartRefused, account_keys
 from asterism.server.data_directory import DataDirectory
-from asterism.server.fleet import Fleet, embedded, open_fleet
+from asterism.server.doors import OPERATOR_MODULES, build_operator_door
+from asterism.server.fleet.fleet import Fleet, embedded_fleet, open_fleet
+from asterism.server.fleet.migration import Migration
+from asterism.server.fleet.migration_desk import MigrationDesk
 from asterism.server.item_numbers import numbers_of_this_start
-from asterism.server.migration import Migration
-from asterism.server.migration_desk import MigrationDesk
 from asterism.storage.contract import StorageRefusal
 
 
@@ -64,14 +57,10 @@ from asterism.storage.contract import StorageRefusal
 class Assembly:
     fleet: Fleet
     migration: Migration
-    store: DocumentStore
-    admission: Admission
-    tables: TableStore
-    console: Console
-    nosql: NoSqlDoor
-    table: TableDoor
-    cosmos_table: TableDoor
-    admin: AdminDoor
+    services: DoorServices
+    # Of the served doors, by the name of the port.
+    doors: Mapping[str, AnyDoor]
+    operator_door: Door
 
 
 @asynccontextmanager
@@ -85,12 +74,12 @@ async def assembled(
     """Everything between the listeners and the disk, open for the length of the `async with`.
 
     `on_step` hears of every step of a split or merge; fault tests stop the process there. `is_first`: no other process
-    uses the data directory's store yet; of a fleet nobody can say.
+    uses the data directory's store yet; of a fleet that is never known.
     """
     keys = account_keys(config)
     with _opening(config, directory):
         fleet = await open_fleet(
-            config.fleet or embedded(directory.store),
+            config.fleet or embedded_fleet(directory.store_address),
             on_its_own=config.fleet is None,
             new_id=new_fleet_id,
             shared=config.fleet is not None or config.workers > 1,
@@ -100,36 +89,21 @@ async def assembled(
         with _opening(config, directory):
             catalog = await _open_catalog(config, fleet)
         spaces = _keyspaces(config, fleet, catalog, on_step)
-        store = _documents(config, spaces)
-        tables = _tables(config, fleet, spaces)
-        work = _background(config, fleet, spaces, store, is_first=is_first)
-        migration = Migration(fleet, catalog, spaces.moving, work, new_id=new_fleet_id)
-        scripts, desk = ScriptRuntime(wait=turns.wait), MigrationDesk(migration, fleet, directory.path)
-        query_memory = QueryMemory(config.limits.query_memory_bytes_max)
-        console = _console(config, fleet, spaces, store, tables, scripts, desk, query_memory)
-        guard = _browser_guard(config)
-        admin = AdminDoor(console, keys=keys, clock=SYSTEM_CLOCK, guard=guard if config.key_is_public else None)
-        nosql = _nosql_door(config, keys, store, scripts, guard, query_memory)
-        table, cosmos_table = _table_doors(config, tables, guard)
+        documents = _documents(config, spaces)
+        work = _background(config, fleet, spaces, documents, is_first=is_first)
+        migration = Migration(fleet, catalog, spaces.mover, work, new_id=new_fleet_id)
+        desk = MigrationDesk(migration, fleet, directory.path)
+        services = _door_services(config, keys, fleet, spaces, documents, desk)
         try:
+            doors = _build_doors(config, services)
+            operator_door = build_operator_door(services)
             with _opening(config, directory):
                 await work.start()
-                await store.conversion.finished()
+                await documents.conversion.finished()
                 await migration.recover()
-            yield Assembly(
-                fleet=fleet,
-                migration=migration,
-                store=store,
-                admission=spaces.admission,
-                tables=tables,
-                console=console,
-                nosql=nosql,
-                table=table,
-                cosmos_table=cosmos_table,
-                admin=admin,
-            )
+            yield Assembly(fleet, migration, services, doors, operator_door)
         finally:
-            scripts.close()
+            services.scripts.close()
             await migration.stop()
             await work.stop()
     finally:
@@ -148,14 +122,14 @@ async def _open_catalog(config: ServerConfig, fleet: Fleet) -> Catalog:
 
 @dataclass(frozen=True, slots=True)
 class _Keyspaces:
-    """What floor 3 has for those above it."""
+    """Everything that floor 3 offers to the floors above it."""
 
     catalog: Catalog
     admission: Admission
-    owner: Owner
-    reshaping: Reshaping
-    moving: Moving
-    usage: UsageGathering
+    router: PartitionRouter
+    reshaper: Reshaper
+    mover: Mover
+    usage: UsageGatherer
     load: LoadWatch
 
 
@@ -167,43 +141,44 @@ def _keyspaces(
         admission.refresh(keyspace)
     # The nodes of a fleet may have standbys.
     has_copies = config.fleet is not None or fleet.migration is not None
-    owner = Owner(fleet.engines, catalog.follow if catalog.is_shared else None, may_read_copies=has_copies)
-    reshaping = Reshaping(
+    router = PartitionRouter(fleet.engines, catalog.follow if catalog.is_shared else None, may_read_copies=has_copies)
+    reshaper = Reshaper(
         fleet.engines,
         catalog,
-        owner,
+        router,
         admission,
         config.limits,
         SYSTEM_CLOCK,
-        placing=Placing(catalog, owner, admission, config.limits, SYSTEM_CLOCK, default_rules=fleet.rules_for),
+        placer=Placer(catalog, router, admission, config.limits, SYSTEM_CLOCK, default_rules=fleet.rules_for),
         announce_seconds=config.announce_seconds,
         on_step=on_step,
     )
-    usage = UsageGathering(catalog)
-    load = LoadWatch(catalog, owner, reshaping, config.limits, SYSTEM_CLOCK, usage_of=usage.of_keyspace)
-    moving = Moving(catalog, reshaping, fleet.engines)
-    moving.may_move_catalog = fleet.migration is None
-    return _Keyspaces(catalog, admission, owner, reshaping, moving, usage, load)
+    usage = UsageGatherer(catalog)
+    load = LoadWatch(catalog, router, reshaper, config.limits, SYSTEM_CLOCK, usage_of=usage.of_keyspace)
+    mover = Mover(catalog, reshaper, fleet.engines)
+    mover.may_move_catalog = fleet.migration is None
+    return _Keyspaces(catalog, admission, router, reshaper, mover, usage, load)
 
 
 def _documents(config: ServerConfig, spaces: _Keyspaces) -> DocumentStore:
-    tools = Tools(
-        owner=spaces.owner,
-        reshaping=spaces.reshaping,
+    services = DocumentServices(
+        router=spaces.router,
+        reshaper=spaces.reshaper,
         limits=config.limits,
         clock=SYSTEM_CLOCK,
         random_bytes=os.urandom,
         next_item_number=numbers_of_this_start(spaces.catalog),
+        profile=CosmosProfile(),
     )
-    store = DocumentStore(spaces.catalog, spaces.admission, tools)
+    store = DocumentStore(spaces.catalog, spaces.admission, services)
     spaces.catalog.listeners.append(store.take_over)
     return store
 
 
 def _tables(config: ServerConfig, fleet: Fleet, spaces: _Keyspaces) -> TableStore:
     ticks = TickSource(SYSTEM_CLOCK.wall_seconds)
-    tools = TableTools(spaces.owner, spaces.reshaping, spaces.load, config.limits, SYSTEM_CLOCK, ticks)
-    return TableStore(spaces.catalog, spaces.admission, SmallDocuments(fleet.engines), tools)
+    services = TableServices(spaces.router, spaces.reshaper, spaces.load, config.limits, SYSTEM_CLOCK, ticks)
+    return TableStore(spaces.catalog, spaces.admission, SmallDocuments(fleet.engines), services)
 
 
 async def _nothing() -> None:
@@ -215,17 +190,17 @@ def _background(
 ) -> BackgroundWork:
     """Whatever goes on behind the requests; of processes that share a store, one does it at a time."""
     catalog = spaces.catalog
-    retention = VersionRetention(catalog, spaces.owner, SYSTEM_CLOCK)
+    retention = VersionRetention(store, SYSTEM_CLOCK)
     store.on_versions_kept = retention.wake
     services = Services(
         [
-            (spaces.reshaping.recover, spaces.reshaping.stop),
-            (spaces.moving.start, spaces.moving.stop),
+            (spaces.reshaper.recover, spaces.reshaper.stop),
+            (spaces.mover.start, spaces.mover.stop),
             # Before whatever goes by entries that only the present layout has.
             (store.conversion.run, _nothing),
-            (store.reindexing.start, store.reindexing.stop),
-            (store.housekeeping.recover, store.housekeeping.stop),
-            (store.rekeying.recover, store.rekeying.stop),
+            (store.reindexer.start, store.reindexer.stop),
+            (store.housekeeper.recover, store.housekeeper.stop),
+            (store.rekeyer.recover, store.rekeyer.stop),
             (retention.start, retention.stop),
             (spaces.load.start, spaces.load.stop),
         ]
@@ -236,44 +211,61 @@ def _background(
         monotonic=SYSTEM_CLOCK.monotonic_seconds,
         background=services,
         presence=[
-            BudgetSharing(spaces.admission, monotonic=SYSTEM_CLOCK.monotonic_seconds),
-            ExpiryHints(store.tools.expiry, leads=lambda: catalog.leads, wall_seconds=SYSTEM_CLOCK.wall_seconds),
+            BudgetSharer(spaces.admission, monotonic=SYSTEM_CLOCK.monotonic_seconds),
+            ExpiryHints(store.services.expiry, leads=lambda: catalog.leads, wall_seconds=SYSTEM_CLOCK.wall_seconds),
             spaces.usage,
         ],
         name=f"{socket.gethostname()}/{os.getpid()}",
         is_first=is_first and config.fleet is None,
     )
     spaces.usage.on_news = coordination.hurry
-    return BackgroundWork(catalog, spaces.owner, services, coordination)
+    return BackgroundWork(catalog, spaces.router, services, coordination)
 
 
-def _console(
+def load_doors(config: ServerConfig) -> None:
+    """Import the doors that are served, for processes that are forked later: these then share the memory."""
+    for module in (*OPERATOR_MODULES, *(module for door in config.served_doors for module in door.spec.modules)):
+        importlib.import_module(module)
+
+
+def _door_services(
     config: ServerConfig,
+    keys: AccountKeys,
     fleet: Fleet,
     spaces: _Keyspaces,
-    store: DocumentStore,
-    tables: TableStore,
-    scripts: ScriptRuntime,
+    documents: DocumentStore,
     migration: MigrationDesk,
-    query_memory: QueryMemory,
-) -> Console:
-    return Console(
-        store,
-        spaces.admission,
+) -> DoorServices:
+    return DoorServices(
+        clock=SYSTEM_CLOCK,
+        random_bytes=os.urandom,
+        limits=config.limits,
+        meter=RequestMeter(SYSTEM_CLOCK.monotonic_seconds, spaces.usage.requests, config.slow_seconds),
+        new_request_id=request_ids(),
         account=config.account,
-        version=__version__,
+        keys=keys,
+        key_is_public=config.key_is_public,
+        configured_accounts=config.account_names,
+        guard=_browser_guard(config),
+        documents=documents,
+        tables=_tables(config, fleet, spaces),
+        scripts=ScriptRuntime(wait=turns.wait),
+        query_memory=QueryMemory(config.limits.query_memory_bytes_max),
+        admission=spaces.admission,
+        health=FleetHealth(fleet.engines),
+        mover=spaces.mover,
         usage=spaces.usage,
-        engines=fleet.engines,
-        moving=spaces.moving,
-        migration=migration,
         load=spaces.load,
-        find_table=table_keyspaces(tables),
-        partition_key_of_entity=partition_key_of,
-        result_sets=ResultSets(
-            monotonic_seconds=SYSTEM_CLOCK.monotonic_seconds, random_bytes=os.urandom, memory=query_memory
-        ),
-        udfs_of=lambda container: ContainerFunctions(store, scripts, container),
+        migration=migration,
     )
+
+
+def _build_doors(config: ServerConfig, services: DoorServices) -> dict[str, AnyDoor]:
+    """Build the doors that are served; return what answers at each port, by its name."""
+    doors: dict[str, AnyDoor] = {}
+    for door in config.served_doors:
+        doors |= door.spec.build(services, door.settings)
+    return doors
 
 
 def _browser_guard(config: ServerConfig) -> BrowserGuard:
@@ -281,51 +273,9 @@ def _browser_guard(config: ServerConfig) -> BrowserGuard:
     return BrowserGuard((*config.allowed_hosts, *config.tls_names, config.host, machine, f"{machine}.local"))
 
 
-def _nosql_door(
-    config: ServerConfig,
-    keys: AccountKeys,
-    store: DocumentStore,
-    scripts: ScriptRuntime,
-    guard: BrowserGuard,
-    query_memory: QueryMemory,
-) -> NoSqlDoor:
-    return NoSqlDoor(
-        store,
-        account=config.account,
-        keys=keys,
-        clock=SYSTEM_CLOCK,
-        consistency=config.consistency,
-        limits=config.limits,
-        scripts=scripts,
-        lenient_sql=config.lenient_sql,
-        new_activity_id=activity_ids(),
-        guard=guard if config.key_is_public else None,
-        query_memory=query_memory,
-    )
-
-
-def _table_doors(config: ServerConfig, tables: TableStore, guard: BrowserGuard) -> tuple[TableDoor, TableDoor]:
-    """The same tables, as Azure Table storage presents them and as Cosmos DB for Table does."""
-    request_ids = activity_ids()
-
-    def door(accounts: dict[str, Account], *, is_cosmos: bool) -> TableDoor:
-        return TableDoor(
-            tables,
-            accounts=accounts,
-            clock=SYSTEM_CLOCK,
-            is_cosmos=is_cosmos,
-            unsigned_tokens=config.unsigned_tokens,
-            new_request_id=request_ids,
-            guard=guard,
-        )
-
-    storage = door(accounts_of_tables(config), is_cosmos=False)
-    return storage, door(accounts_of_cosmos_tables(config), is_cosmos=True)
-
-
 @contextmanager
 def _opening(config: ServerConfig, directory: DataDirectory) -> Iterator[None]:
-    """What the store refuses before the server is ready is a reason not to start."""
+    """Turn refusals of the store into reasons not to start, until the server is ready."""
     try:
         yield
     except (StorageRefusal, AsterismError) as refusal:
@@ -337,17 +287,7 @@ def new_fleet_id() -> str:
     return os.urandom(8).hex()
 
 
-def table_keyspaces(tables: TableStore) -> Callable[[str, str], Keyspace | None]:
-    """The admin door's way to a table, which it knows only as a keyspace."""
-
-    def find(account: str, name: str) -> Keyspace | None:
-        table = tables.find_table(account, name)
-        return None if table is None else table.keyspace
-
-    return find
-
-
-def activity_ids() -> Callable[[], str]:
+def request_ids() -> Callable[[], str]:
     """Names for requests that bring none: random for this start of the server, then counted."""
     text = os.urandom(10).hex()
     start = f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-"

@@ -1,24 +1,24 @@
-"""Work behind the requests: this process's own or, when several serve one store, that of the one that leads."""
+"""Work behind the requests: of this process itself or, when several serve one store, of the leader."""
 
 from __future__ import annotations
 
-from asterism.keyspaces.catalog import Catalog
-from asterism.keyspaces.coordination import Background, Coordination
-from asterism.keyspaces.owner import Owner
+from asterism.keyspaces.catalog.catalog import Catalog
+from asterism.keyspaces.processes.coordination import Background, Coordination
+from asterism.keyspaces.routing.router import PartitionRouter
 
 
 class BackgroundWork:
-    """Starts and stops it. A process alone has nobody to agree with, until it opens its store to others."""
+    """Starter of the background work. A process alone needs no leader until it opens its store to others."""
 
-    def __init__(self, catalog: Catalog, owner: Owner, work: Background, coordination: Coordination) -> None:
+    def __init__(self, catalog: Catalog, router: PartitionRouter, work: Background, coordination: Coordination) -> None:
         self._catalog = catalog
-        self._owner = owner
+        self._router = router
         self._work = work
         self._coordination = coordination
 
     @property
     def others(self) -> int:
-        """How many other processes serve the same store."""
+        """Return the number of other processes that serve the same store."""
         return self._coordination.others if self._catalog.is_shared else 0
 
     async def start(self) -> None:
@@ -28,9 +28,9 @@ class BackgroundWork:
         await (self._coordination if self._catalog.is_shared else self._work).stop()
 
     async def become_shared(self) -> None:
-        """From here on other processes may come: they hear of what this one changes, and it of what they do."""
+        """Admit other processes to the store: from here on each hears of the changes of the others."""
         if not self._catalog.is_shared:
             await self._work.stop()
             self._catalog.store.is_shared = True
-            self._owner.follow_others(self._catalog.follow)
+            self._router.follow_others(self._catalog.follow)
             await self._coordination.start()

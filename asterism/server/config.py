@@ -1,125 +1,51 @@
-"""What an operator may choose, checked before anything is opened."""
+"""The configuration of the server, checked before anything is opened.
+
+The fields of `ServerConfig` stand in the order of `asterism serve --help`; `configure` makes the options of them, and a
+configuration of the options.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY, AccountKeys
-from asterism.apis.table.accounts import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Account, parse_account
-from asterism.limits import DEFAULT_LIMITS, GIB, KIB, MIB, Limits
+from asterism.access.keys import PUBLIC_KEYS, WELL_KNOWN_EMULATOR_KEY, AccountKeys
+from asterism.apis.door_spec import DoorSpec, PortSpec
+from asterism.apis.settings import HOW, WHERE, WHO, option
+from asterism.apis.settings import StartRefused as StartRefused
+from asterism.limits import DEFAULT_LIMITS, Limits
+from asterism.server.doors import DOORS
 
 if TYPE_CHECKING:
-    from asterism.server.fleet_config import FleetConfig
+    from asterism.server.fleet.config import FleetConfig
 
-API_NAMES = ("nosql", "table")
-CONSISTENCY_LEVELS = ("Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual")
+# The value of `--data` for a server that keeps nothing.
+IN_MEMORY = Path(":memory:")
 
-_UNIT_BYTES = {"": 1, "B": 1, "KB": KIB, "MB": MIB, "GB": GIB}
 _HOST_NAME = re.compile(r"\*|(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
-_AMOUNT = re.compile(r"([0-9]+) ?([KMG]?B|)", re.IGNORECASE)
-# What needs no encoding in an address.
+# Characters that need no encoding in an address.
 _ACCOUNT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-class StartRefused(Exception):
-    """The server cannot start as asked; the text is one line for the operator."""
-
-
 @dataclass(frozen=True, slots=True)
-class ServerConfig:
-    data: Path = Path("asterism-data")
-    host: str = "127.0.0.1"
-    # 0 lets the operating system choose.
-    port: int = 8081
-    https: bool = False
-    tls_names: tuple[str, ...] = ()
-    key: str = field(default=WELL_KNOWN_EMULATOR_KEY, repr=False)
-    seed: Path | None = None
-    throttle: bool = True
-    # Any name but "localhost": the JavaScript client would read the account again before every request.
-    account: str = "asterism"
-    consistency: str = "Session"
-    limits: Limits = DEFAULT_LIMITS
-    # Clients that poll the ranges or the offer, commonly every second, then see a split coming.
-    announce_seconds: float = 2.0
-    # None: the store in the data directory.
-    fleet: FleetConfig | None = None
-    # Where that was read, to be read again when a node turns up that it did not name.
-    fleet_file: Path | None = None
-    # Processes that serve the same ports over the same store.
-    workers: int = 1
-    # The protocols that are served; see API_NAMES.
-    apis: tuple[str, ...] = API_NAMES
-    # Azurite's, where clients look with `UseDevelopmentStorage=true`.
-    table_port: int = 10002
-    cosmos_table_port: int = 8902
-    # As NAME:KEY. Without any there is the well-known development account, with its key that everybody knows.
-    table_accounts: tuple[str, ...] = field(default=(), repr=False)
-    # Further ones that only the listener for Cosmos DB for Table knows, or knows by another key.
-    cosmos_table_accounts: tuple[str, ...] = field(default=(), repr=False)
-    # Whether tables take bearer tokens that nobody has signed, as test tools make them.
-    unsigned_tokens: bool = False
-    # Whether queries that the service refuses, and that run here, are answered.
-    lenient_sql: bool = False
-    # Host names that are answered besides the local ones while a key is public; "*" for any.
-    allowed_hosts: tuple[str, ...] = ()
+class ConfiguredDoor:
+    spec: DoorSpec[Any]
+    settings: Any
+    # By the name of the port.
+    ports: Mapping[str, int]
+    is_served: bool = True
 
-    @property
-    def scheme(self) -> str:
-        return "https" if self.https else "http"
-
-    @property
-    def key_is_public(self) -> bool:
-        return self.key in (WELL_KNOWN_EMULATOR_KEY, DEVELOPMENT_KEY)
+    def limit(self, name: str, limits: Limits) -> int:
+        """Return a limit of the door's own, or else of the database."""
+        return int(getattr(self.settings if name in self.spec.limits else limits, name))
 
 
-def limit_names() -> dict[str, str]:
-    """What `--limit` calls a limit -> its field; `-max` is left out where the name is clear without it."""
-    names = [one.name for one in fields(Limits)]
-    stems = [name.removesuffix("_max").removesuffix("_min") for name in names]
-    clear = {stem for stem in stems if stems.count(stem) == 1}
-    return {(stem if stem in clear else name).replace("_", "-"): name for name, stem in zip(names, stems, strict=True)}
-
-
-def parse_limits(given: Sequence[str]) -> Limits:
-    """Limits from texts such as `logical-partition-bytes=64KB`."""
-    changes = dict(_parse_limit(one) for one in given)
-    limits = DEFAULT_LIMITS.with_changes(**changes)
-    if limits.item_bytes_max > limits.request_bytes_max:
-        raise StartRefused("the limit item-bytes is above request-bytes, so no such item could arrive; raise both")
-    if limits.throughput_ru_per_second_min > limits.throughput_ru_per_second_max:
-        raise StartRefused("the limit throughput-ru-per-second-min is above throughput-ru-per-second-max")
-    return limits
-
-
-def _parse_limit(given: str) -> tuple[str, int]:
-    name, equals, amount_text = (part.strip() for part in given.partition("="))
-    known = limit_names()
-    if not equals:
-        raise StartRefused(f"the limit {given!r} has no value; write NAME=VALUE, for example item-bytes=64KB")
-    field_name = known.get(name) or known.get(name.removesuffix("-max"))
-    if field_name is None:
-        raise StartRefused(f"there is no limit {name!r}; the limits are {', '.join(known)}")
-    amount = _AMOUNT.fullmatch(amount_text)
-    if amount is None or (amount[2] and "bytes" not in field_name):
-        unit = " with B, KB, MB or GB behind it or nothing" if "bytes" in field_name else ""
-        raise StartRefused(f"the limit {name} is {amount_text!r}; it must be a whole number{unit}")
-    value = int(amount[1]) * _UNIT_BYTES[amount[2].upper()]
-    # Sizes are kept in signed 64-bit counters.
-    if not 0 < value < 2**62:
-        raise StartRefused(f"the limit {name} is {amount_text!r}; it must be above 0 and below 2**62")
-    return field_name, value
-
-
-def parse_consistency(given: str) -> str:
-    for level in CONSISTENCY_LEVELS:
-        if level.lower() == given.lower():
-            return level
-    raise StartRefused(f"there is no consistency level {given!r}; the levels are {', '.join(CONSISTENCY_LEVELS)}")
+def _by_default(spec: DoorSpec[Any]) -> ConfiguredDoor:
+    return ConfiguredDoor(spec, spec.settings(), {port.name: port.default for port in spec.ports})
 
 
 def parse_allowed_hosts(given: Sequence[str]) -> tuple[str, ...]:
@@ -131,36 +57,160 @@ def parse_allowed_hosts(given: Sequence[str]) -> tuple[str, ...]:
     return hosts
 
 
-def parse_apis(given: str) -> tuple[str, ...]:
-    """The protocols in a text such as `nosql,table`, in the order of API_NAMES."""
-    names = {name.strip().lower() for name in given.split(",") if name.strip()}
-    unknown = sorted(names.difference(API_NAMES))
-    if unknown or not names:
-        told = f"there is no protocol {unknown[0]!r}" if unknown else "no protocol is chosen"
-        raise StartRefused(f"{told}; the protocols are {', '.join(API_NAMES)}")
-    return tuple(name for name in API_NAMES if name in names)
+def _fleet_of_stores(urls: Sequence[str]) -> FleetConfig | None:
+    if not urls:
+        return None
+    from asterism.server.fleet.config import fleet_of_stores
+
+    return fleet_of_stores(urls)
 
 
-def accounts_of_tables(config: ServerConfig) -> dict[str, Account]:
-    given = config.table_accounts or (f"{DEVELOPMENT_ACCOUNT}:{DEVELOPMENT_KEY}",)
-    return _parse_accounts(given)
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    data: Path = option(
+        Path("asterism-data"),
+        "--data",
+        "Data directory; made if missing. :memory: keeps everything in memory, and nothing when the server ends.",
+        panel=WHERE,
+        kind=Path,
+        metavar="DIR",
+    )
+    host: str = option("127.0.0.1", "--host", "Address to listen on; 0.0.0.0 for all.", panel=WHERE)
+    key: str = option(
+        WELL_KNOWN_EMULATOR_KEY,
+        "--key",
+        "Account key, base64. Better in the environment, where other users do not see it.",
+        panel=WHO,
+        metavar="KEY",
+        is_secret=True,
+        default_help="the emulator's well-known key",
+        parse=str.strip,
+    )
+    # Any name but "localhost": the JavaScript client would read the account again before every request.
+    account: str = option("asterism", "--account", "Account name.", panel=WHO, metavar="NAME")
+    # All of the table, with their ports and settings: `--apis`, and the options of each.
+    doors: tuple[ConfiguredDoor, ...] = tuple(map(_by_default, DOORS))
+    https: bool = option(
+        False, "--https", "Encrypt, with a self-signed certificate that is kept in the data directory.", panel=WHERE
+    )
+    tls_names: tuple[str, ...] = option(
+        (),
+        "--tls-name",
+        "A further host name or address for the certificate; may be repeated.",
+        panel=WHERE,
+        metavar="NAME",
+        is_repeatable=True,
+    )
+    # Read again when a node turns up that it did not name.
+    fleet_file: Path | None = option(
+        None,
+        "--fleet",
+        "Keep the data on the nodes that this TOML file describes, and not in the data directory.",
+        panel=WHERE,
+        kind=Path,
+        metavar="FILE",
+    )
+    # From that file, or from `--store`; None: the store in the data directory.
+    fleet: FleetConfig | None = option(
+        None,
+        "--store",
+        "The same without a file: postgresql://… or lmdb:DIR; may be repeated, the first has the catalog.",
+        panel=WHERE,
+        metavar="URL",
+        is_repeatable=True,
+        parse=_fleet_of_stores,
+    )
+    # Host names that are answered besides the local ones while a key is public; "*" for any.
+    allowed_hosts: tuple[str, ...] = option(
+        (),
+        "--allowed-host",
+        "While a key is the public development key, requests by a host name with a dot are refused, so that no "
+        "web page can use the server; this name is answered, *.NAME all below it, * any. May be repeated.",
+        panel=WHO,
+        metavar="NAME",
+        is_repeatable=True,
+        parse=parse_allowed_hosts,
+    )
+    seed: Path | None = option(
+        None,
+        "--seed",
+        "At first start, create what this JSON file says:",
+        panel=HOW,
+        kind=Path,
+        metavar="FILE",
+    )
+    throttle: bool = option(
+        True,
+        "--no-throttle",
+        "Charge request units but never answer 429.",
+        panel=HOW,
+        parse=lambda is_off: not is_off,
+    )
+    # Processes that serve the same ports over the same store.
+    workers: int = option(
+        1,
+        "--workers",
+        "Processes that serve together, over one store; each uses one core.",
+        panel=HOW,
+        metavar="N",
+        minimum=1,
+        maximum=64,
+    )
+    # Clients that poll the ranges or the offer, commonly every second, then see a split coming.
+    announce_seconds: float = option(
+        2.0,
+        "--announce-seconds",
+        "How long a split for throughput is announced (offer pending, range splitting) before it happens.",
+        panel=HOW,
+        metavar="SECONDS",
+        minimum=0,
+    )
+    slow_seconds: float = option(
+        math.inf,
+        "--slow-log-ms",
+        "Write a line to the log for every request that takes this many milliseconds or more.",
+        panel=HOW,
+        metavar="MILLISECONDS",
+        default_help="off",
+        minimum=0,
+        parse=lambda milliseconds: milliseconds / 1000,
+    )
+    limits: Limits = option(
+        DEFAULT_LIMITS,
+        "--limit",
+        "Change a limit; bytes may end in KB, MB or GB; may be repeated.",
+        panel=HOW,
+        metavar="NAME=VALUE",
+        is_repeatable=True,
+    )
 
+    @property
+    def is_in_memory(self) -> bool:
+        return self.data == IN_MEMORY
 
-def accounts_of_cosmos_tables(config: ServerConfig) -> dict[str, Account]:
-    return accounts_of_tables(config) | _parse_accounts(config.cosmos_table_accounts)
+    @property
+    def key_is_public(self) -> bool:
+        return self.key in PUBLIC_KEYS
 
+    @property
+    def account_names(self) -> frozenset[str]:
+        of_doors = (name for door in self.doors for name in door.spec.account_names(door.settings))
+        return frozenset({self.account, *of_doors})
 
-def _parse_accounts(given: Sequence[str]) -> dict[str, Account]:
-    try:
-        accounts = [parse_account(text) for text in given]
-    except ValueError as error:
-        raise StartRefused(f"a table account cannot be used: {error}") from None
-    by_name = {account.name: account for account in accounts}
-    if len(by_name) < len(accounts):
-        names = [account.name for account in accounts]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise StartRefused(f"the table account {twice!r} is given twice; two keys of one are NAME:KEY1;KEY2")
-    return by_name
+    @property
+    def served_ports(self) -> list[PortSpec]:
+        return [port for door in self.served_doors for port in door.spec.ports]
+
+    @property
+    def may_need_certificate(self) -> bool:
+        return any(self.encrypts(port) or port.encryption == "optional" for port in self.served_ports)
+
+    def encrypts(self, port: PortSpec) -> bool:
+        return port.encryption == "always" or (port.encryption == "with --https" and self.https)
+
+    @property
+    def served_doors(self) -> list[ConfiguredDoor]:
+        return [door for door in self.doors if door.is_served]
 
 
 def check_account(config: ServerConfig) -> None:
@@ -172,17 +222,31 @@ def check_account(config: ServerConfig) -> None:
         )
 
 
+def check_memory(config: ServerConfig) -> None:
+    """Refuse data in memory for a server that several processes or stores belong to."""
+    if not config.is_in_memory:
+        return
+    if config.workers > 1:
+        raise StartRefused(
+            "--data :memory: serves with one process, because processes do not share memory; "
+            "leave out --workers, or give a data directory"
+        )
+    if config.fleet is not None:
+        raise StartRefused("--data :memory: cannot be combined with --fleet or --store; give a data directory")
+
+
 def check_ports(config: ServerConfig) -> None:
     """Listeners may share a port with those of other processes, so nothing else would notice that two doors of this
     one have the same: each would get some of the other's requests."""
-    ports = [config.port] if "nosql" in config.apis else []
-    if "table" in config.apis:
-        ports += [config.table_port, config.cosmos_table_port]
-    shared = next((port for port in ports if port and ports.count(port) > 1), None)
-    if shared is not None:
-        raise StartRefused(
-            f"two protocols cannot share the port {shared}; change --port, --table-port or --cosmos-table-port"
-        )
+    flags_by_port: dict[int, list[str]] = {}
+    for door in config.served_doors:
+        for port in door.spec.ports:
+            flags_by_port.setdefault(door.ports[port.name], []).append(port.flag)
+    for number, flags in flags_by_port.items():
+        if number and len(flags) > 1:
+            raise StartRefused(
+                f"two protocols cannot share the port {number}; change {', '.join(flags[:-1])} or {flags[-1]}"
+            )
 
 
 def account_keys(config: ServerConfig) -> AccountKeys:

@@ -1,28 +1,36 @@
-"""The data directory: what is in it, and that one server at a time uses it."""
+"""The data directory: its files, and the lock that admits one server at a time. A server in memory has none."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import os
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from asterism.server.config import StartRefused
+from asterism.server.config import IN_MEMORY, StartRefused
+from asterism.server.store_address import LMDB_PREFIX, MEMORY_ADDRESS
 
 
 @dataclass(frozen=True, slots=True)
 class DataDirectory:
     path: Path
+    # The folder of the certificate of a server in memory.
+    temporary: Path | None = None
 
     @property
     def store(self) -> Path:
         return self.path / "store"
 
     @property
+    def store_address(self) -> str:
+        return MEMORY_ADDRESS if self.path == IN_MEMORY else f"{LMDB_PREFIX}{self.store.absolute()}"
+
+    @property
     def tls(self) -> Path:
-        return self.path / "tls"
+        return self.temporary or self.path / "tls"
 
     @property
     def lock(self) -> Path:
@@ -32,16 +40,33 @@ class DataDirectory:
     def seeded_marker(self) -> Path:
         return self.path / "seeded"
 
+    def is_seeded(self) -> bool:
+        return self.seeded_marker.exists()
+
+    def mark_seeded(self) -> None:
+        if self.path != IN_MEMORY:
+            self.seeded_marker.write_text("yes\n")
+
 
 @contextlib.contextmanager
-def claimed(path: Path) -> Iterator[DataDirectory]:
-    """The directory, made if it is missing, for this server alone.
+def in_memory(*, https: bool) -> Iterator[DataDirectory]:
+    """Stand in for the data directory of a server that keeps nothing; the files of its certificate end with it."""
+    if not https:
+        yield DataDirectory(IN_MEMORY)
+        return
+    with tempfile.TemporaryDirectory(prefix="asterism-") as folder:
+        yield DataDirectory(IN_MEMORY, Path(folder))
+
+
+@contextlib.contextmanager
+def claim_directory(path: Path) -> Iterator[DataDirectory]:
+    """Lock the directory, made if it is missing, for this server alone.
 
     The lock belongs to the server, not to the store: processes a server forks inherit it and may share the store.
     """
     directory = DataDirectory(path)
     try:
-        # Only for its owner: it holds everybody's data and the private key of the certificate.
+        # Only for its owner: it holds the data of all users and the private key of the certificate.
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(directory.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -58,8 +83,10 @@ def _lock(handle: int, path: Path) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         holder = os.pread(handle, 32, 0).decode("ascii", "replace").strip()
-        told = f" (process {holder})" if holder else ""
-        raise StartRefused(f"another server{told} is using the data directory {path}") from None
+        process = f" (process {holder})" if holder else ""
+        raise StartRefused(
+            f"another server{process} is using the data directory {path}; stop it, or choose another directory"
+        ) from None
     # Only for the message above: not worth failing for on a full disk.
     with contextlib.suppress(OSError):
         os.ftruncate(handle, 0)

@@ -7,24 +7,24 @@ import logging
 import os
 from pathlib import Path
 
-from asterism.server.store_address import LMDB_PREFIX, POSTGRES_SCHEMES, without_password
+from asterism.server.store_address import LMDB_PREFIX, MEMORY_ADDRESS, POSTGRES_SCHEMES, without_password
 from asterism.storage.contract import Engine, EngineFailed
 from asterism.storage.lmdb import LmdbEngine
+from asterism.storage.memory import MemoryEngine
 
 _log = logging.getLogger(__name__)
 
-# Which server this process belongs to: chosen before any worker is forked, so that all of them have the same.
+# The server that this process belongs to: chosen before any worker is forked, so that all of them have the same.
 _SERVER = f"{os.getpid()} {os.urandom(8).hex()}"
 
-
-# A store that answers does so sooner; one that does not is waited for (`storage.postgres.Patience`), and is named.
+# A store that answers does so sooner; one that does not is waited for (`storage.postgres.Timeouts`), and is named.
 _SILENT_SECONDS_MAX = 1.5
 
 
-async def open_awaited(url: str, *, shown: str, shared: bool = True) -> Engine:
-    """The same as `open_engine`, and a line in the log when that takes long, with the address as it may be `shown`."""
+async def open_with_warning(url: str, *, shown: str, shared: bool = True) -> Engine:
+    """Do as `open_engine`, and log a line when that takes long, with the address as it may be `shown`."""
     alarm = asyncio.get_running_loop().call_later(
-        _SILENT_SECONDS_MAX, _log.warning, "waiting for the store %s, which does not answer yet", shown
+        _SILENT_SECONDS_MAX, _log.warning, "the store %s does not answer yet; waiting for it", shown
     )
     try:
         return await open_engine(url, shared=shared)
@@ -33,9 +33,11 @@ async def open_awaited(url: str, *, shown: str, shared: bool = True) -> Engine:
 
 
 async def open_engine(url: str, *, shared: bool = True) -> Engine:
-    """Raises a StorageRefusal when the store cannot be used now. `shared`: other processes may write to it too."""
+    """Open the store, or raise a StorageRefusal. `shared`: other processes may write to it too."""
     if url.startswith(LMDB_PREFIX):
         return LmdbEngine.open(Path(url.removeprefix(LMDB_PREFIX)), shared=shared, server=_SERVER)
+    if url == MEMORY_ADDRESS:
+        return MemoryEngine()
     if url.partition(":")[0] in POSTGRES_SCHEMES:
         # Only here: a server with its data in a directory is quicker to start without it.
         from asterism.storage.postgres import PostgresEngine

@@ -1,4 +1,4 @@
-"""A migration without a server: everything is opened as for serving, and nobody listens."""
+"""A migration without a server: everything is opened as for serving, without a listener."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 from asterism.errors import AsterismError
 from asterism.server.assemble import assembled
 from asterism.server.config import ServerConfig, StartRefused
-from asterism.server.data_directory import DataDirectory, claimed
-from asterism.server.migration_desk import MigrationDesk
+from asterism.server.data_directory import DataDirectory, claim_directory
+from asterism.server.fleet.migration_desk import MigrationDesk
 
-_LOOK_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 
 
 async def migrate_offline(config: ServerConfig, wish: Mapping[str, Any]) -> None:
-    """Returns when everything is at the destination; StartRefused says why it cannot be."""
+    """Move everything to the destination and return when it is there; StartRefused gives the reason if it cannot be."""
     with _directory_of(config) as directory:
         async with assembled(config, directory) as assembly:
             desk = MigrationDesk(assembly.migration, assembly.fleet, directory.path)
@@ -30,15 +30,15 @@ async def migrate_offline(config: ServerConfig, wish: Mapping[str, Any]) -> None
             while desk.show()["phase"] != "done":
                 if trouble := desk.show()["trouble"]:
                     raise StartRefused(trouble)
-                await asyncio.sleep(_LOOK_SECONDS)
+                await asyncio.sleep(_POLL_SECONDS)
 
 
 @contextlib.contextmanager
 def _directory_of(config: ServerConfig) -> Iterator[DataDirectory]:
-    """A fleet needs no data directory when nothing is served."""
+    """Claim the data directory; a fleet gets a temporary one, because it needs none when nothing is served."""
     if config.fleet is None:
-        with claimed(config.data) as directory:
+        with claim_directory(config.data) as directory:
             yield directory
     else:
-        with tempfile.TemporaryDirectory() as path, claimed(Path(path)) as directory:
+        with tempfile.TemporaryDirectory() as path, claim_directory(Path(path)) as directory:
             yield directory

@@ -1,7 +1,7 @@
 """The address of a store as an operator writes it: checked, and shown without its secrets.
 
-A password with a sign that has a meaning in an address makes the address fall apart in the wrong places, and a part of
-the password would be taken for a host, a port or a database. Such an address is refused, and never shown.
+A password with a sign that has a meaning in an address splits the address in the wrong places, and a part of the
+password would be taken for a host, a port or a database. Such an address is refused, and never shown.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from urllib.parse import parse_qsl, urlsplit
 from asterism.server.config import StartRefused
 
 LMDB_PREFIX = "lmdb:"
+# Not for operators, who write `--data :memory:`: each time it is opened it is another store.
+MEMORY_ADDRESS = "memory:"
 POSTGRES_SCHEMES = ("postgresql", "postgres")
 
 _HOST = re.compile(r"(?:[^\s\[\]:@]*|\[[0-9A-Fa-f:.%]+\])(?::[0-9]{1,5})?")
-# What may be repeated to the operator because nothing in it can be a secret.
+# Addresses that may be repeated to the operator because nothing in them can be a secret.
 _HARMLESS = re.compile(r"[\w./:,-]{1,200}")
 _WRITE = "write postgresql://HOST/DATABASE or lmdb:DIR"
 _MALFORMED = (
@@ -26,7 +28,7 @@ _MALFORMED = (
 
 
 def check_address(url: str, directory: Path) -> str:
-    """The address, if it is one; a directory in it is meant from `directory`."""
+    """Return the address, or raise StartRefused; a directory in it is relative to `directory`."""
     if url.startswith(LMDB_PREFIX):
         path = url.removeprefix(LMDB_PREFIX)
         if not path:
@@ -34,14 +36,14 @@ def check_address(url: str, directory: Path) -> str:
         return f"{LMDB_PREFIX}{(directory / path).resolve()}"
     if url.partition(":")[0] not in POSTGRES_SCHEMES:
         shown = without_password(url)
-        raise StartRefused(f"{shown!r} is no store; {_WRITE}" if shown else f"the address is of no store; {_WRITE}")
+        raise StartRefused(f"{shown!r} is not a store address; {_WRITE}" if shown else f"not a store address; {_WRITE}")
     if not _is_well_formed(url):
         raise StartRefused(_MALFORMED)
     return url
 
 
 def without_password(url: str) -> str:
-    """The address as it may be shown; empty if it cannot be told what of it is the password."""
+    """Return the address as it may be shown; empty if it is unclear which part of it is the password."""
     if url.startswith(LMDB_PREFIX) or _HARMLESS.fullmatch(url):
         return url
     if not _is_well_formed(url):

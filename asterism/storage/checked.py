@@ -1,7 +1,7 @@
-"""A wrapper that holds an engine, and whoever calls it, to the storage contract. Tests put it around every engine.
+"""A wrapper that holds an engine and its callers to the storage contract. Tests put it around every engine.
 
-It believes that it sees every call made to the engine in this process; with other processes at work on the same store,
-what it knows of a fence is out of date and it must not be used.
+It assumes that it sees every call to the engine; if other processes use the same store, its knowledge of fences is
+outdated and it must not be used.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ class ContractViolation(AssertionError):
     """The engine, or its caller, broke the storage contract."""
 
 
-def require(holds: bool, sentence: str, *told: object) -> None:
+def require(holds: bool, message: str, *details: object) -> None:
     if not holds:
-        raise ContractViolation(" ".join([sentence, *map(repr, told)]))
+        raise ContractViolation(" ".join([message, *map(repr, details)]))
 
 
 @dataclass(slots=True)
 class _Partition:
-    """What is known of a partition from the calls that have passed."""
+    """State of a partition as known from past calls."""
 
     fence: Fence | None = None
-    # Rises whenever the fence begins to change and again when it has changed.
+    # Rises when a change of the fence starts, and again when it ends.
     fence_changes: int = 0
-    # The LSN of the last batch when no batch was under way; None when it has to be learnt again.
+    # The LSN of the last batch when no batch was in flight; None if it has to be learned again.
     lsn: Lsn | None = None
     lsn_acknowledged: int = 0
-    under_way: int = 0
+    in_flight: int = 0
     # LSNs acknowledged since then.
     lsns: set[int] = field(default_factory=set)
-    # A batch whose outcome is unknown, or an LSN raised meanwhile, may leave a gap at any later time.
+    # A batch with an unknown outcome, or an LSN raised meanwhile, may leave a gap at any later time.
     may_have_gap: bool = False
 
     def begin_batch(self) -> None:
-        self.under_way += 1
+        self.in_flight += 1
 
     def acknowledge(self, lsn: int) -> None:
         require(lsn not in self.lsns, "two batches have the LSN", lsn)
@@ -67,8 +67,8 @@ class _Partition:
         self.lsn_acknowledged = max(self.lsn_acknowledged, lsn)
 
     def end_batch(self) -> None:
-        self.under_way -= 1
-        if self.under_way or not self.lsns:
+        self.in_flight -= 1
+        if self.in_flight or not self.lsns:
             return
         first = min(self.lsns) if self.lsn is None or self.may_have_gap else self.lsn + 1
         last = max(self.lsns)
@@ -79,7 +79,7 @@ class _Partition:
 
 
 def _least_lsn(known: _Partition, at_least: Lsn | None) -> int:
-    """What a read must have seen: everything that has returned or, if it may be old, that LSN."""
+    """Return the LSN that a read must have seen: of all returned batches or, if it may be stale, `at_least`."""
     return known.lsn_acknowledged if at_least is None else min(at_least, known.lsn_acknowledged)
 
 
@@ -144,7 +144,9 @@ def check_page(page: ScanPage, span: Span, *, reverse: bool, limit: int, bytes_m
     sizes = [len(key) + len(value) for key, value in page.entries]
     require(bytes_max is None or sum(sizes[:-1]) < bytes_max, "a page has too many bytes:", sizes, bytes_max)
     is_full = len(keys) == limit or (bytes_max is not None and sum(sizes) >= bytes_max)
-    require(bool(keys) and is_full if page.more else True, "a page ends before its limits although there is more")
+    require(
+        bool(keys) and is_full if page.more else True, "a page ends before its limits although there are more entries"
+    )
 
 
 class CheckedSnapshot:
@@ -183,7 +185,7 @@ class CheckedSnapshot:
 
 
 class CheckedEngine:
-    """Passes every call on to `engine`; raises `ContractViolation` where the call or its answer is against the law."""
+    """Delegate every call to `engine`; raise `ContractViolation` if the call or its result breaks the contract."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -193,7 +195,7 @@ class CheckedEngine:
 
     @contextmanager
     def _fenced_call(self, partition: PartitionNumber, epoch: Epoch) -> Iterator[_Partition]:
-        """A call that may only succeed if the fence lets it pass, unless the fence changes meanwhile."""
+        """Check that a call succeeds only if the fence lets it pass, unless the fence changes meanwhile."""
         self._check_open()
         known = self._partitions[partition]
         fence, changes = known.fence, known.fence_changes
@@ -327,7 +329,7 @@ class CheckedEngine:
             known.fence = fence
         known.fence_changes += 1
         known.lsn_acknowledged = max(known.lsn_acknowledged, lsn_now)
-        if known.under_way:
+        if known.in_flight:
             known.may_have_gap = known.may_have_gap or lsn is not None
         else:
             known.lsn, known.may_have_gap = lsn_now, False

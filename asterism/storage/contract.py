@@ -1,10 +1,10 @@
-"""The storage contract: what an engine promises to everything above it.
+"""The storage contract: the promises of an engine to the floors above it.
 
 An engine is one node's ordered, transactional byte map with a namespace per physical partition. Semantics (etags,
-indexes, time to live, routing) never sink below this line; keys and values are bytes.
+indexes, time to live, routing) stay above this line; keys and values are bytes.
 
-Inside a namespace the engine itself keeps two things the caller cannot write: the *fence* (epoch, sealed,
-journaling) and the *LSN*. Every call carries the epoch its caller believes in.
+Inside a namespace the engine itself keeps two things that the caller cannot write: the *fence* (epoch, sealed,
+journaling) and the *LSN*. Every call carries the epoch of its caller's map.
 """
 
 from __future__ import annotations
@@ -18,27 +18,35 @@ from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
 
 # Bytes of the LSN as it is stamped into keys and values: unsigned, big-endian, so that bytes sort as numbers do.
 LSN_BYTES = 8
-# The longest key a caller may use. LMDB's 511 bytes less the engine's own prefix, rounded down.
+# The longest key of a caller. LMDB's 511 bytes less the engine's own prefix, rounded down.
 KEY_BYTES_MAX = 500
 # Bytes of one counter as `Add` stores it: signed, big-endian.
 COUNTER_BYTES = 8
 
+WatchCallback = Callable[[], None]
+
+
+# Nearly every vector of counters is a pair, of bytes and items; a format made for its length takes twice the time.
+_PAIR = struct.Struct(">2q")
+
 
 def encode_counters(counters: Sequence[int]) -> bytes:
-    """The value `Add` leaves under its key; `struct.error` if a counter does not fit in 64 bits."""
-    return struct.pack(f">{len(counters)}q", *counters)
+    """Return the value that `Add` stores under its key; `struct.error` if a counter does not fit in 64 bits."""
+    return _PAIR.pack(*counters) if len(counters) == 2 else struct.pack(f">{len(counters)}q", *counters)
 
 
 def decode_counters(value: bytes | None) -> tuple[int, ...]:
-    """The counters of a value `Add` wrote; an absent key has none, which counts as zeros."""
-    return struct.unpack(f">{len(value) // COUNTER_BYTES}q", value) if value else ()
+    """Return the counters of a value written by `Add`; an absent key has none, which counts as zeros."""
+    if not value:
+        return ()
+    return _PAIR.unpack(value) if len(value) == _PAIR.size else struct.unpack(f">{len(value) // COUNTER_BYTES}q", value)
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
     """A half-open range of keys: `start` is in it, `end` is not. An `end` of None is the end of the namespace.
 
-    The two bounds need not be keys anyone could write: they may be longer than `KEY_BYTES_MAX`.
+    The bounds need not be valid keys: they may be longer than `KEY_BYTES_MAX`.
     """
 
     start: bytes = b""
@@ -50,10 +58,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Who may use a partition: calls with another epoch are refused, and every call while it is sealed.
+    """Access control of a partition: calls with another epoch are refused, and every call while it is sealed.
 
-    While `journaling`, each applied batch also records which keys it touched (see `Engine.read_journal`), in the
-    same transaction, whoever applies it: that is what lets a copy catch up with writers it does not know.
+    While `journaling`, each applied batch also records the keys it touched (see `Engine.read_journal`), in the same
+    transaction, in every process: this lets a copy catch up with writers that it does not know.
     """
 
     epoch: Epoch
@@ -64,10 +72,10 @@ class Fence:
 # Expectations and adds are made for every write, and a frozen dataclass takes twice as long to make.
 @dataclass(slots=True)
 class Expectation:
-    """What must still be true of a key when the batch is applied.
+    """Condition on a key that must hold when the batch is applied.
 
     `begins_with` None: the key is absent. Otherwise: the key is present and its value begins with these bytes; for a
-    versioned record (see `Batch.versioned_puts`) that is the LSN it was written with.
+    versioned record (see `Batch.versioned_puts`) that is the LSN of its batch.
     """
 
     key: bytes
@@ -76,12 +84,12 @@ class Expectation:
 
 @dataclass(slots=True)
 class Add:
-    """Adds `deltas` to a vector of signed 64-bit counters, atomically; a missing key counts as zeros.
+    """Add `deltas` to a vector of signed 64-bit counters, atomically; a missing key counts as zeros.
 
     The value is the counters, `COUNTER_BYTES` each (`encode_counters`). A stored vector of another length is aligned
-    at its first counter, and what either side lacks counts as zero. The key is deleted when every counter is zero
-    afterwards. With `first_max`, the batch is refused (`CeilingPassed`) if the first counter grows and would be larger
-    than that; a counter that would leave 64 bits refuses the batch with `EngineFailed`, nothing written.
+    at its first counter, and counters missing on either side count as zero. The key is deleted if every counter is zero
+    afterwards. With `first_max`, the batch is refused (`CeilingPassed`) if the first counter grows beyond it; a counter
+    that would overflow 64 bits refuses the batch with `EngineFailed`, nothing written.
     """
 
     key: bytes
@@ -91,12 +99,12 @@ class Add:
 
 @dataclass(slots=True)
 class Batch:
-    """One atomic change of one partition. All of it happens, durably, with one LSN, or none of it.
+    """An atomic change of one partition. It is applied completely, durably, with one LSN, or not at all.
 
-    The engine checks `expectations` against the state before the batch, then carries out range deletes, deletes,
-    puts, versioned puts, stamped puts and adds, in this order. No key may be named by two of the writing lists; within
-    one list the last put of a key wins and the adds to a key follow one another. A span names no key: a put or an add
-    inside one of the batch's own range deletes finds the span already empty.
+    The engine checks `expectations` against the state before the batch, then applies range deletes, deletes, puts,
+    versioned puts, stamped puts and adds, in this order. No key may be in two of the writing lists; within a list the
+    last put of a key wins and the adds to a key accumulate. Spans do not count as keys: a put or an add inside one of
+    the batch's own range deletes finds the span already empty.
     """
 
     expectations: list[Expectation] = field(default_factory=list)
@@ -108,33 +116,40 @@ class Batch:
     # (prefix, suffix, value): stored under prefix + LSN + suffix. The change log is written with these.
     stamped_puts: list[tuple[bytes, bytes, bytes]] = field(default_factory=list)
     adds: list[Add] = field(default_factory=list)
-    # A small record without which the store could not be served or emptied: taken while a full store takes only
-    # deletes, as far as there is any room at all.
+    # For small records without which the store could not be served or emptied: accepted even if a full store accepts
+    # only deletes, as long as there is any room at all.
     may_use_reserve: bool = False
 
     def extend(self, other: Batch) -> None:
-        """Add everything of another batch to this one: every list, so that no kind of change is lost on the way."""
-        for each in fields(self):
-            mine = getattr(self, each.name)
-            if isinstance(mine, list):
-                mine.extend(getattr(other, each.name))
+        """Add every list of another batch to this one, so that no kind of change is lost."""
+        for list_field in fields(self):
+            own = getattr(self, list_field.name)
+            if isinstance(own, list):
+                own.extend(getattr(other, list_field.name))
         self.may_use_reserve = self.may_use_reserve or other.may_use_reserve
 
 
 @dataclass(frozen=True, slots=True)
 class ScanPage:
-    """Entries in key order (or reversed). `more` says that a limit (entries or bytes) was met before the end
-    of the span, so that at least one further entry was there."""
+    """Entries in key order (or reversed). `more` is True if a limit (entries or bytes) was reached before the end of
+    the span, and at least one further entry exists."""
 
     entries: list[tuple[bytes, bytes]]
     more: bool
 
+    def rest(self, span: Span, *, reverse: bool = False) -> Span | None:
+        """Return the part of the scanned `span` behind this page; None if the page is the last."""
+        if not self.more:
+            return None
+        last = self.entries[-1][0]
+        return Span(span.start, last) if reverse else Span(last + b"\x00", span.end)
+
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """The keys one applied batch touched while the partition was journaling.
+    """The keys that an applied batch touched while the partition was journaling.
 
-    `keys` are all keys it put, deleted or added to; `spans` are its range deletes.
+    `keys` are all keys that it put, deleted or added to; `spans` are its range deletes.
     """
 
     lsn: Lsn
@@ -144,8 +159,8 @@ class JournalEntry:
 
 @dataclass(frozen=True, slots=True)
 class StandbyStatus:
-    """A copy of the node that follows it: its name, how it follows (the server's own word, such as "sync") and how
-    many bytes of log it has still to make its own, None where that cannot be told."""
+    """A replica of the node: its name, its state (the server's own word, such as "sync") and the bytes of log that it
+    has not replayed yet, None if unknown."""
 
     name: str
     state: str
@@ -154,7 +169,7 @@ class StandbyStatus:
 
 @dataclass(frozen=True, slots=True)
 class EngineStatus:
-    """What an operator wants to know of a node. `is_writable` False: it takes no batches that make the data grow."""
+    """Status of a node for operators. `is_writable` False: it accepts no batches that make the data grow."""
 
     bytes_used: int
     is_writable: bool
@@ -163,7 +178,7 @@ class EngineStatus:
 
 
 class StorageRefusal(Exception):
-    """Why an engine did not do a call. The floors above translate these; no client ever sees one."""
+    """Refusal of a call by an engine. The floors above translate these; clients never see them."""
 
 
 class PartitionUnknown(StorageRefusal):
@@ -183,7 +198,7 @@ class ExpectationFailed(StorageRefusal):
 
 
 class CeilingPassed(StorageRefusal):
-    """An add would have passed its `first_max`; nothing was written."""
+    """An add would have exceeded its `first_max`; nothing was written."""
 
     def __init__(self, key: bytes) -> None:
         super().__init__(key.hex())
@@ -191,7 +206,7 @@ class CeilingPassed(StorageRefusal):
 
 
 class RecordDamaged(StorageRefusal):
-    """What the store has under a key is not what was written there; nothing was written."""
+    """The stored value of a key is damaged; nothing was written."""
 
     def __init__(self, key: bytes) -> None:
         super().__init__(key.hex())
@@ -199,21 +214,21 @@ class RecordDamaged(StorageRefusal):
 
 
 class OutOfSpace(StorageRefusal):
-    """The disk or the configured map is full, or so nearly full that only deletes are taken; nothing was written, and
-    later calls may succeed."""
+    """The disk or the configured map is full, or so nearly full that only deletes are accepted; nothing was written,
+    and later calls may succeed."""
 
 
 class FenceChanged(StorageRefusal):
-    """The fence is not the one the caller expected to replace; nothing was changed."""
+    """The fence differs from the one that the caller expected to replace; nothing was changed."""
 
 
 class EngineFailed(StorageRefusal):
-    """The engine could not do the call for a reason of its own. Whether a batch was applied is then not known; an
-    outcome that the engine can find out is never reported this way."""
+    """The engine failed for a reason of its own. The outcome of a batch is then unknown; an outcome that the engine can
+    determine is never reported this way."""
 
 
 class Snapshot(Protocol):
-    """A consistent view of one partition at one LSN. Must be closed; holds storage while it is open."""
+    """A consistent view of one partition at one LSN. Must be closed; retains storage while it is open."""
 
     @property
     def lsn(self) -> Lsn: ...
@@ -230,20 +245,20 @@ class Snapshot(Protocol):
 class Engine(Protocol):
     """One node's store. All calls are safe to make concurrently from one event loop.
 
-    Reads see every batch whose `apply` has returned. `apply` returns when the batch is durable: it survives the
-    process and the machine being switched off. A caller cancelled in `apply` does not know whether its batch was
-    applied. Calls with an epoch raise `PartitionUnknown` or `EpochFenced` as the
-    fence says, before anything else is looked at; calls without one raise `PartitionUnknown`.
+    Reads see every batch whose `apply` has returned. `apply` returns when the batch is durable: it survives a crash of
+    the process and a power failure. The outcome of an `apply` whose caller is canceled is unknown. Calls with an epoch
+    raise `PartitionUnknown` or `EpochFenced` according to the fence, before any other check; calls without an epoch
+    raise `PartitionUnknown`.
 
-    A read with `at_least` may be old: any copy of the partition that has reached that LSN may answer it. A copy that
-    has not, or whose fence refuses the epoch, is passed over in favour of the original, which answers whatever its LSN
-    is; an engine without copies takes no notice.
+    A read with `at_least` may be stale: any replica of the partition that has reached that LSN may answer it. A replica
+    that has not, or whose fence refuses the epoch, is skipped in favor of the primary, which answers at any LSN; an
+    engine without replicas ignores the option.
     """
 
     async def read(
         self, partition: PartitionNumber, epoch: Epoch, keys: Sequence[bytes], *, at_least: Lsn | None = None
     ) -> tuple[Lsn, list[bytes | None]]:
-        """Values of the keys, None where absent, and the partition's LSN, all from one moment."""
+        """Return the values of the keys, None where absent, and the partition's LSN, all from one point in time."""
         ...
 
     async def scan(
@@ -257,16 +272,16 @@ class Engine(Protocol):
         bytes_max: int | None = None,
         at_least: Lsn | None = None,
     ) -> ScanPage:
-        """At most `limit` entries, and no further entry once `bytes_max` bytes of keys and values are collected
+        """Return at most `limit` entries, and no further entry once `bytes_max` bytes of keys and values are collected
         (at least one entry is always returned if the span has any)."""
         ...
 
     async def snapshot(self, partition: PartitionNumber, epoch: Epoch, *, at_least: Lsn | None = None) -> Snapshot:
-        """The fence is looked at now and not again: a snapshot outlives a seal."""
+        """Open a snapshot. The fence is checked now and not again: a snapshot outlives a seal."""
         ...
 
     async def apply(self, partition: PartitionNumber, epoch: Epoch, batch: Batch) -> Lsn:
-        """Applies the batch, all or nothing; returns its LSN, one more than that of the batch before."""
+        """Apply the batch, all or nothing; return its LSN, one more than that of the batch before."""
         ...
 
     # --- partitions ---------------------------------------------------------------------------------------------
@@ -274,23 +289,23 @@ class Engine(Protocol):
     async def create_partition(
         self, partition: PartitionNumber, fence: Fence, *, lsn: Lsn = Lsn(0), announced: bool = False
     ) -> None:
-        """Makes an empty namespace whose first batch will get `lsn` + 1. Creating one that exists is an error
+        """Create an empty namespace whose first batch will get `lsn` + 1. Creating one that exists is an error
         (`EngineFailed`). Batches applied to an `announced` partition can be watched by every process (`watch`)."""
         ...
 
     def watch(self, partition: PartitionNumber, callback: Callable[[], None]) -> Callable[[], None]:
-        """Calls back, on the running event loop, soon after anyone, in this process or another, has applied a batch to
-        an announced partition; several batches may share a call, and a call may be for nothing. After a time in which
-        the engine could not have heard of a batch it calls back once. Returns the function that ends the watch."""
+        """Call back, on the running event loop, soon after this process or another has applied a batch to an announced
+        partition; several batches may share a call, and calls may be spurious. After a time in which the engine could
+        have missed a batch it calls back once. Return the function that ends the watch."""
         ...
 
     async def drop_partition(self, partition: PartitionNumber) -> bool:
-        """Forbids all access at once, durably, and removes a bounded share of the data (about 10,000 entries);
-        returns True when nothing is left. Call it until then; dropping an unknown partition returns True."""
+        """Forbid all access at once, durably, and remove a bounded part of the data (about 10,000 entries); return True
+        when nothing is left. Call it until then; dropping an unknown partition returns True."""
         ...
 
     async def partitions(self) -> dict[PartitionNumber, tuple[Fence, Lsn]]:
-        """Every partition on the node that is not being dropped."""
+        """Return every partition on the node that is not being dropped."""
         ...
 
     async def read_fence(self, partition: PartitionNumber) -> tuple[Fence, Lsn]: ...
@@ -303,10 +318,9 @@ class Engine(Protocol):
         lsn: Lsn | None = None,
         expected: Fence | None = None,
     ) -> Lsn:
-        """Replaces the fence, durably; every batch applied before it is complete and none applied after it escapes
-        it. Returns the partition's LSN at that moment. `lsn` raises the LSN (it never lowers it). Turning
-        journaling off forgets the journal. With `expected`, a fence that is another is left as it is
-        (`FenceChanged`)."""
+        """Replace the fence, durably; every batch applied before is complete and every later one is subject to it.
+        Return the partition's LSN at that point. `lsn` raises the LSN (it never lowers it). Turning journaling off
+        discards the journal. With `expected`, any other fence is left unchanged (`FenceChanged`)."""
         ...
 
     # --- copying (reads without an epoch: of partitions the copier itself has fenced or not yet published) ----------
@@ -318,8 +332,8 @@ class Engine(Protocol):
     ) -> ScanPage: ...
 
     async def read_journal(self, partition: PartitionNumber, *, after: Lsn, limit: int = 1000) -> list[JournalEntry]:
-        """What batches applied since journaling began touched, in LSN order, for LSNs above `after`. Empty when the
-        partition is not journaling. Copied writes are not in it."""
+        """Return the keys that batches have touched since journaling started, in LSN order, for LSNs above `after`.
+        Empty if the partition is not journaling. Copied writes are not in it."""
         ...
 
     async def write_copied(
@@ -331,7 +345,7 @@ class Engine(Protocol):
         deletes: Sequence[bytes] = (),
         range_deletes: Sequence[Span] = (),
     ) -> None:
-        """Writes entries as they are, without an LSN, durably: range deletes, deletes, then puts. Only for a partition
+        """Write entries unchanged, without an LSN, durably: range deletes, deletes, then puts. Only for a partition
         that is still sealed, with the copier's epoch (`EpochFenced` otherwise)."""
         ...
 
@@ -340,5 +354,5 @@ class Engine(Protocol):
     async def status(self) -> EngineStatus: ...
 
     async def close(self) -> None:
-        """Waits for batches under way, then releases everything. The engine cannot be used again."""
+        """Wait for batches in flight, then release everything. The engine cannot be used again."""
         ...

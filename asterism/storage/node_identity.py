@@ -1,6 +1,6 @@
-"""What a node says of itself: to which fleet it belongs, by which number and name; kept on the node, beside the data.
+"""Identity of a node: its fleet, its number and its name; stored on the node, beside the data.
 
-A partition of its own holds it on every node, so that it is written once, atomically, whatever the engine is.
+It has a partition of its own on every node, so that it is written once, atomically, on every engine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from asterism.storage.contract import (
     PartitionUnknown,
 )
 from asterism.values.identifiers import Epoch, NodeNumber, PartitionNumber
-from asterism.values.json_text import dumps, loads_stored
+from asterism.values.json.text import dumps, loads_stored
 
 IDENTITY_PARTITION = PartitionNumber(15)
 _EPOCH = Epoch(1)
@@ -30,21 +30,21 @@ class NodeIdentity:
     fleet: str
     number: NodeNumber
     name: str
-    # The fleet began on it: it may be without a catalog only because that is still to be made.
+    # The fleet started on this node: it may lack a catalog only because that is not created yet.
     is_founder: bool = False
 
 
 async def read_identity(engine: Engine) -> NodeIdentity | None:
-    """None for a node that belongs to no fleet yet."""
+    """Return the identity, or None for a node that does not belong to a fleet yet."""
     stored = await _read(engine, _IDENTITY)
     if stored is None:
         return None
-    told = cast(dict[str, Any], loads_stored(stored))
-    return NodeIdentity(told["fleet"], NodeNumber(told["number"]), told["name"], told["is_founder"])
+    record = cast(dict[str, Any], loads_stored(stored))
+    return NodeIdentity(record["fleet"], NodeNumber(record["number"]), record["name"], record["is_founder"])
 
 
 async def claim(engine: Engine, identity: NodeIdentity) -> NodeIdentity:
-    """Makes the node say who it is, unless it says so already; returns what it says, which may be another."""
+    """Write the identity of a node, unless it has one already; return the stored identity, which may differ."""
     await _ensure_partition(engine)
     batch = Batch(
         expectations=[Expectation(_IDENTITY, None)],
@@ -59,7 +59,7 @@ async def claim(engine: Engine, identity: NodeIdentity) -> NodeIdentity:
 
 
 async def read_note(engine: Engine, name: str) -> str | None:
-    """Something else that is remembered with the node."""
+    """Return a note that is stored with the node, or None."""
     stored = await _read(engine, name.encode())
     return None if stored is None else stored.decode()
 
@@ -86,5 +86,5 @@ async def _ensure_partition(engine: Engine) -> None:
         try:
             await engine.create_partition(IDENTITY_PARTITION, Fence(_EPOCH))
         except EngineFailed:
-            # Another process may have made it in this moment; otherwise this fails for the same reason.
+            # Another process may have just created it; otherwise this fails for the same reason.
             await engine.read_fence(IDENTITY_PARTITION)

@@ -1,9 +1,9 @@
-"""Several engines as one: each call goes to the engine of its partition's node.
+"""The engines of all nodes as one: each call goes to the engine of its partition's node.
 
-The catalog's own partitions (numbers below `CATALOG_NUMBERS_END`) belong to no node by number: they are wherever the
-*catalog node* is, and can be handed over to another node while calls to them wait. A process that finds them sealed
-follows them to the node that they went to; if whoever moves them has died, it finishes that. A node whose engine is not
-there, or refuses, does not stop calls to the others.
+The catalog's own partitions (numbers below `CATALOG_NUMBERS_END`) do not contain a node number: they are on the
+*catalog node*, and can be handed over to another node while calls to them wait. A process that finds them sealed
+follows them to their new node; if the process that moved them has died, it completes the hand-over. A node whose engine
+is missing, or refuses, does not stop calls to the others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from asterism.storage.contract import (
     Span,
     StorageRefusal,
 )
-from asterism.storage.handover import hand_over, has_arrived, read_place
+from asterism.storage.handover import hand_over, has_arrived, read_catalog_target
 from asterism.storage.node_identity import IDENTITY_PARTITION
 from asterism.values.identifiers import (
     SEQUENCE_BITS,
@@ -42,15 +42,15 @@ from asterism.values.identifiers import (
 
 # Numbers below this are the catalog's own, and those of every node's identity.
 CATALOG_NUMBERS_END = 16
-# A node that takes longer to say how it is counts as unreachable.
+# A node that takes longer to report its status counts as unreachable.
 STATUS_SECONDS_MAX = 3.0
-# A hand-over takes milliseconds; one that takes longer than this was left by a process that died.
+# A hand-over takes milliseconds; one that takes longer than this was abandoned by a process that died.
 HAND_OVER_SECONDS_MAX = 2.0
 FOLLOW_SECONDS_MAX = 15.0
-_NAP_SECONDS = 0.02
+_POLL_SECONDS = 0.02
 
 T = TypeVar("T")
-Answer = Coroutine[Any, Any, T]
+Pending = Coroutine[Any, Any, T]
 EndWatch = Callable[[], None]
 
 
@@ -62,11 +62,11 @@ class _CatalogWatch:
 
 
 class NodeEngines:
-    """See `asterism.storage.contract.Engine`. Calls are handed on without a coroutine of their own: most requests make
-    one of them."""
+    """An engine over nodes; see `asterism.storage.contract.Engine`. Calls are delegated without a coroutine of their
+    own: most requests make such a call."""
 
     def __init__(self, engines: Mapping[NodeNumber, Engine | None], *, catalog_node: NodeNumber) -> None:
-        """None stands for a node that is known and cannot be reached so far."""
+        """Create from engines by node. None is a node that is known but not reachable yet."""
         self._engines = dict(engines)
         self._catalog_node = catalog_node
         self._catalog_settled = asyncio.Event()
@@ -85,13 +85,13 @@ class NodeEngines:
         return self._catalog_node
 
     def attach(self, node: NodeNumber, engine: Engine | None) -> None:
-        """A further node, or one that can be reached at last."""
+        """Add a node, or the engine of a node that has become reachable."""
         if self._engines.get(node) is not None:
             raise ValueError(f"node {node} is attached already")
         self._engines[node] = engine
 
     async def detach(self, node: NodeNumber) -> None:
-        """Closes the node's engine; calls to its partitions fail from here on."""
+        """Close the node's engine; later calls to its partitions fail."""
         if node == self._catalog_node:
             raise ValueError("the catalog's node cannot be detached")
         engine = self._engines.pop(node, None)
@@ -99,8 +99,8 @@ class NodeEngines:
             await engine.close()
 
     async def move_catalog(self, target: NodeNumber, *, is_announced: bool = True) -> None:
-        """Brings the catalog's partitions to another node. Calls to them wait meanwhile, and then go there; those of
-        other processes too, if it `is_announced`."""
+        """Move the catalog's partitions to another node. Calls to them wait meanwhile, and then go there; if the move
+        `is_announced`, those of other processes too."""
         if target == self._catalog_node:
             return
         source_engine, target_engine = self._at(self._catalog_node), self._at(target)
@@ -119,57 +119,57 @@ class NodeEngines:
             watch.callback()
 
     async def _follow_catalog(self, node: NodeNumber) -> bool:
-        """After the catalog was found sealed on `node`: whether it is elsewhere by now."""
+        """Follow the catalog after it was found sealed on `node`; return True if it is elsewhere now."""
         try:
             async with asyncio.timeout(FOLLOW_SECONDS_MAX), self._following:
                 return node != self._catalog_node or await self._find_catalog(node)
         except TimeoutError:
-            raise EngineFailed("the catalog is on its way to a node that does not answer") from None
+            raise EngineFailed("the catalog is being moved to a node that does not answer") from None
 
     async def _find_catalog(self, node: NodeNumber) -> bool:
         source, loop = self._at(node), asyncio.get_running_loop()
         finish_at = loop.time() + HAND_OVER_SECONDS_MAX
-        while (place := await read_place(source)) is not None:
-            target = self._engines.get(place)
-            if target is None:
-                raise EngineFailed(f"the catalog is on node {place}, which cannot be reached")
-            if await has_arrived(source, target):
-                self._go_to(place, target)
+        while (target_node := await read_catalog_target(source)) is not None:
+            target_engine = self._engines.get(target_node)
+            if target_engine is None:
+                raise EngineFailed(f"the catalog is on node {target_node}, which cannot be reached")
+            if await has_arrived(source, target_engine):
+                self._go_to(target_node, target_engine)
                 return True
             if loop.time() > finish_at:
-                await hand_over(source, target, place)
+                await hand_over(source, target_engine, target_node)
             else:
-                await asyncio.sleep(_NAP_SECONDS)
+                await asyncio.sleep(_POLL_SECONDS)
         return False
 
     async def node_statuses(self) -> dict[NodeNumber, EngineStatus | None]:
-        """How each node is; None for one that cannot be reached."""
-        statuses = await asyncio.gather(*(_status_or_none(one) for one in self._engines.values()))
+        """Return the status of each node; None for one that cannot be reached."""
+        statuses = await asyncio.gather(*(_status_or_none(engine) for engine in self._engines.values()))
         return dict(zip(self._engines, statuses, strict=True))
 
-    # --- finding the way ------------------------------------------------------------------------------------------
+    # --- routing --------------------------------------------------------------------------------------------------
 
     def _at(self, node: NodeNumber) -> Engine:
         engine = self._engines.get(node)
         if engine is None:
             if node in self._engines:
                 raise EngineFailed(f"node {node} cannot be reached")
-            raise PartitionUnknown(f"node {node} is not one of the fleet's")
+            raise PartitionUnknown(f"node {node} is not part of the fleet")
         return engine
 
-    def _call(self, partition: PartitionNumber, call: Callable[[Engine], Answer[T]]) -> Answer[T]:
+    def _call(self, partition: PartitionNumber, call: Callable[[Engine], Pending[T]]) -> Pending[T]:
         if partition < CATALOG_NUMBERS_END:
             return self._at_catalog(call)
         return call(self._at(node_of(partition)))
 
-    async def _at_catalog(self, call: Callable[[Engine], Answer[T]]) -> T:
+    async def _at_catalog(self, call: Callable[[Engine], Pending[T]]) -> T:
         while True:
             await self._catalog_settled.wait()
             node = self._catalog_node
             try:
                 return await call(self._at(node))
             except EpochFenced:
-                # Sealed because it is being handed over: there is another place to ask, or soon will be.
+                # Sealed because it is being handed over: another node has it, or soon will.
                 is_ours = not self._catalog_settled.is_set() or node != self._catalog_node
                 if not is_ours and not await self._follow_catalog(node):
                     raise
@@ -178,7 +178,7 @@ class NodeEngines:
 
     def read(
         self, partition: PartitionNumber, epoch: Epoch, keys: Sequence[bytes], *, at_least: Lsn | None = None
-    ) -> Answer[tuple[Lsn, list[bytes | None]]]:
+    ) -> Pending[tuple[Lsn, list[bytes | None]]]:
         # The hottest path of the database: written out.
         engine = self._engines.get(NodeNumber(partition >> SEQUENCE_BITS))
         if engine is None or partition < CATALOG_NUMBERS_END:
@@ -195,7 +195,7 @@ class NodeEngines:
         limit: int = 1000,
         bytes_max: int | None = None,
         at_least: Lsn | None = None,
-    ) -> Answer[ScanPage]:
+    ) -> Pending[ScanPage]:
         return self._call(
             partition,
             lambda engine: engine.scan(
@@ -203,10 +203,10 @@ class NodeEngines:
             ),
         )
 
-    def snapshot(self, partition: PartitionNumber, epoch: Epoch, *, at_least: Lsn | None = None) -> Answer[Snapshot]:
+    def snapshot(self, partition: PartitionNumber, epoch: Epoch, *, at_least: Lsn | None = None) -> Pending[Snapshot]:
         return self._call(partition, lambda engine: engine.snapshot(partition, epoch, at_least=at_least))
 
-    def apply(self, partition: PartitionNumber, epoch: Epoch, batch: Batch) -> Answer[Lsn]:
+    def apply(self, partition: PartitionNumber, epoch: Epoch, batch: Batch) -> Pending[Lsn]:
         if partition < CATALOG_NUMBERS_END:
             return self._at_catalog(lambda engine: engine.apply(partition, epoch, batch))
         return self._at(node_of(partition)).apply(partition, epoch, batch)
@@ -215,7 +215,7 @@ class NodeEngines:
 
     def create_partition(
         self, partition: PartitionNumber, fence: Fence, *, lsn: Lsn = Lsn(0), announced: bool = False
-    ) -> Answer[None]:
+    ) -> Pending[None]:
         return self._call(
             partition, lambda engine: engine.create_partition(partition, fence, lsn=lsn, announced=announced)
         )
@@ -237,11 +237,11 @@ class NodeEngines:
         try:
             return await self._call(partition, lambda engine: engine.drop_partition(partition))
         except PartitionUnknown:
-            # Of a node that is no more, nothing is left to drop.
+            # The node has been removed, so nothing is left to drop.
             return True
 
     async def partitions(self) -> dict[PartitionNumber, tuple[Fence, Lsn]]:
-        """Every partition on the nodes that can be reached; those of the others are not told."""
+        """Return every partition on the nodes that can be reached; those of the others are omitted."""
         found: dict[PartitionNumber, tuple[Fence, Lsn]] = {}
         for node, engine in list(self._engines.items()):
             if engine is None:
@@ -252,16 +252,16 @@ class NodeEngines:
                 if node == self._catalog_node:
                     raise
                 continue
-            for number, told in of_node.items():
-                # The embedded store tells numbers without a node.
+            for number, fence_and_lsn in of_node.items():
+                # The embedded store returns numbers without a node.
                 sequence = sequence_of(number)
                 if sequence >= CATALOG_NUMBERS_END:
-                    found[partition_on(node, sequence)] = told
+                    found[partition_on(node, sequence)] = fence_and_lsn
                 elif node == self._catalog_node and number != IDENTITY_PARTITION:
-                    found[number] = told
+                    found[number] = fence_and_lsn
         return found
 
-    def read_fence(self, partition: PartitionNumber) -> Answer[tuple[Fence, Lsn]]:
+    def read_fence(self, partition: PartitionNumber) -> Pending[tuple[Fence, Lsn]]:
         return self._call(partition, lambda engine: engine.read_fence(partition))
 
     def set_fence(
@@ -271,22 +271,22 @@ class NodeEngines:
         *,
         lsn: Lsn | None = None,
         expected: Fence | None = None,
-    ) -> Answer[Lsn]:
+    ) -> Pending[Lsn]:
         return self._call(partition, lambda engine: engine.set_fence(partition, fence, lsn=lsn, expected=expected))
 
     # --- copying --------------------------------------------------------------------------------------------------
 
-    def read_unfenced(self, partition: PartitionNumber, keys: Sequence[bytes]) -> Answer[list[bytes | None]]:
+    def read_unfenced(self, partition: PartitionNumber, keys: Sequence[bytes]) -> Pending[list[bytes | None]]:
         return self._call(partition, lambda engine: engine.read_unfenced(partition, keys))
 
     def scan_unfenced(
         self, partition: PartitionNumber, span: Span, *, limit: int = 1000, bytes_max: int | None = None
-    ) -> Answer[ScanPage]:
+    ) -> Pending[ScanPage]:
         return self._call(
             partition, lambda engine: engine.scan_unfenced(partition, span, limit=limit, bytes_max=bytes_max)
         )
 
-    def read_journal(self, partition: PartitionNumber, *, after: Lsn, limit: int = 1000) -> Answer[list[JournalEntry]]:
+    def read_journal(self, partition: PartitionNumber, *, after: Lsn, limit: int = 1000) -> Pending[list[JournalEntry]]:
         return self._call(partition, lambda engine: engine.read_journal(partition, after=after, limit=limit))
 
     def write_copied(
@@ -297,7 +297,7 @@ class NodeEngines:
         puts: Sequence[tuple[bytes, bytes]] = (),
         deletes: Sequence[bytes] = (),
         range_deletes: Sequence[Span] = (),
-    ) -> Answer[None]:
+    ) -> Pending[None]:
         return self._call(
             partition,
             lambda engine: engine.write_copied(
@@ -308,19 +308,19 @@ class NodeEngines:
     # --- the engines themselves -----------------------------------------------------------------------------------
 
     async def status(self) -> EngineStatus:
-        """All nodes together: the sum of their bytes, writable if all of them are."""
+        """Return the status of all nodes together: the sum of their bytes, writable if all of them are."""
         statuses = await self.node_statuses()
-        known = [one for one in statuses.values() if one is not None]
+        known = [status for status in statuses.values() if status is not None]
         return EngineStatus(
-            bytes_used=sum(one.bytes_used for one in known),
-            is_writable=len(known) == len(statuses) and all(one.is_writable for one in known),
-            server_version=", ".join(sorted({one.server_version for one in known})),
-            standbys=tuple(standby for one in known for standby in one.standbys),
+            bytes_used=sum(status.bytes_used for status in known),
+            is_writable=len(known) == len(statuses) and all(status.is_writable for status in known),
+            server_version=", ".join(sorted({status.server_version for status in known})),
+            standbys=tuple(standby for status in known for standby in status.standbys),
         )
 
     async def close(self) -> None:
-        """Every engine is closed, also when one of them fails to."""
-        engines = [one for one in self._engines.values() if one is not None]
+        """Close every engine, even if one of them fails to close."""
+        engines = [engine for engine in self._engines.values() if engine is not None]
         outcomes = await asyncio.gather(*(engine.close() for engine in engines), return_exceptions=True)
         for outcome in outcomes:
             if isinstance(outcome, BaseException):

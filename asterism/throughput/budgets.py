@@ -1,4 +1,4 @@
-"""Provisioned throughput: what may be asked for, and each partition's share of it."""
+"""Provisioned throughput: its permitted values, and each partition's share of it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any, assert_never
 from asterism.errors import ThroughputRefused
 from asterism.limits import GIB, Limits
 
-# The service's steps and least values.
+# The service's increments and minimums.
 MANUAL_STEP_RU = 100
 AUTOSCALE_STEP_RU = 1_000
 AUTOSCALE_MAX_RU_MIN = 1_000
 _MANUAL_RU_MIN = 400
-# A database whose containers share its throughput needs 100 RU/s more for each container after this many.
+# A database whose containers share its throughput needs 100 RU/s more for each container beyond this many.
 _SHARING_CONTAINERS_FREE = 25
-# Autoscale moves between a tenth of its maximum and all of it.
+# Autoscale varies between a tenth of its maximum and the maximum.
 _AUTOSCALE_FLOOR_DIVISOR = 10
 
 
@@ -29,7 +29,7 @@ class Manual:
 @dataclass(frozen=True, slots=True)
 class Autoscale:
     max_ru_per_second: int
-    # By how much the service raises the maximum by itself when storage needs it; kept for clients that set it.
+    # Percentage by which the service raises the maximum automatically as storage grows; kept for clients that set it.
     increment_percent: int = 0
 
 
@@ -37,7 +37,7 @@ Throughput = Manual | Autoscale
 
 
 def effective_ru(throughput: Throughput) -> int:
-    """The RU/s a keyspace may use in one second."""
+    """Return the RU/s that a keyspace may use in one second."""
     match throughput:
         case Manual(ru_per_second):
             return ru_per_second
@@ -48,12 +48,12 @@ def effective_ru(throughput: Throughput) -> int:
 
 
 def share_per_partition(throughput: Throughput, partitions: int) -> float:
-    """An even share, whatever the partitions hold (spec C11)."""
+    """Return an even share, independent of the partitions' data (spec C11)."""
     return effective_ru(throughput) / partitions
 
 
 def scaled_ru(throughput: Throughput, *, observed_ru_per_second: float) -> int:
-    """What would be billed for a time in which at most `observed_ru_per_second` were used."""
+    """Return the RU/s billed for a period in which at most `observed_ru_per_second` were used."""
     match throughput:
         case Manual(ru_per_second):
             return ru_per_second
@@ -65,7 +65,7 @@ def scaled_ru(throughput: Throughput, *, observed_ru_per_second: float) -> int:
 
 
 def minimum_ru(*, stored_bytes: int, highest_ever_ru: int, databases_containers: int = 0) -> int:
-    """The lowest manual RU/s: 400, 1 per GB stored, a hundredth of the highest ever; in steps of 100.
+    """Return the lowest manual RU/s: 400, 1 per GB stored, a hundredth of the highest ever; in increments of 100.
 
     `databases_containers` is the number of containers that share the throughput, 0 for a container's own.
     """
@@ -75,7 +75,7 @@ def minimum_ru(*, stored_bytes: int, highest_ever_ru: int, databases_containers:
 
 
 def minimum_autoscale_max_ru(*, stored_bytes: int, highest_ever_ru: int, databases_containers: int = 0) -> int:
-    """The lowest maximum for autoscale: 1,000, ten times what manual throughput needs for its data and past."""
+    """Return the lowest maximum of autoscale: 1,000, or ten times the manual minimum for the same data and history."""
     sharing = max(0, databases_containers - _SHARING_CONTAINERS_FREE) * AUTOSCALE_STEP_RU
     gigabytes = -(-stored_bytes // GIB)
     wanted = max(AUTOSCALE_MAX_RU_MIN + sharing, gigabytes * 10, -(-highest_ever_ru // 10))
@@ -87,7 +87,7 @@ def _round_up(ru: int, step: int) -> int:
 
 
 def validate(throughput: Throughput, limits: Limits, minimum: int) -> None:
-    """Refuses what the service refuses. `minimum` is `minimum_ru`, or for autoscale `minimum_autoscale_max_ru`."""
+    """Raise ThroughputRefused as the service does. `minimum` is `minimum_ru`, or `minimum_autoscale_max_ru`."""
     ru_max = limits.throughput_ru_per_second_max
     match throughput:
         case Manual(ru_per_second):
@@ -102,12 +102,12 @@ def validate(throughput: Throughput, limits: Limits, minimum: int) -> None:
             assert_never(throughput)
 
 
-def _check(what: str, ru: int, *, ru_min: int, ru_max: int, step: int) -> None:
+def _check(subject: str, ru: int, *, ru_min: int, ru_max: int, step: int) -> None:
     if ru < ru_min:
         raise ThroughputRefused(reason=f"Requested throughput {ru} is less than required minimum throughput {ru_min}.")
     if ru > ru_max or ru % step:
         raise ThroughputRefused(
-            reason=f"{what} must be between {ru_min} and {ru_max} RU/s inclusive, in increments of {step}; not {ru}."
+            reason=f"{subject} must be between {ru_min} and {ru_max} RU/s inclusive, in increments of {step}; not {ru}."
         )
 
 
@@ -121,7 +121,7 @@ def to_json(throughput: Throughput) -> dict[str, object]:
             assert_never(throughput)
 
 
-def from_json(told: Mapping[str, Any]) -> Throughput:
-    if told["kind"] == "autoscale":
-        return Autoscale(told["maxRuPerSecond"], told["incrementPercent"])
-    return Manual(told["ruPerSecond"])
+def from_json(record: Mapping[str, Any]) -> Throughput:
+    if record["kind"] == "autoscale":
+        return Autoscale(record["maxRuPerSecond"], record["incrementPercent"])
+    return Manual(record["ruPerSecond"])

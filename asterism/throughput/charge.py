@@ -1,6 +1,6 @@
-"""What an operation costs in request units: a model of the service's prices, described in docs/request-units.md.
+"""Cost of an operation in request units: a model of the service's prices, described in docs/request-units.md.
 
-A charge depends only on the operation's own sizes and counts, never on how much is stored or who else is asking.
+A charge depends only on the operation's own sizes and counts, never on the amount of stored data or on other requests.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ METADATA: Final = 1.0
 # Changing one of them costs the service about as much as writing a small item; changing an offer, twice that.
 METADATA_CHANGE: Final = 4.95
 OFFER_CHANGE: Final = 9.9
-# A point read that finds nothing (404), or finds the client's copy still good (304).
+# A point read of a missing item (404), or of one that the client has already (304).
 MISS: Final = 1.0
 # A query plan is computed without touching data.
 QUERY_PLAN: Final = 1.0
@@ -27,23 +27,23 @@ _READ_PER_FURTHER_KILOBYTE = 9 / 99
 _WRITE = 5.0
 # The service documents about 5 RU for 1 KB and 50 RU for 100 KB.
 _WRITE_PER_FURTHER_KILOBYTE = 45 / 99
-# Ten indexed paths bring a 1 KB item to the 5.5 RU that users of the service commonly see.
+# Ten indexed paths bring a 1 KB item to the 5.5 RU that are common on the service.
 _WRITE_PER_INDEXED_PATH = 0.05
 
-# The smallest query against the service is a little above 2 RU, one that returns one small item about 2.8.
+# The smallest query on the service costs a little above 2 RU, one that returns a small item about 2.8.
 _QUERY = 2.25
 _QUERY_PER_INDEX_LOOKUP = 0.1
 _PER_ITEM_LOADED = 0.02
 _PER_KILOBYTE_LOADED = 0.03
 _PER_RESULT = 0.005
 _PER_KILOBYTE_RETURNED = 0.01
-# A scan loads an item of 1 KB for 0.05 RU in some microseconds; a step takes up to one.
+# A scan loads an item of 1 KB for 0.05 RU in a few microseconds; a step takes up to one microsecond.
 _PER_THOUSAND_STEPS = 1.0
 _STEPS_INCLUDED = 1_000
 _STEPS_INCLUDED_PER_ITEM = 100
-# So that functions of an item's own texts are free.
+# Makes functions of an item's own strings free.
 _STEPS_INCLUDED_PER_KILOBYTE = 100
-# As much as what is returned.
+# The price of a returned kilobyte.
 _PER_KILOBYTE_BUILT = 0.01
 _BYTES_INCLUDED = 65_536
 _BYTES_INCLUDED_PER_BYTE = 2
@@ -52,7 +52,7 @@ _FEED_PAGE = 1.0
 
 
 def _further_kilobytes(size_bytes: int) -> int:
-    """Whole kilobytes beyond the first, begun ones counted; an item of no bytes is like one of 1 KB."""
+    """Return the kilobytes beyond the first, rounded up; an empty item counts as one of 1 KB."""
     return (size_bytes - 1) // _KILOBYTE if size_bytes > _KILOBYTE else 0
 
 
@@ -63,11 +63,11 @@ def point_read(item_bytes: int) -> float:
 
 
 def write(item_bytes: int, indexed_paths: int) -> float:
-    """A create, or an upsert that creates. `indexed_paths` counts the index entries written."""
+    """Return the charge of a create, or of an upsert that creates. `indexed_paths` counts the index entries written."""
     return _write(_further_kilobytes(item_bytes), indexed_paths)
 
 
-# Rounding takes longer than everything else that a charge needs, and most writes are alike.
+# Rounding takes longer than the rest of the computation, and most writes are alike.
 @lru_cache(maxsize=1024)
 def _write(further_kilobytes: int, indexed_paths: int) -> float:
     size_part = _WRITE + _WRITE_PER_FURTHER_KILOBYTE * further_kilobytes
@@ -75,11 +75,11 @@ def _write(further_kilobytes: int, indexed_paths: int) -> float:
 
 
 def replace(*, before_bytes: int, after_bytes: int, indexed_paths: int) -> float:
-    """A replace, a patch, or an upsert that finds the item: the old version goes and a new one comes.
+    """Return the charge of a replace, a patch, or an upsert that finds the item: one version is removed, one added.
 
     `indexed_paths` counts the index entries removed and added.
     """
-    versions = _one_version(before_bytes) + _one_version(after_bytes)
+    versions = _version(before_bytes) + _version(after_bytes)
     return round(versions + _WRITE_PER_INDEXED_PATH * indexed_paths, 2)
 
 
@@ -87,7 +87,7 @@ def delete(item_bytes: int, indexed_paths: int) -> float:
     return write(item_bytes, indexed_paths)
 
 
-def _one_version(item_bytes: int) -> float:
+def _version(item_bytes: int) -> float:
     return _WRITE + _WRITE_PER_FURTHER_KILOBYTE * _further_kilobytes(item_bytes)
 
 
@@ -101,10 +101,10 @@ def query(
     steps: int = 0,
     bytes_built: int = 0,
 ) -> float:
-    """One page of a query in one partition: what it looked up, what it had to load, what it computed and answered.
+    """Return the charge of one page of a query in one partition: for lookups, loaded items, computation and results.
 
-    `steps` counts the rows that were made and the work of functions, `bytes_built` the values that were made on the
-    way; what an ordinary query needs of both is part of the price of its items.
+    `steps` counts the rows that were made and the work of functions, `bytes_built` the size of intermediate values; the
+    price of the items includes what an ordinary query needs of both.
     """
     looked_up = _QUERY_PER_INDEX_LOOKUP * index_lookups
     loaded = _PER_ITEM_LOADED * items_loaded + _PER_KILOBYTE_LOADED * bytes_loaded / _KILOBYTE
@@ -117,7 +117,7 @@ def query(
 
 
 def feed_page(*, items: int, page_bytes: int) -> float:
-    """One page of a read feed or change feed: items are loaded and returned, without lookups."""
+    """Return the charge of one page of a read feed or change feed: items are loaded and returned, without lookups."""
     per_item = (_PER_ITEM_LOADED + _PER_RESULT) * items
     per_kilobyte = (_PER_KILOBYTE_LOADED + _PER_KILOBYTE_RETURNED) * page_bytes / _KILOBYTE
     return round(_FEED_PAGE + per_item + per_kilobyte, 2)

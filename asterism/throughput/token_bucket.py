@@ -1,8 +1,8 @@
-"""Whether a partition may serve a request now, or the client must wait.
+"""Admission of requests by the budget of a partition: serve now, or make the client wait.
 
 A bucket holds at most one second's request units; a request is admitted while the balance is positive, and its cost
-may take the balance below zero, so that even a cost above a second's budget is served some time. Idle units flow into
-a *reserve*, as the service's burst capacity: see docs/request-units.md.
+may take the balance below zero, so that even a cost above a second's budget is served eventually. Unused units flow
+into a *reserve*, as in the service's burst capacity: see docs/request-units.md.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 BURST_RESERVE_SECONDS: Final = 300.0
 BURST_RU_PER_SECOND_MAX: Final = 3_000.0
 
-# Added to a wait so that rounding cannot end it just before the balance is positive.
+# Added to a wait, so that rounding cannot end it just before the balance is positive.
 _WAIT_MARGIN_SECONDS = 0.001
 
 
@@ -25,18 +25,18 @@ class Admitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Throttled:
+class BudgetSpent:
     """The request may not run; nothing is taken for it."""
 
     retry_after_seconds: float
 
 
-Admission = Admitted | Throttled
+TakeResult = Admitted | BudgetSpent
 ADMITTED: Final = Admitted()
 
 
 class TokenBucket:
-    """The budget of one partition. Times are seconds of any clock that does not go back."""
+    """The budget of one partition. Times are seconds of any monotonic clock."""
 
     __slots__ = (
         "_balance_ru",
@@ -53,13 +53,13 @@ class TokenBucket:
     )
 
     def __init__(self, ru_per_second: float, *, burst: bool, now: float, share: float = 1.0) -> None:
-        """Starts with a full second and, with `burst`, a full reserve: like a partition that has long been idle.
+        """Start with a full second and, with `burst`, a full reserve: like a partition that has long been idle.
 
-        `share` is the part of the budget, the reserve included, that is this bucket's; the rest is other processes'.
+        `share` is this bucket's fraction of the budget, the reserve included; other processes have the rest.
         """
         self._burst_enabled = burst
         self._updated_at = now
-        # All that was ever asked for, granted or not.
+        # Sum of all costs so far, admitted or not.
         self.asked_ru = 0.0
         self._configure(ru_per_second, share)
         self._balance_ru = self._ru_per_second
@@ -82,14 +82,14 @@ class TokenBucket:
 
     @property
     def balance_ru(self) -> float:
-        """As of the last call with a time."""
+        """Balance as of the last call with a time."""
         return self._balance_ru
 
     @property
     def reserve_ru(self) -> float:
         return self._reserve_ru
 
-    def take(self, cost: float, *, now: float) -> Admission:
+    def take(self, cost: float, *, now: float) -> TakeResult:
         self.asked_ru += cost
         if now > self._updated_at:
             self._refill(now)
@@ -99,10 +99,10 @@ class TokenBucket:
         if balance > 0.0:
             self._balance_ru = balance - cost
             return ADMITTED
-        return Throttled(self._seconds_until_positive())
+        return BudgetSpent(self._seconds_until_positive())
 
     def spend(self, cost: float, *, now: float) -> None:
-        """Takes a cost that became known afterwards, whatever the balance."""
+        """Deduct a cost that became known after the request, whatever the balance."""
         self.asked_ru += cost
         if now > self._updated_at:
             self._refill(now)
@@ -111,11 +111,11 @@ class TokenBucket:
         self._balance_ru -= cost
 
     def set_rate(self, ru_per_second: float, *, now: float) -> None:
-        """Another rate from now on; what was saved stays, as far as the new rate could have saved it."""
+        """Change the rate; the savings stay, up to the maximum of the new rate."""
         self._change(ru_per_second, self._share, now)
 
     def set_share(self, share: float, *, now: float) -> None:
-        """Another part of the budget from now on."""
+        """Change this bucket's fraction of the budget."""
         if share != self._share:
             self._change(self.whole_ru_per_second, share, now)
 
@@ -140,12 +140,12 @@ class TokenBucket:
         if burst_rate:
             self._burst_ready_ru += burst_rate * elapsed_seconds
             if balance < 0.0:
-                # Debts are paid all the time, not only when somebody asks: before the second's cap is applied.
+                # Debts are paid continuously, not only at requests: before the cap of one second is applied.
                 self._draw_reserve(0.0)
             self._burst_ready_ru = min(self._burst_ready_ru, burst_rate)
 
     def _draw_reserve(self, cost: float) -> float:
-        """Moves what the cost lacks from the reserve to the balance, no faster than bursts may run."""
+        """Cover the missing part of the cost from the reserve, no faster than the burst rate."""
         drawn = min(cost - self._balance_ru, self._reserve_ru, self._burst_ready_ru)
         self._reserve_ru -= drawn
         self._burst_ready_ru -= drawn

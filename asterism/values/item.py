@@ -1,4 +1,4 @@
-"""An item as it arrives: a JSON object of bounded size and depth, with a name that fits in a path."""
+"""Items of requests: JSON objects of bounded size and depth, with names that fit in a path."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from asterism.errors import MalformedRequest, TooLarge
 from asterism.limits import ITEM_ID_CHARACTERS_MAX, ITEM_NESTING_LEVELS_MAX, RESOURCE_NAME_CHARACTERS_MAX
-from asterism.values import json_text
+from asterism.values.json import text as json_text
 
 Item = dict[str, object]
 
@@ -21,7 +21,7 @@ _NESTED = (dict, list)
 
 
 def parse_item(body: bytes, *, bytes_max: int) -> Item:
-    """The JSON object in `body`. Raises TooLarge, or MalformedRequest with a sentence for the sender."""
+    """Parse the JSON object in `body`. Raises TooLarge, or MalformedRequest with a message for the client."""
     if len(body) > bytes_max:
         raise TooLarge(what="item", bytes_max=bytes_max)
     value = json_text.loads(body)
@@ -34,10 +34,10 @@ def parse_item(body: bytes, *, bytes_max: int) -> Item:
 
 
 def check_nesting(value: object, *, levels_max: int) -> None:
-    """Raises MalformedRequest when `value` has objects or arrays nested deeper than `levels_max`."""
+    """Raise MalformedRequest if `value` has objects or arrays nested deeper than `levels_max`."""
     level: list[Any] = [value] if type(value) in _NESTED else []
     for _ in range(levels_max):
-        # Written out, because every operation of every batch is walked.
+        # Written out for speed: this runs for every operation of every batch.
         level = [
             inner
             for outer in level
@@ -50,27 +50,29 @@ def check_nesting(value: object, *, levels_max: int) -> None:
 
 
 def validate_item_id(value: object) -> str:
-    """`value` as the id of an item; MalformedRequest when it cannot be one."""
-    text = _checked_length(value, characters_max=ITEM_ID_CHARACTERS_MAX, told_limit=ITEM_ID_CHARACTERS_MAX + 1)
+    """Return `value` as the id of an item, or raise MalformedRequest."""
+    text = _checked_length(value, characters_max=ITEM_ID_CHARACTERS_MAX, stated_limit=ITEM_ID_CHARACTERS_MAX + 1)
     if _FORBIDDEN_IN_ITEM_IDS.search(text):
-        raise MalformedRequest(reason=f"The input name '{text[:64]}' has a character that ids cannot have: / \\ or #.")
+        raise MalformedRequest(reason=f"The input name '{text[:64]}' is invalid: an id cannot contain / \\ or #.")
     return text if text not in _PATH_STEPS else _refuse_path_step(text)
 
 
 def validate_resource_name(value: object) -> str:
-    """`value` as the name of a database, container, user or script; MalformedRequest when it cannot be one."""
+    """Return `value` as the name of a database, container, user or script, or raise MalformedRequest."""
     # The service names 255 in its refusal and yet accepts 255 characters.
-    text = _checked_length(value, characters_max=RESOURCE_NAME_CHARACTERS_MAX, told_limit=RESOURCE_NAME_CHARACTERS_MAX)
+    text = _checked_length(
+        value, characters_max=RESOURCE_NAME_CHARACTERS_MAX, stated_limit=RESOURCE_NAME_CHARACTERS_MAX
+    )
     if _FORBIDDEN_IN_NAMES.search(text):
         raise MalformedRequest(
-            reason=f"The input name '{text[:64]}' has a character that names cannot have: / \\ # ? or a control one."
+            reason=f"The input name '{text[:64]}' is invalid: a name cannot contain / \\ # ? or control characters."
         )
     if text[-1] == " ":
-        raise MalformedRequest(reason=f"The input name '{text[:64]}' ends with a space.")
+        raise MalformedRequest(reason=f"The input name '{text[:64]}' is invalid: a name cannot end with a space.")
     return text if text not in _PATH_STEPS else _refuse_path_step(text)
 
 
-def _checked_length(value: object, *, characters_max: int, told_limit: int) -> str:
+def _checked_length(value: object, *, characters_max: int, stated_limit: int) -> str:
     if type(value) is not str:
         raise MalformedRequest(
             reason="The input content is invalid because the required property 'id' is missing or not a string."
@@ -78,12 +80,12 @@ def _checked_length(value: object, *, characters_max: int, told_limit: int) -> s
     if not value or len(value) > characters_max:
         raise MalformedRequest(
             reason=f"The input name '{value[:64]}' is invalid. "
-            f"Ensure to provide a unique non-empty string less than '{told_limit}' characters."
+            f"Ensure to provide a unique non-empty string less than '{stated_limit}' characters."
         )
     return value
 
 
 def _refuse_path_step(name: str) -> NoReturn:
     raise MalformedRequest(
-        reason=f"The input name '{name}' is invalid: in an address it means the place above, and clients resolve it."
+        reason=f"The input name '{name}' is invalid: clients resolve it as a step of the path in a URL."
     )

@@ -1,8 +1,8 @@
 """Resource ids in the service's own layout, and the links built of them.
 
-A database is 4 bytes. A container adds 4 whose first byte has its high bit set, a user 4 where it is clear. What lives
-in a container adds 8, a little-endian number whose highest four bits tell its kind; a permission adds 8 to its user.
-An offer is 3 bytes alone. The text is base64 with '-' for '/', so that it can stand in a path.
+A database is 4 bytes. A container adds 4 whose first byte has its high bit set, a user 4 where it is clear. A child of
+a container adds 8, a little-endian number whose highest four bits are its kind; a permission adds 8 to its user. An
+offer is 3 bytes alone. The text is base64 with '-' for '/', so that it fits in a path.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ USER_RID_BYTES = 8
 CHILD_RID_BYTES = 16
 
 _COLLECTION_FLAG = 0x80
-# One bit of the 32 tells containers from users, four bits of the 64 tell the kinds of children apart.
+# One bit of the 32 distinguishes containers from users, four bits of the 64 the kinds of children.
 OWNED_NUMBER_LIMIT = 2**31
 CHILD_NUMBER_LIMIT = 2**60
 _pack_child_number = struct.Struct("<Q").pack
 
 
 class ChildKind(IntEnum):
-    """What lives in a container, by the four bits that tell it apart."""
+    """Kinds of a container's children, by their four bits."""
 
     DOCUMENT = 0
     CONFLICT = 4
@@ -42,7 +42,7 @@ def to_text(rid: bytes) -> str:
 
 
 def from_text(text: str) -> bytes | None:
-    """The bytes of a resource id's text, or None when `text` is no such text."""
+    """Return the bytes of a resource id's text, or None if `text` is not a resource id."""
     try:
         rid = binascii.a2b_base64(text.replace("-", "/").encode("ascii"), strict_mode=True)
     except (ValueError, UnicodeEncodeError):
@@ -83,19 +83,19 @@ def permission_rid(user: bytes, number: int) -> bytes:
 
 
 def child_kind(rid: bytes) -> ChildKind | None:
-    """What kind of a container's child this is, or None when it is none."""
+    """Return the kind of a container's child, or None if the id is of something else."""
     if len(rid) != CHILD_RID_BYTES or not rid[4] & _COLLECTION_FLAG:
         return None
     return _CHILD_KINDS_BY_BITS.get(rid[-1] >> 4)
 
 
 def child_number(rid: bytes) -> int:
-    """The number within its container (or user) that a child's id was made of."""
+    """Return the number of a child within its container (or user)."""
     return int.from_bytes(rid[COLLECTION_RID_BYTES:], "little") & (CHILD_NUMBER_LIMIT - 1)
 
 
 class DocumentLinks:
-    """Makes the ids and links of one container's documents; every write needs one of each, so it is made for speed."""
+    """Make the ids and links of a container's documents; every write needs one of each, so this is built for speed."""
 
     __slots__ = ("_collection", "_link_start")
 
@@ -104,7 +104,7 @@ class DocumentLinks:
         self._link_start = f"{self_link_of_collection(collection)}docs/"
 
     def rid_text(self, number: int) -> str:
-        """The text of the resource id of the container's document of this number."""
+        """Return the text of the resource id of the container's document with this number."""
         rid = self._collection + _pack_child_number(number)
         return binascii.b2a_base64(rid, newline=False).decode("ascii").replace("/", "-")
 
@@ -125,7 +125,7 @@ def self_link_of_user(user: bytes) -> str:
 
 
 def self_link_of_child(child: bytes, *, segment: str) -> str:
-    """The link of what lives in a container; `segment` is its place in the path: docs, sprocs, pkranges."""
+    """Return the link of a container's child; `segment` is its part of the path: docs, sprocs, pkranges."""
     return f"{self_link_of_collection(child[:COLLECTION_RID_BYTES])}{segment}/{to_text(child)}/"
 
 

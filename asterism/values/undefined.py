@@ -1,4 +1,4 @@
-"""The value that is not there: what a missing path yields, in keys, filters and results alike."""
+"""The undefined value: the result of a missing path, in keys, filters and results alike."""
 
 from __future__ import annotations
 

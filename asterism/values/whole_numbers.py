@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def whole_number(text: str, *, maximum: int) -> int | None:
-    """Return the number that the digits of `text` spell; None for any other text, and for what is beyond `maximum`.
+    """Return the number in the digits of `text`; None for any other text, and for numbers above `maximum`.
 
     Python refuses to read more than 4,300 digits; here they are counted before they are read.
     """

@@ -1,4 +1,4 @@
-"""What a client for Python can do with a server. Run by the interpreter of the client's own environment:
+"""Checks of a client for Python against a server. Run by the interpreter of the client's own environment:
 
     python check_python.py blocking|asyncio ENDPOINT KEY
 
@@ -193,7 +193,7 @@ async def resumed(same: Same, container: Any, text: str, size: int) -> list[int]
 
 
 async def check_feed(same: Same, container: Any) -> None:
-    # The client for asyncio of before 4.7 reads no second page (the changes of 4.7.0 tell so), from any server.
+    # The client for asyncio of before 4.7 reads no second page (see the changes of 4.7.0), from any server.
     ends_early = not isinstance(same.client, CosmosClient) and tuple(map(int, VERSION.split(".")[:2])) < (4, 7)
     options = {} if ends_early else {"max_item_count": 9}
     feed = container.query_items_change_feed(is_start_from_beginning=True, **options)

@@ -36,7 +36,7 @@ OK = "ok"
 
 @dataclass(frozen=True)
 class Row:
-    """What one client did: its version as it tells it, and for each check "ok" or what went wrong."""
+    """The outcome of a client: its version as it reports it, and for each check "ok" or the error."""
 
     client: Client
     version: str

@@ -50,29 +50,32 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--server-args", default="", help="more options for `asterism serve`")
     parser.add_argument("--strict", action="store_true", help="fail if a test fails without a known reason")
     parser.add_argument("pytest_arguments", nargs="*", help="after --: more arguments for pytest, tests for example")
-    told = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     BUILD.mkdir(parents=True, exist_ok=True)
     source, version = unpack_source(BUILD, CLIENT_PACKAGE)
     settings = BUILD / "pytest.ini"
     settings.write_text("[pytest]\nasyncio_mode = auto\nfilterwarnings =\n    ignore\njunit_family = xunit1\n")
     try:
-        with store_options(told.store) as store, running_server([*store, *shlex.split(told.server_args)]) as ports:
-            outcomes = run_tests(source / "tests", settings, ports, told.pytest_arguments)
+        with (
+            store_options(options.store) as store,
+            running_server([*store, *shlex.split(options.server_args)]) as ports,
+        ):
+            outcomes = run_tests(source / "tests", settings, ports, options.pytest_arguments)
     except ServerNotReady as problem:
         print(problem, file=sys.stderr)
         return 2
     reasons = read_reasons(REASONS)
     explained = list(explain(outcomes, reasons))
-    # Part of the tests is no score: it is shown, and the whole score is left alone.
-    text = write_report(version, told.store, explained, reasons_no_longer_needed(explained, reasons))
-    if told.pytest_arguments:
+    # A part of the tests does not make a score: it is shown, and the whole score is left alone.
+    text = write_report(version, options.store, explained, reasons_no_longer_needed(explained, reasons))
+    if options.pytest_arguments:
         print(text)
     else:
-        write_part(REPORT, part_name("tables", told.store), text)
+        write_part(REPORT, part_name("tables", options.store), text)
     count = Counter(outcome.result for outcome in explained)
     print(", ".join(f"{result} {count[result]}" for result in Result))
     unexplained = count[Result.FAILED] + count[Result.ERROR]
-    return 1 if not explained or (told.strict and unexplained) else 0
+    return 1 if not explained or (options.strict and unexplained) else 0
 
 
 @contextmanager

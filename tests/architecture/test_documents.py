@@ -11,10 +11,10 @@ PROJECT = Path(__file__).resolve().parents[2]
 PACKAGE = PROJECT / "asterism"
 ARCHITECTURE = PROJECT / "docs" / "ARCHITECTURE.md"
 DOCUMENTS = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md"), *PACKAGE.rglob("*.md")])
-# `keyspaces/reshaping.py`, `scripts/replica-set.sh`, and a module's bare name where its package was named before.
+# `keyspaces/reshaping/job.py`, `scripts/replica-set.sh`, and a module's bare name where its package was named before.
 FILE = re.compile(r"`([\w./-]+\.(?:py|js|sh|md))`")
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
-# `keyspaces/owner`, `keyspaces.owner` and `keyspaces.owner.Reads`, as the architecture writes modules in passing.
+# `keyspaces/routing/router` and `keyspaces.routing.router.Reads`, as the architecture writes modules in passing.
 MODULE = re.compile(r"`((?:[a-z_]+[./])+\w+)`")
 
 
@@ -24,7 +24,7 @@ def is_there(name: str, document: Path) -> bool:
 
 
 def is_module(name: str) -> bool:
-    """Whether a module has this name, or one is named before its last part, a function or class."""
+    """Return whether a module has this name, or one is named before its last part, a function or class."""
     parts = re.split(r"[./]", name)
     paths = [PACKAGE.joinpath(*parts[:length]) for length in range(len(parts), 0, -1)]
     return any(path.is_dir() or path.with_suffix(".py").exists() for path in paths[:2])
@@ -47,7 +47,27 @@ def test_every_module_that_the_architecture_names_is_there() -> None:
 def test_the_architecture_has_every_package_in_its_table() -> None:
     rows = [line for line in ARCHITECTURE.read_text().splitlines() if re.match(r"\| \d \|", line)]
     packages = [path.parent.relative_to(PACKAGE) for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE]
-    # A folder of functions is part of its language, and a door is named with its folder.
-    named = {str(path) for path in packages if str(path) not in ("apis", "query/functions")}
     in_table = set(re.findall(r"`([\w/]+)`", "\n".join(rows)))
-    assert sorted(name for name in named if name not in in_table and name.split("/")[-1] not in in_table) == []
+
+    def is_named(package: str) -> bool:
+        """Accept a package in the table, a sub-room of one, and a folder that only gathers packages."""
+        parts = package.split("/")
+        rooms = {"/".join(parts[:length]) for length in range(1, len(parts) + 1)} | {parts[-1]}
+        return bool(rooms & in_table) or any(name.startswith(f"{package}/") for name in in_table)
+
+    assert sorted(name for name in map(str, packages) if not is_named(name)) == []
+
+
+# Rooms whose invariants are all cited by tests, as in `# R1 of asterism/reading/DESIGN.md.`
+CITED_ROOMS = ("keyspaces", "models/tables", "reading", "server", "storage/postgres")
+
+
+@pytest.mark.parametrize("room", CITED_ROOMS)
+def test_the_invariants_of_a_room_are_those_that_tests_cite(room: str) -> None:
+    design = f"{PACKAGE.name}/{room}/DESIGN.md"
+    stated = re.findall(r"^- \*\*([A-Z]\d+)\*\*", (PROJECT / design).read_text(encoding="utf-8"), re.MULTILINE)
+    citation = re.compile(rf"^# ([A-Z]\d+) of {re.escape(design)}\.$", re.MULTILINE)
+    tests = (PROJECT / "tests").rglob("test_*.py")
+    cited = {name for test in tests for name in citation.findall(test.read_text(encoding="utf-8"))}
+    assert stated
+    assert sorted(cited) == sorted(stated)

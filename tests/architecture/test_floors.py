@@ -30,32 +30,40 @@ FLOOR_OF_UNIT = {
     "throughput": 2,
     "access": 2,
     "storage": 2,
+    "storage.memory": 2,
     "storage.lmdb": 2,
     "storage.postgres": 2,
     "keyspaces": 3,
-    "documents": 4,
-    "query": 5,
-    "scripts": 5,
-    "advisor": 5,
-    "apis": 6,
-    "apis.nosql": 6,
-    "apis.admin": 6,
-    "apis.table": 6,
-    "libraries": 6,
-    "portal": 6,
-    "server": 7,
-    "cli": 8,
+    "models": 4,
+    "models.documents": 4,
+    "models.tables": 4,
+    "reading": 5,
+    "languages": 6,
+    "languages.cosmos_sql": 6,
+    "languages.odata": 6,
+    "scripts": 6,
+    "advisor": 6,
+    "apis": 7,
+    # Every folder with a spec is a door, a neighbour of the others.
+    **{f"apis.{path.parent.name}": 7 for path in (PROJECT / PACKAGE / "apis").glob("*/spec.py")},
+    "libraries": 7,
+    "portal": 7,
+    "server": 8,
+    "cli": 9,
     # `python -m asterism`, which calls the program; and the package's own version.
-    "__main__": 9,
+    "__main__": 10,
     "": 0,
 }
 
 # Floor 1 is the shared vocabulary. Values may say no (errors) and know how large they may be (limits); the reverse
 # would be a circle.
-SIDEWAYS_ALLOWED = {("values", "errors"), ("values", "limits")}
+SIDEWAYS_ALLOWED = {
+    ("values", "errors"),
+    ("values", "limits"),
+}
 
 # Engines are chosen where everything is wired together, and nowhere else.
-ENGINE_UNITS = ("storage.lmdb", "storage.postgres")
+ENGINE_UNITS = ("storage.memory", "storage.lmdb", "storage.postgres")
 UNIT_THAT_NAMES_ENGINES = "server"
 
 UNIT_THAT_IMPORTS = {
@@ -63,10 +71,12 @@ UNIT_THAT_IMPORTS = {
     "asyncpg": "storage.postgres",
     "granian": "server",
     "uvloop": "server",
+    "h11": "server",
+    "websockets": "server",
     "cryptography": "server",
-    "re2": "query",
-    "greenlet": "query",
-    "geographiclib": "query",
+    "re2": "languages.cosmos_sql",
+    "greenlet": "reading",
+    "geographiclib": "languages.cosmos_sql",
     "quickjs": "scripts",
     "orjson": "values",
     "mmh3": "partitioning",
@@ -77,6 +87,14 @@ UNIT_THAT_IMPORTS = {
 PURE_UNITS = {"values", "errors", "limits", "metrics", "partitioning", "throughput", "access"}
 IMPURE_MODULES = {"asyncio", "random", "secrets", "socket", "threading", "time", "uuid"}
 CLOCK_READINGS = {"now", "utcnow", "today"}
+
+# Doors get requests, messages and streams of bytes; only listeners have sockets.
+SOCKET_MODULES = {"socket", "ssl", "select", "selectors", "socketserver"}
+SOCKET_NAMES = {"open_connection", "start_server", "StreamReader", "StreamWriter", "Protocol", "Transport"}
+CODEC_NAME = re.compile(r"apis\..*\b(?:\w+_)?codec")
+
+# A door translates; what it needs of the store, keyspaces and models give in their own terms.
+STORE_UNIT = "storage"
 
 UNITS_THAT_PRINT = {"cli", "server"}
 MODULE_LINES_MAX = 500
@@ -188,8 +206,10 @@ def strangers(module: Module) -> list[str]:
 
 
 def impurities(module: Module) -> list[str]:
-    if module.unit not in PURE_UNITS:
-        return []
+    return impurities_of(module) if module.unit in PURE_UNITS else []
+
+
+def impurities_of(module: Module) -> list[str]:
     imports = [
         f"{module.where(node)} imports {name}"
         for node, name in imported_names(module)
@@ -206,6 +226,38 @@ def impurities(module: Module) -> list[str]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CLOCK_READINGS
     ]
     return [*imports, *asynchronous, *clocks]
+
+
+def sockets(module: Module) -> list[str]:
+    if module.unit.partition(".")[0] != "apis":
+        return []
+    imports = [
+        f"{module.where(node)} imports {name}"
+        for node, name in imported_names(module)
+        if name.partition(".")[0] in SOCKET_MODULES
+        or (name.partition(".")[0] == "asyncio" and name.rpartition(".")[2] in SOCKET_NAMES)
+    ]
+    uses = [
+        f"{module.where(node)} uses asyncio.{node.attr}"
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+        if node.value.id == "asyncio" and node.attr in SOCKET_NAMES
+    ]
+    return [*imports, *uses]
+
+
+def codecs_that_wait(module: Module) -> list[str]:
+    return impurities_of(module) if CODEC_NAME.fullmatch(module.name) else []
+
+
+def stores_seen(module: Module) -> list[str]:
+    if module.unit.partition(".")[0] != "apis":
+        return []
+    return [
+        f"{module.where(node)} imports {unit}"
+        for node, unit in imported_units(module)
+        if unit.partition(".")[0] == STORE_UNIT
+    ]
 
 
 def prints(module: Module) -> list[str]:
@@ -264,6 +316,18 @@ def test_rules_are_pure() -> None:
     assert not tell("floors 1 and 2 get time, chance and input as arguments and never wait", impurities)
 
 
+def test_doors_have_no_sockets() -> None:
+    assert not tell("doors see transports, listeners have sockets", sockets)
+
+
+def test_doors_do_not_see_the_store() -> None:
+    assert not tell("doors import keyspaces and models, never storage", stores_seen)
+
+
+def test_codecs_never_wait() -> None:
+    assert not tell("a codec turns bytes into messages, without a clock, a socket or an await", codecs_that_wait)
+
+
 def test_only_the_program_prints() -> None:
     assert not tell("a library has no business on the terminal", prints)
 
@@ -280,19 +344,27 @@ def test_no_module_names_a_path_of_one_machine() -> None:
     ("find", "name", "source"),
     [
         (climbs, "values.item", "from asterism.keyspaces import catalog"),
-        (climbs, "documents.items", "from ..apis.nosql import routes"),
+        (climbs, "models.documents.items", "from ...apis.nosql import routes"),
         (sidesteps, "apis.nosql.items", "from asterism.apis.admin import routes"),
         (sidesteps, "partitioning.placement", "from asterism.throughput.charge import price"),
         (sidesteps, "errors", "from asterism.values import item"),
-        (engines_named, "keyspaces.owner", "from asterism.storage import lmdb"),
+        (engines_named, "keyspaces.routing.router", "from asterism.storage import lmdb"),
         (engines_named, "storage.checked", "import asterism.storage.lmdb.engine"),
-        (strangers, "documents.items", "import orjson"),
+        (strangers, "models.documents.items", "import orjson"),
         (strangers, "server.config", "import pydantic"),
         (impurities, "throughput.token_bucket", "import time"),
         (impurities, "access.master_key", "from datetime import datetime\nmoment = datetime.now()"),
         (impurities, "partitioning.partition_map", "async def publish(): ..."),
-        (prints, "keyspaces.owner", "print('here')"),
-        (oversize, "query.parser", "\n" * (MODULE_LINES_MAX + 1)),
+        (sockets, "apis.mongo.door", "import socket"),
+        (sockets, "apis.transports.tcp", "from asyncio import StreamReader"),
+        (sockets, "apis.amqp.door", "import asyncio\nasyncio.start_server"),
+        (stores_seen, "apis.mongo.door", "from asterism.storage.contract import Span"),
+        (stores_seen, "apis.pipeline", "import asterism.storage.nodes"),
+        (stores_seen, "apis.services", "if TYPE_CHECKING:\n    from asterism.storage.lmdb import LmdbEngine"),
+        (codecs_that_wait, "apis.mongo.codec", "import asyncio"),
+        (codecs_that_wait, "apis.amqp.frame_codec", "async def receive(): ..."),
+        (prints, "keyspaces.routing.router", "print('here')"),
+        (oversize, "languages.cosmos_sql.parser", "\n" * (MODULE_LINES_MAX + 1)),
         (paths_of_one_machine, "server.config", "DATA = '/home/me/data'"),
     ],
 )
@@ -309,6 +381,8 @@ def test_an_offence_is_noticed(find: Callable[[Module], list[str]], name: str, s
         (sidesteps, "values.item", "from asterism.errors import MalformedRequest"),
         (engines_named, "server.assemble", "from asterism.storage.lmdb import open_engine"),
         (engines_named, "storage.lmdb.engine", "from .commits import CommitQueue"),
+        (stores_seen, "models.tables.table", "from asterism.storage.contract import Batch"),
+        (stores_seen, "apis.mongo.door", "from asterism.keyspaces.routing.refusals import REPORTED"),
         (strangers, "storage.lmdb.engine", "import lmdb"),
         (impurities, "clock", "import time"),
         (paths_of_one_machine, "apis.nosql.routes", "ROUTE = '/dbs/{database}/colls'"),

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from asterism.errors import MalformedQuery
-from asterism.query import Collector, CompiledQuery, compile_query, parse_query
-from asterism.query.printer import to_text
+from asterism.languages.cosmos_sql import Collector, CompiledQuery, compile_query, parse_query
+from asterism.languages.cosmos_sql.malformed_query import MalformedQuery
+from asterism.languages.cosmos_sql.syntax.printer import to_text
 
 _FILES = sorted((Path(__file__).parent / "query").glob("*.json"))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
 
-from asterism.apis.table.accounts import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
+from asterism.access.keys import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
 from tests.support.server import RunningServer, free_port, running_server
 
 CREDENTIAL = AzureNamedKeyCredential(DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY)

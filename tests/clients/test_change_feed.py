@@ -49,8 +49,8 @@ def write(container: ContainerProxy, first: int, last: int) -> None:
         container.upsert_item({"id": f"i{number % 30}", "pk": f"p{number % 10}", "n": number})
 
 
-class Told:
-    """What a reader has been told, by logical partition."""
+class SeenChanges:
+    """The numbers that a reader has received, by logical partition."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, list[int]] = defaultdict(list)
@@ -64,60 +64,60 @@ class Told:
         assert {number for numbers in self.numbers.values() for number in numbers} >= set(latest)
 
 
-def read_on(container: ContainerProxy, told: Told, **start: Any) -> str:
-    """All that is new; where the reader has come to."""
+def read_on(container: ContainerProxy, seen: SeenChanges, **start: Any) -> str:
+    """Read all that is new, and return the position of the reader."""
     pages = container.query_items_change_feed(max_item_count=7, **start).by_page()
     for page in pages:
-        told.add(list(page))
+        seen.add(list(page))
     return str(container.client_connection.last_response_headers["etag"])
 
 
 def test_a_feed_goes_on_through_splits_and_merges(container: ContainerProxy, partitions: Partitions) -> None:
-    told = Told()
+    seen = SeenChanges()
     write(container, 0, 30)
-    at = read_on(container, told, start_time="Beginning")
+    at = read_on(container, seen, start_time="Beginning")
     partitions.split(0)
     write(container, 30, 60)
-    at = read_on(container, told, continuation=at)
+    at = read_on(container, seen, continuation=at)
     partitions.split(1)
     write(container, 60, 90)
-    at = read_on(container, told, continuation=at)
+    at = read_on(container, seen, continuation=at)
     partitions.merge(4, 2)
     write(container, 90, 120)
-    read_on(container, told, continuation=at)
-    told.check(latest=range(120))
+    read_on(container, seen, continuation=at)
+    seen.check(latest=range(120))
 
 
 def test_a_split_between_two_pages_loses_nothing(container: ContainerProxy, partitions: Partitions) -> None:
-    told = Told()
+    seen = SeenChanges()
     write(container, 0, 30)
     pages = container.query_items_change_feed(max_item_count=4, start_time="Beginning").by_page()
-    told.add(list(next(pages)))
+    seen.add(list(next(pages)))
     partitions.split(0)
-    told.add(list(next(pages)))
+    seen.add(list(next(pages)))
     write(container, 30, 45)
     for page in pages:
-        told.add(list(page))
-    told.check(latest=range(15, 45))
+        seen.add(list(page))
+    seen.check(latest=range(15, 45))
 
 
 @pytest.mark.filterwarnings("ignore:'partition_key_range_id' is deprecated")
 def test_the_old_form_reads_on_with_the_id_of_a_partition_that_was_split(
     container: ContainerProxy, partitions: Partitions
 ) -> None:
-    told = Told()
+    seen = SeenChanges()
     write(container, 0, 30)
-    at = read_on(container, told, partition_key_range_id="0", start_time="Beginning")
+    at = read_on(container, seen, partition_key_range_id="0", start_time="Beginning")
     partitions.split(0)
     write(container, 30, 50)
-    at = read_on(container, told, partition_key_range_id="0", continuation=at)
+    at = read_on(container, seen, partition_key_range_id="0", continuation=at)
     write(container, 50, 60)
-    at = read_on(container, told, partition_key_range_id="0", continuation=at)
+    at = read_on(container, seen, partition_key_range_id="0", continuation=at)
     partitions.merge(1, 2)
     write(container, 60, 70)
-    at = read_on(container, told, partition_key_range_id="0", continuation=at)
-    read_on(container, told, partition_key_range_id="0", continuation=at)
-    told.check(latest=range(70))
+    at = read_on(container, seen, partition_key_range_id="0", continuation=at)
+    read_on(container, seen, partition_key_range_id="0", continuation=at)
+    seen.check(latest=range(70))
 
 
 def test_feed_ranges_of_before_a_split_stay_readers_of_their_own(
@@ -125,30 +125,30 @@ def test_feed_ranges_of_before_a_split_stay_readers_of_their_own(
 ) -> None:
     partitions.split(0)
     write(container, 0, 30)
-    told, places = Told(), {}
+    seen, places = SeenChanges(), {}
     ranges = list(container.read_feed_ranges())
     for number, feed_range in enumerate(ranges):
-        places[number] = read_on(container, told, feed_range=feed_range, start_time="Beginning")
+        places[number] = read_on(container, seen, feed_range=feed_range, start_time="Beginning")
     partitions.split(2)
     write(container, 30, 60)
     for number in places:
-        places[number] = read_on(container, told, continuation=places[number])
+        places[number] = read_on(container, seen, continuation=places[number])
     partitions.merge(3, 4)
     write(container, 60, 90)
     for number in places:
-        read_on(container, told, continuation=places[number])
+        read_on(container, seen, continuation=places[number])
     assert len(ranges) == 2
-    told.check(latest=range(90))
+    seen.check(latest=range(90))
 
 
 def test_a_partition_key_has_a_feed_of_its_own(container: ContainerProxy, partitions: Partitions) -> None:
-    told = Told()
+    seen = SeenChanges()
     write(container, 0, 30)
-    at = read_on(container, told, partition_key="p3", start_time="Beginning")
+    at = read_on(container, seen, partition_key="p3", start_time="Beginning")
     partitions.split(0)
     write(container, 30, 60)
-    read_on(container, told, continuation=at)
-    assert told.numbers == {"p3": [3, 13, 23, 33, 43, 53]}
+    read_on(container, seen, continuation=at)
+    assert seen.numbers == {"p3": [3, 13, 23, 33, 43, 53]}
 
 
 def test_all_versions_and_deletes_go_through_a_split(
@@ -180,14 +180,14 @@ async def things(server: RunningServer) -> AsyncIterator[cosmos_aio.ContainerPro
 async def test_on_asyncio_a_feed_goes_on_through_a_split_and_a_merge(
     server: RunningServer, things: cosmos_aio.ContainerProxy
 ) -> None:
-    told, at = Told(), None
+    seen, at = SeenChanges(), None
     partitions = Partitions(server, (await things.read())["_self"].split("/")[1])
 
     async def write_and_read(first: int, last: int, at: str | None) -> str:
         for number in range(first, last):
             await things.upsert_item({"id": f"i{number % 30}", "pk": f"p{number % 10}", "n": number})
         start = {"start_time": "Beginning"} if at is None else {"continuation": at}
-        told.add([item async for item in things.query_items_change_feed(max_item_count=7, **start)])
+        seen.add([item async for item in things.query_items_change_feed(max_item_count=7, **start)])
         return str(things.client_connection.last_response_headers["etag"])
 
     at = await write_and_read(0, 30, at)
@@ -195,10 +195,10 @@ async def test_on_asyncio_a_feed_goes_on_through_a_split_and_a_merge(
     at = await write_and_read(30, 60, at)
     partitions.merge(1, 2)
     await write_and_read(60, 90, at)
-    told.check(latest=range(90))
+    seen.check(latest=range(90))
 
 
-async def test_on_asyncio_a_feed_from_now_on_tells_only_what_is_new(things: cosmos_aio.ContainerProxy) -> None:
+async def test_on_asyncio_a_feed_from_now_on_has_only_new_changes(things: cosmos_aio.ContainerProxy) -> None:
     await things.create_item({"id": "a", "pk": "x"})
     assert [item async for item in things.query_items_change_feed()] == []
     at = things.client_connection.last_response_headers["etag"]

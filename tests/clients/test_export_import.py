@@ -77,8 +77,8 @@ def test_a_container_comes_back_with_its_settings_scripts_and_items(
     assert run_well(server, "export", database.id, "orders", "--to", str(file)) == (
         f"{database.id}/orders: 2 items exported.\n"
     )
-    told = run_well(server, "import", str(file), "--container", "copy", "--format", "json")
-    assert json.loads(told) == {"containers": [{"database": database.id, "container": "copy", "items": 2}]}
+    imported = run_well(server, "import", str(file), "--container", "copy", "--format", "json")
+    assert json.loads(imported) == {"containers": [{"database": database.id, "container": "copy", "items": 2}]}
     copy = database.get_container_client("copy")
     before, after = orders.read(), copy.read()
     for name in ("indexingPolicy", "partitionKey", "defaultTtl", "uniqueKeyPolicy", "conflictResolutionPolicy"):
@@ -182,7 +182,7 @@ def test_system_properties_stay_when_they_are_asked_for(
 
 
 @pytest.mark.parametrize(
-    ("second_line", "told"),
+    ("second_line", "message"),
     [
         ("{", "line 2: The text is not valid JSON"),
         ("[1]", "line 2: the line is not a JSON object"),
@@ -194,16 +194,16 @@ def test_system_properties_stay_when_they_are_asked_for(
     ],
 )
 def test_a_bad_line_is_named_in_one_line(
-    server: RunningServer, database: DatabaseProxy, tmp_path: Path, second_line: str, told: str
+    server: RunningServer, database: DatabaseProxy, tmp_path: Path, second_line: str, message: str
 ) -> None:
     file = tmp_path / "bad.jsonl"
     settings = {"id": "bad", "partitionKey": {"paths": ["/pk"], "kind": "Hash"}}
     header = {"asterism_container": 1, "database": database.id, "settings": settings}
     file.write_text(f"{json.dumps(header)}\n{second_line}\n")
-    assert told in failure_of(server, "import", str(file))
+    assert message in failure_of(server, "import", str(file))
 
 
-def test_what_cannot_be_exported_or_imported_is_said_in_one_line(
+def test_an_export_or_import_that_fails_is_reported_in_one_line(
     server: RunningServer, database: DatabaseProxy, container: ContainerProxy, tmp_path: Path
 ) -> None:
     file = tmp_path / "things.jsonl"
@@ -214,4 +214,4 @@ def test_what_cannot_be_exported_or_imported_is_said_in_one_line(
     assert "line 1: the file does not begin with a container" in failure_of(server, "import", str(file))
     settings = {"id": container.id, "partitionKey": {"paths": ["/other"], "kind": "Hash", "version": 2}}
     file.write_text(json.dumps({"asterism_container": 1, "database": database.id, "settings": settings}))
-    assert "is there with the partition key /pk" in failure_of(server, "import", str(file))
+    assert "already exists with the partition key /pk" in failure_of(server, "import", str(file))

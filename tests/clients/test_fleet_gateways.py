@@ -1,4 +1,4 @@
-"""Two gateways over one fleet of PostgreSQL nodes: whoever is asked, partitions move and no client notices."""
+"""Two gateways over one fleet of PostgreSQL nodes: either can move partitions, and clients do not notice."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def fleet_file(tmp_path: Path) -> Path:
 @pytest.fixture
 def gateways(tmp_path: Path, fleet_file: Path) -> Iterator[tuple[RunningServer, RunningServer]]:
     options = ("--fleet", str(fleet_file), "--no-throttle")
-    # Alone: how many other processes there are is told, and looked at.
+    # Alone: the number of other processes is reported, and checked.
     with (
-        running_server(tmp_path / "one", *options, alone=True) as one,
-        running_server(tmp_path / "two", *options, alone=True) as two,
+        running_server(tmp_path / "one", *options, alone=True) as first,
+        running_server(tmp_path / "two", *options, alone=True) as second,
     ):
-        yield one, two
+        yield first, second
 
 
 def run(server: RunningServer, *words: str) -> subprocess.CompletedProcess[str]:
@@ -50,14 +50,14 @@ def run(server: RunningServer, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60, check=False)
 
 
-def told(server: RunningServer, *words: str) -> Any:
+def answer_of(server: RunningServer, *words: str) -> Any:
     done = run(server, *words, "--format", "json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 def nodes_of(server: RunningServer) -> list[str]:
-    return [one["node"] for one in told(server, "partitions", "shop", "orders")["partitions"]]
+    return [partition["node"] for partition in answer_of(server, "partitions", "shop", "orders")["partitions"]]
 
 
 class Writer(threading.Thread):
@@ -89,39 +89,39 @@ def container_at(server: RunningServer) -> ContainerProxy:
 def test_partitions_move_under_two_gateways_and_no_client_notices(
     gateways: tuple[RunningServer, RunningServer], fleet_file: Path, tmp_path: Path
 ) -> None:
-    one, two = gateways
-    database = one.client().create_database("shop")
+    first, second = gateways
+    database = first.client().create_database("shop")
     database.create_container("orders", PartitionKey("/pk"), offer_throughput=24_000)
-    assert Counter(nodes_of(two)) == {"a": 2, "b": 2}
-    writers = [Writer(container_at(server), name) for server, name in ((one, "x"), (two, "y"))]
+    assert Counter(nodes_of(second)) == {"a": 2, "b": 2}
+    writers = [Writer(container_at(server), name) for server, name in ((first, "x"), (second, "y"))]
     for writer in writers:
         writer.start()
     try:
         # The one that leads and the one that does not are asked alike.
-        for server, target in ((one, "b"), (two, "a"), (one, "b"), (two, "a")):
+        for server, target in ((first, "b"), (second, "a"), (first, "b"), (second, "a")):
             range_id = nodes_of(server).index("a" if target == "b" else "b")
             moved = run(server, "move", f"shop/orders/{range_id}", "--to", target, "--wait")
             assert moved.returncode == 0, moved.stderr
-        refused = run(two, "migrate", "--from", str(fleet_file), "--to", str(tmp_path / "data"))
+        refused = run(second, "migrate", "--from", str(fleet_file), "--to", str(tmp_path / "data"))
         assert "1 other processes serve the same data" in refused.stderr
         describe(fleet_file, "a", "b", "c")
         with running_server(tmp_path / "three", "--fleet", str(fleet_file), "--no-throttle") as three:
             # The older gateways hear of the new node, and find its address in the file.
             deadline = time.monotonic() + 60
-            while any(node["health"] != "ok" for node in told(one, "nodes")["nodes"]):
+            while any(node["health"] != "ok" for node in answer_of(first, "nodes")["nodes"]):
                 assert time.monotonic() < deadline
                 time.sleep(0.1)
             drained = run(three, "drain", "b")
             assert drained.returncode == 0, drained.stderr
             assert three.end() == (0, "")
-        assert Counter(nodes_of(two)) == {"a": 2, "c": 2}
+        assert Counter(nodes_of(second)) == {"a": 2, "c": 2}
     finally:
         for writer in writers:
             writer.stopping.set()
             writer.join()
     assert [writer.errors for writer in writers] == [[], []]
-    found = {item["id"]: item["n"] for item in container_at(one).read_all_items()}
+    found = {item["id"]: item["n"] for item in container_at(first).read_all_items()}
     assert found == writers[0].known | writers[1].known
-    # Whoever is asked tells what all have served.
-    served = [sum(node["ru_consumed"] for node in told(server, "nodes")["nodes"]) for server in gateways]
+    # Either gateway reports the requests that both have served.
+    served = [sum(node["ru_consumed"] for node in answer_of(server, "nodes")["nodes"]) for server in gateways]
     assert served[0] == served[1] > 0

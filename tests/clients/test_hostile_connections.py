@@ -341,7 +341,7 @@ def ask_for_health(connection: socket.socket) -> int:
 
 
 def is_closed(connection: socket.socket) -> bool:
-    """Whether the server has closed a connection by now."""
+    """Return whether the server has closed a connection by now."""
     connection.settimeout(0.1)
     try:
         return connection.recv(65536) == b""

@@ -20,7 +20,7 @@ POLICY: dict[str, Any] = {
 
 def percent_of(container: ContainerProxy) -> int:
     seen: list[int] = []
-    container.read(populate_quota_info=True, response_hook=lambda told, _: seen.append(int(told[PROGRESS])))
+    container.read(populate_quota_info=True, response_hook=lambda headers, _: seen.append(int(headers[PROGRESS])))
     return seen[0]
 
 
@@ -31,12 +31,12 @@ def test_a_changed_policy_tells_its_progress_and_is_then_in_force(
         place = {"type": "Point", "coordinates": [number % 180, 10]}
         container.create_item({"id": str(number), "pk": number % 7, "a": number % 5, "b": number, "place": place})
     replaced = database.replace_container(container, PartitionKey("/pk"), indexing_policy=POLICY)
-    told = [percent_of(replaced)]
+    percents = [percent_of(replaced)]
     deadline = time.monotonic() + SECONDS_MAX
-    while told[-1] < 100 and time.monotonic() < deadline:
-        told.append(percent_of(replaced))
-    assert told == sorted(told)
-    assert told[-1] == 100
+    while percents[-1] < 100 and time.monotonic() < deadline:
+        percents.append(percent_of(replaced))
+    assert percents == sorted(percents)
+    assert percents[-1] == 100
     ordered = replaced.query_items("SELECT * FROM c ORDER BY c.a, c.b DESC", enable_cross_partition_query=True)
     found = [(item["a"], -item["b"]) for item in ordered]
     assert len(found) == 300

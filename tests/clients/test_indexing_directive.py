@@ -42,7 +42,7 @@ def test_an_excluded_item_is_read_and_scanned_and_found_by_no_index(indexed: Con
     indexed.create_item(item("in"))
     indexed.create_item(item("out"), indexing_directive=IndexingDirective.Exclude)
     assert indexed.read_item("out", "a")["n"] == 1
-    assert [one["id"] for one in indexed.read_all_items()] == ["in", "out"]
+    assert [item["id"] for item in indexed.read_all_items()] == ["in", "out"]
     assert found(indexed, ALL) == found(indexed, BY_SCAN) == ["in", "out"]
     assert found(indexed, BY_INDEX) == found(indexed, IN_ORDER) == ["in"]
     assert found(indexed, BY_ID) == []
@@ -92,8 +92,8 @@ def test_without_automatic_indexing_only_included_items_are_indexed(database: Da
 
 def is_transformed(container: ContainerProxy) -> bool:
     container.read(populate_quota_info=True)
-    told = container.client_connection.last_response_headers
-    return bool(told["x-ms-documentdb-collection-index-transformation-progress"] == "100")
+    headers = container.client_connection.last_response_headers
+    return bool(headers["x-ms-documentdb-collection-index-transformation-progress"] == "100")
 
 
 def test_a_changed_policy_leaves_excluded_items_out(database: DatabaseProxy, indexed: ContainerProxy) -> None:
@@ -124,8 +124,8 @@ def test_a_script_says_it_as_index_action(indexed: ContainerProxy) -> None:
     }"""
     indexed.scripts.create_stored_procedure({"id": "put", "body": body})
     for action, sees in (("exclude", []), ("include", ["x"]), ("exclude", []), ("default", ["x"])):
-        told = indexed.scripts.execute_stored_procedure("put", partition_key="a", params=[action])
-        assert told == [sees, sees, ["x"]]
+        result = indexed.scripts.execute_stored_procedure("put", partition_key="a", params=[action])
+        assert result == [sees, sees, ["x"]]
         assert found(indexed, BY_INDEX) == sees
-    with pytest.raises(CosmosHttpResponseError, match="none of Default, Include and Exclude"):
+    with pytest.raises(CosmosHttpResponseError, match="it is Default, Include or Exclude"):
         indexed.scripts.execute_stored_procedure("put", partition_key="a", params=["perhaps"])

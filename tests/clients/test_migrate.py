@@ -97,7 +97,7 @@ def test_without_a_server_the_command_does_it_and_goes_on_when_it_was_killed(tmp
     words = [*PROGRAM, "migrate", "--from", str(data), "--to", str(fleet_file), "--endpoint", nobody]
     killed = subprocess.Popen(words, env=environment(), stderr=subprocess.PIPE, text=True)
     assert killed.stderr is not None
-    assert "No server is running on it" in killed.stderr.readline()
+    assert "No server is using it" in killed.stderr.readline()
     time.sleep(0.6)
     killed.send_signal(signal.SIGKILL)
     killed.communicate()

@@ -53,7 +53,7 @@ def is_healthy(port: int) -> bool:
 
 
 def send_raw(port: int, *parts: bytes) -> bytes:
-    """What the server answers to these bytes, until it closes the connection or has answered once."""
+    """Return the server's answer to these bytes, up to the end of the connection or of the first answer."""
     with socket.create_connection(("127.0.0.1", port), timeout=WAIT_SECONDS_MAX) as connection:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             for part in parts:
@@ -134,7 +134,7 @@ def test_a_second_signal_ends_the_server_at_once(tmp_path: Path) -> None:
         assert program.process.wait(WAIT_SECONDS_MAX) == 128 + signal.SIGINT
 
 
-def test_what_was_written_is_there_after_a_restart(tmp_path: Path) -> None:
+def test_written_items_exist_after_a_restart(tmp_path: Path) -> None:
     with running_server(tmp_path) as program:
         container = program.client().create_database("shop").create_container("orders", PartitionKey("/pk"))
         container.create_item({"id": "1", "pk": "a", "n": 7})
@@ -161,7 +161,7 @@ def test_a_second_server_on_the_same_data_directory_is_one_line_and_status_1(tmp
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["--limit", "item-bites=1KB"], "there is no limit 'item-bites'"),
         (["--key", "not base64!"], "base64"),
@@ -171,10 +171,10 @@ def test_a_second_server_on_the_same_data_directory_is_one_line_and_status_1(tmp
         (["--https", "--tls-name", "münchen"], "cannot stand in a certificate"),
     ],
 )
-def test_an_option_that_cannot_be_is_one_line_and_status_1(options: Sequence[str], told: str, tmp_path: Path) -> None:
+def test_an_invalid_option_is_one_line_and_status_1(options: Sequence[str], message: str, tmp_path: Path) -> None:
     finished = run_command("serve", "--data", str(tmp_path / "data"), "--port", "0", *options)
     assert finished.returncode == 1
-    assert told in one_line_of(finished)
+    assert message in one_line_of(finished)
 
 
 def test_a_data_directory_that_is_a_file_is_one_line_and_status_1(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_a_data_directory_that_is_a_file_is_one_line_and_status_1(tmp_path: Path
     assert "cannot be used" in one_line_of(finished)
 
 
-def test_a_store_that_is_none_is_one_line_and_status_1(tmp_path: Path) -> None:
+def test_a_malformed_store_address_is_one_line_and_status_1(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
     (tmp_path / "store" / "data.mdb").write_bytes(b"not a store" * 1000)
     finished = run_command("serve", "--data", str(tmp_path), "--port", "0")
@@ -210,7 +210,7 @@ def test_the_keys_command_shows_keys_that_open_as_far_as_they_say(tmp_path: Path
     with running_server(tmp_path, more_environment={"ASTERISM_KEY": OTHER_KEY}) as program:
         program.client(key=secondary).create_database("d")
         reader = program.client(key=read_only)
-        assert [one["id"] for one in reader.list_databases()] == ["d"]
+        assert [database["id"] for database in reader.list_databases()] == ["d"]
         with pytest.raises(CosmosHttpResponseError) as refused:
             reader.create_database("e")
         assert refused.value.status_code == 403
@@ -357,8 +357,8 @@ def test_split_and_merge_by_command_keep_every_item(filled: RunningServer) -> No
     assert (split.returncode, split.stderr) == (0, "")
     assert "is done: partitions 1 and 2" in split.stdout
     children = partitions_of(filled, "moved")
-    assert [(one["id"], one["parents"]) for one in children] == [("1", ["0"]), ("2", ["0"])]
-    assert sum(int(str(one["items"])) for one in children) == 40
+    assert [(partition["id"], partition["parents"]) for partition in children] == [("1", ["0"]), ("2", ["0"])]
+    assert sum(int(str(partition["items"])) for partition in children) == 40
 
     assert (
         "asterism merge shop moved 1 2"
@@ -366,7 +366,7 @@ def test_split_and_merge_by_command_keep_every_item(filled: RunningServer) -> No
     )
     merge = run_command("merge", "shop", "moved", "--accept-plan", "--wait", endpoint=filled.endpoint)
     assert (merge.returncode, merge.stderr) == (0, "")
-    assert [(one["id"], one["items"]) for one in partitions_of(filled, "moved")] == [("3", 40)]
+    assert [(partition["id"], partition["items"]) for partition in partitions_of(filled, "moved")] == [("3", 40)]
     assert len(list(container.read_all_items())) == 40
 
 
@@ -382,7 +382,7 @@ def test_details_name_the_largest_and_the_hottest_logical_partitions(filled: Run
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["partitions", "shop", "nothing"], "There is no container 'nothing'."),
         (["partitions", "nowhere", "nothing"], "There is no database 'nowhere'."),
@@ -396,11 +396,11 @@ def test_details_name_the_largest_and_the_hottest_logical_partitions(filled: Run
     ],
 )
 def test_a_command_that_cannot_be_done_is_one_line_and_status_1(
-    filled: RunningServer, arguments: Sequence[str], told: str
+    filled: RunningServer, arguments: Sequence[str], message: str
 ) -> None:
     finished = run_command(*arguments, endpoint=filled.endpoint)
     assert finished.returncode == 1
-    assert told in one_line_of(finished)
+    assert message in one_line_of(finished)
 
 
 def test_a_partition_with_one_logical_key_refuses_to_split_and_says_so(filled: RunningServer) -> None:

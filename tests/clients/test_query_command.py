@@ -96,18 +96,18 @@ def test_a_fault_in_the_query_is_marked_under_its_text(filled: RunningServer) ->
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["SELECT * FROM c WHERE c.total = 1", "-p", "x"], "neither NAME=VALUE nor a JSON object"),
         (["SELECT * FROM c WHERE c.total = 1", "-p", "{"], "the parameters are not JSON"),
         (["SELECT * FROM c ORDER BY c.total, c.id"], "composite index"),
     ],
 )
-def test_what_cannot_be_done_is_one_line_and_status_1(filled: RunningServer, arguments: list[str], told: str) -> None:
+def test_a_query_that_fails_is_one_line_and_status_1(filled: RunningServer, arguments: list[str], message: str) -> None:
     finished = run_query(filled, *arguments)
     (line,) = finished.stderr.splitlines()
     assert finished.returncode == 1
-    assert told in line
+    assert message in line
 
 
 def test_a_database_that_is_not_there_is_named(filled: RunningServer) -> None:

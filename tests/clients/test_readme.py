@@ -1,4 +1,4 @@
-"""What the README shows first, run as it is printed; only the ports are others, for tests run beside each other."""
+"""The first example of the README, run as it is printed; only the ports differ, as tests run beside each other."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_examples_run_and_the_container_they_scale_up_splits(server: TableSe
 
     def states() -> list[str]:
         command = (*PROGRAM, "partitions", "shop", "orders", "--format", "json", "--endpoint", server.running.endpoint)
-        return [one["state"] for one in json.loads(run(*command))["partitions"]]
+        return [partition["state"] for partition in json.loads(run(*command))["partitions"]]
 
     give_up_at = time.monotonic() + WAIT_SECONDS_MAX
     while states() != ["online", "online"] and time.monotonic() < give_up_at:

@@ -28,8 +28,8 @@ def test_a_container_is_copied_to_another_key_while_clients_write(
     writers = [Writer(source, f"w{number}") for number in range(2)]
     for writer in writers:
         writer.start()
-    told = run_well(server, database.id, "source", "--to", "by-day", "--path", "/day")
-    assert told["phase"] == "following"
+    answer = run_well(server, database.id, "source", "--to", "by-day", "--path", "/day")
+    assert answer["phase"] == "following"
     for number in range(20):
         source.delete_item(f"old-{number}", f"k{number % 30}")
     for writer in writers:
@@ -71,7 +71,7 @@ def is_written(container: ContainerProxy) -> bool:
     return True
 
 
-def test_what_is_written_while_the_operator_switches_is_in_both_or_refused(
+def test_a_write_while_the_operator_switches_is_in_both_or_refused(
     server: RunningServer, database: DatabaseProxy
 ) -> None:
     source = database.create_container("source", PartitionKey("/pk"), offer_throughput=400)
@@ -90,7 +90,7 @@ def test_what_is_written_while_the_operator_switches_is_in_both_or_refused(
     assert (switched["phase"], switched["is_source_read_only"]) == ("switched", True)
     found = {item["id"]: item["n"] for item in contents(target) if "n" in item}
     for writer in writers:
-        assert {item_id: found.get(item_id) for item_id in writer.told} == writer.told
+        assert {item_id: found.get(item_id) for item_id in writer.acknowledged} == writer.acknowledged
 
 
 def test_a_copying_is_among_the_jobs(server: RunningServer, database: DatabaseProxy) -> None:
@@ -99,13 +99,13 @@ def test_a_copying_is_among_the_jobs(server: RunningServer, database: DatabasePr
     run_well(server, database.id, "source", "--to", "by-day", "--path", "/day")
     given = {**environment(), "ASTERISM_ENDPOINT": server.endpoint}
     command = [*PROGRAM, "jobs", "--format", "json"]
-    told = json.loads(subprocess.run(command, env=given, capture_output=True, text=True, check=True).stdout)
-    (job,) = [one for one in told["jobs"] if one["kind"] == "rekey" and one["database"] == database.id]
+    answer = json.loads(subprocess.run(command, env=given, capture_output=True, text=True, check=True).stdout)
+    (job,) = [job for job in answer["jobs"] if job["kind"] == "rekey" and job["database"] == database.id]
     assert (job["container"], job["reason"], job["step"]) == ("source", "to by-day", "following")
     assert job["entries_copied"] >= ITEM_COUNT
     run_well(server, database.id, "source", "--to", "by-day", "--switch")
-    told = json.loads(subprocess.run(command, env=given, capture_output=True, text=True, check=True).stdout)
-    assert [one for one in told["jobs"] if one["database"] == database.id] == []
+    answer = json.loads(subprocess.run(command, env=given, capture_output=True, text=True, check=True).stdout)
+    assert [job for job in answer["jobs"] if job["database"] == database.id] == []
 
 
 def test_items_that_would_share_a_place_are_told_and_none_is_overwritten(
@@ -117,7 +117,7 @@ def test_items_that_would_share_a_place_are_told_and_none_is_overwritten(
     names = (database.id, "things", "--to", "by-day")
     finished = run_rekey(server, *names, "--path", "/day")
     assert finished.returncode == 1
-    assert "3 items have no place" in finished.stderr
+    assert "3 items do not fit" in finished.stderr
     assert "same id and the same new partition key" in finished.stderr
     assert "longer than 2048 bytes" in finished.stderr
     refused = run_rekey(server, *names, "--switch")
@@ -133,18 +133,18 @@ def test_items_that_would_share_a_place_are_told_and_none_is_overwritten(
     assert contents(target) == contents(container)
 
 
-def test_what_cannot_be_begun_is_said_in_one_line(
+def test_a_copy_that_cannot_begin_is_refused_in_one_line(
     server: RunningServer, database: DatabaseProxy, container: ContainerProxy
 ) -> None:
     names = (database.id, container.id, "--to")
     cases = {
-        ("new",): "--path begins that",
+        ("new",): "start the copy with --path",
         ("new", "--path", "no-slash"): "",
         ("things", "--path", "/day"): "exists already",
     }
-    for arguments, told in cases.items():
+    for arguments, message in cases.items():
         finished = run_rekey(server, *names, *arguments)
         (line,) = finished.stderr.splitlines()
-        assert (finished.returncode, told in line) == (1, True)
+        assert (finished.returncode, message in line) == (1, True)
     run_well(server, *names, "new", "--path", "/day")
     assert "being copied to another key already" in run_rekey(server, *names, "newer", "--path", "/day").stderr

@@ -59,7 +59,7 @@ def test_a_token_for_an_item_by_its_self_link_opens_it_by_name(
     assert ended.value.status_code == 403
 
 
-def test_a_read_only_key_hands_out_no_token(
+def test_a_read_only_key_cannot_get_tokens(
     server: RunningServer, database: DatabaseProxy, container: ContainerProxy
 ) -> None:
     token_for(database, container, "All")
@@ -128,14 +128,14 @@ async def test_on_asyncio_a_token_keeps_to_its_partition_key(
     assert refused.value.status_code == 403
 
 
-def test_nobody_comes_in_without_credentials(server: RunningServer) -> None:
+def test_a_request_without_credentials_is_refused(server: RunningServer) -> None:
     with pytest.raises(CosmosHttpResponseError) as refused:
         CosmosClient(server.endpoint, {})
     assert refused.value.status_code == 401
 
 
 class EmulatorCredential:
-    """What the vendor's emulator takes for a token of Entra ID."""
+    """A token of Entra ID, as the vendor's emulator accepts it."""
 
     def get_token(self, *scopes: str, **options: object) -> AccessToken:
         until = int(time.time()) + 3600

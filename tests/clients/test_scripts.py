@@ -62,9 +62,9 @@ def test_scripts_are_created_listed_queried_replaced_and_deleted(container: Cont
     scripts.create_user_defined_function({"id": "f", "body": "function () {}"})
     with pytest.raises(CosmosResourceExistsError):
         scripts.create_stored_procedure({"id": "p", "body": ""})
-    assert [one["id"] for one in scripts.list_triggers()] == ["t"]
+    assert [trigger["id"] for trigger in scripts.list_triggers()] == ["t"]
     asked = "SELECT * FROM r WHERE r.id = 'f'"
-    assert [one["id"] for one in scripts.query_user_defined_functions(asked)] == ["f"]
+    assert [function["id"] for function in scripts.query_user_defined_functions(asked)] == ["f"]
     replaced = scripts.replace_stored_procedure("p", {"id": "p", "body": "function changed() {}"})
     assert scripts.get_stored_procedure("p")["body"] == replaced["body"] == "function changed() {}"
     scripts.delete_trigger("t")
@@ -103,8 +103,8 @@ def test_an_endless_script_is_stopped_and_others_go_on(container: ContainerProxy
 def test_the_log_of_a_script(container: ContainerProxy) -> None:
     container.scripts.create_stored_procedure({"id": "say", "body": "function () { console.log('hello, %s', 'ü'); }"})
     container.scripts.execute_stored_procedure("say", partition_key="a", enable_script_logging=True)
-    told = container.scripts.client_connection.last_response_headers
-    assert "hello, ü" in unquote(told["x-ms-documentdb-script-log-results"])
+    headers = container.scripts.client_connection.last_response_headers
+    assert "hello, ü" in unquote(headers["x-ms-documentdb-script-log-results"])
 
 
 def test_triggers_change_items_and_write_with_them(container: ContainerProxy) -> None:
@@ -156,8 +156,8 @@ def test_triggers_of_writes_that_succeed_are_heard(container: ContainerProxy) ->
     both = {"pre_trigger_include": "Pre", "post_trigger_include": "Post"}
 
     def heard() -> str:
-        told = container.client_connection.last_response_headers
-        return unquote(told.get("x-ms-documentdb-script-log-results", "nothing"))
+        headers = container.client_connection.last_response_headers
+        return unquote(headers.get("x-ms-documentdb-script-log-results", "nothing"))
 
     item = {"id": "x", "pk": "a"}
     with always_sent(container, "x-ms-documentdb-script-enable-logging", "True"):
@@ -187,8 +187,8 @@ def test_the_quotas_tell_what_the_container_holds(container: ContainerProxy) -> 
     for item in items(3):
         container.create_item({**item, "text": "x" * 4096})
     container.read(populate_quota_info=True)
-    told = container.client_connection.last_response_headers
-    usage = dict(one.split("=") for one in told["x-ms-resource-usage"].strip(";").split(";"))
+    headers = container.client_connection.last_response_headers
+    usage = dict(entry.split("=") for entry in headers["x-ms-resource-usage"].strip(";").split(";"))
     assert {name: int(usage[name]) for name in ("functions", "storedProcedures", "triggers", "documentsCount")} == {
         "functions": 26,
         "storedProcedures": 1,
@@ -197,7 +197,7 @@ def test_the_quotas_tell_what_the_container_holds(container: ContainerProxy) -> 
     }
     assert 12 <= int(usage["documentsSize"]) <= 16
     in_a_script = container.scripts.execute_stored_procedure("ask", partition_key="a")
-    assert in_a_script == [told["x-ms-resource-usage"], told["x-ms-resource-quota"]]
+    assert in_a_script == [headers["x-ms-resource-usage"], headers["x-ms-resource-quota"]]
 
 
 def test_queries_of_scripts_know_computed_properties_and_their_own_writes(database: DatabaseProxy) -> None:
@@ -227,10 +227,10 @@ def test_queries_of_scripts_know_computed_properties_and_their_own_writes(databa
         "SELECT VALUE COUNT(1) FROM c": "[3]",
         "SELECT DISTINCT VALUE c.lower FROM c ORDER BY c.lower": '["bob","cid"]',
     }
-    for query, told in asked.items():
+    for query, message in asked.items():
         with pytest.raises(CosmosHttpResponseError) as refused:
             container.scripts.execute_stored_procedure("ask", partition_key="a", params=[query])
-        assert told in refused.value.message.replace('\\"', '"')
+        assert message in refused.value.message.replace('\\"', '"')
     assert len(list(container.read_all_items())) == 4
 
 

@@ -62,8 +62,8 @@ def test_an_id_that_other_clients_create_is_read_and_deleted(
     link = f"dbs/{database.id}/colls/{container.id}"
     plain = PlainClient(server.port)
     item = {"id": item_id, "pk": "x"}
-    told = {"x-ms-documentdb-partitionkey": '["x"]'}
-    status, _, created = plain.send("POST", f"/{link}/docs/", item, resource_type="docs", link=link, headers=told)
+    headers = {"x-ms-documentdb-partitionkey": '["x"]'}
+    status, _, created = plain.send("POST", f"/{link}/docs/", item, resource_type="docs", link=link, headers=headers)
     plain.close()
     assert status == 201
     assert container.read_item(item_id, "x") == created
@@ -163,7 +163,7 @@ def test_feed_ranges_divide_a_container(database: DatabaseProxy) -> None:
     for number in range(40):
         wide.create_item({"id": f"i{number}", "pk": f"p{number}"})
     ranges = list(wide.read_feed_ranges())
-    parts = [ids(wide.query_items("SELECT * FROM c", feed_range=one)) for one in ranges]
+    parts = [ids(wide.query_items("SELECT * FROM c", feed_range=feed_range)) for feed_range in ranges]
     assert len(ranges) == 5
     assert sorted(item_id for part in parts for item_id in part) == ids(wide.read_all_items())
 
@@ -188,7 +188,7 @@ def test_containers_are_listed_queried_replaced_and_recreated(database: Database
     found = list(database.query_containers("SELECT * FROM c WHERE c.id = 'c'"))
     database.delete_container("c")
     database.create_container("c", PartitionKey("/other"))
-    assert [one["defaultTtl"] for one in found] == [60]
+    assert [container["defaultTtl"] for container in found] == [60]
     assert made.create_item({"id": "a", "other": "y"})["other"] == "y"
     assert ids(made.read_all_items()) == ["a"]
 
@@ -235,7 +235,7 @@ def wait_for_splits(container: ContainerProxy) -> None:
         time.sleep(0.05)
 
 
-# --- who may ask ----------------------------------------------------------------------------------------------------
+# --- authorization --------------------------------------------------------------------------------------------------
 
 
 def test_a_read_only_key_cannot_write(

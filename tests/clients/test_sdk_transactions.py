@@ -113,7 +113,7 @@ def stored_items(container: ContainerProxy) -> int:
 
 
 @pytest.mark.parametrize("ttl", [0, None, -2, "x"])
-def test_a_ttl_that_is_no_time_is_refused(container: ContainerProxy, ttl: Any) -> None:
+def test_an_invalid_ttl_is_refused(container: ContainerProxy, ttl: Any) -> None:
     with pytest.raises(CosmosHttpResponseError) as refusal:
         container.create_item({"id": "a", "pk": "x", "ttl": ttl})
     assert refusal.value.status_code == 400

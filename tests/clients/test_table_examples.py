@@ -65,10 +65,10 @@ def test_the_command_shows_the_ranges_of_a_table(server: TableServer) -> None:
     assert "(start)" in done.stdout
     assert "(end)" in done.stdout
     assert '["2026-11-03"]' in done.stdout
-    told = json.loads(
+    shown = json.loads(
         run(*PROGRAM, "partitions", "--table", "OrdersByDate", "--format", "json", "--endpoint", endpoint).stdout
     )
-    (only,) = told["partitions"]
+    (only,) = shown["partitions"]
     assert (only["items"], only["start_key"], only["end_key"]) == (60, None, None)
 
 

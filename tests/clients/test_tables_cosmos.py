@@ -53,9 +53,9 @@ def test_tables_of_one_port_are_seen_on_the_other(server: TableServer) -> None:
     assert server.service().get_table_client("SeenToo").get_entity("p", "r")["RowKey"] == "r"
     server.cosmos_service().create_table("seen as well_1")
     for service in (server.service(), server.cosmos_service()):
-        assert {"SeenByBoth", "SeenToo", "seen as well_1"} <= {one.name for one in service.list_tables()}
+        assert {"SeenByBoth", "SeenToo", "seen as well_1"} <= {table.name for table in service.list_tables()}
     server.service().delete_table("seen as well_1")
-    assert "seen as well_1" not in {one.name for one in server.cosmos_service().list_tables()}
+    assert "seen as well_1" not in {table.name for table in server.cosmos_service().list_tables()}
 
 
 def test_every_answer_has_a_charge(table: TableClient) -> None:

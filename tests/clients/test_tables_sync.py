@@ -35,7 +35,7 @@ from azure.data.tables import (
     generate_table_sas,
 )
 
-from asterism.apis.table.accounts import DEVELOPMENT_ACCOUNT
+from asterism.access.keys import DEVELOPMENT_ACCOUNT
 from tests.clients.table_server import CREDENTIAL, TableServer, running_tables
 
 NAMES = count()
@@ -60,7 +60,7 @@ def test_a_connection_string_is_all_a_client_needs(server: TableServer) -> None:
     service = TableServiceClient.from_connection_string(server.connection_string)
     service.create_table_if_not_exists("ByString")
     assert service.create_table_if_not_exists("ByString").table_name == "ByString"
-    assert [one.name for one in service.query_tables("TableName eq 'ByString'")] == ["ByString"]
+    assert [table.name for table in service.query_tables("TableName eq 'ByString'")] == ["ByString"]
     service.delete_table("ByString")
     service.delete_table("ByString")
     with pytest.raises(ResourceNotFoundError):
@@ -221,13 +221,13 @@ def test_policies_properties_and_statistics_are_kept(server: TableServer, table:
         ),
         cors=[TableCorsRule(["https://shop.test"], ["GET"])],
     )
-    told = service.get_service_properties()
-    assert told["analytics_logging"].retention_policy.days == 7
-    assert told["cors"][0].allowed_origins == ["https://shop.test"]
+    properties = service.get_service_properties()
+    assert properties["analytics_logging"].retention_policy.days == 7
+    assert properties["cors"][0].allowed_origins == ["https://shop.test"]
     assert service.get_service_stats()["geo_replication"]["status"] == "live"
 
 
-def test_what_was_acknowledged_is_there_after_kill_minus_9(tmp_path: Path) -> None:
+def test_acknowledged_writes_exist_after_kill_minus_9(tmp_path: Path) -> None:
     with running_tables(tmp_path) as server:
         table = server.service().create_table("kept")
         for row in range(20):
@@ -247,4 +247,4 @@ def test_tables_are_served_over_https_with_any_number_of_accounts(tmp_path: Path
             credential = AzureNamedKeyCredential(name, key)
             with TableServiceClient(endpoint, credential=credential, connection_verify=False) as service:
                 service.create_table(f"of{name}")
-                assert [one.name for one in service.list_tables()] == [f"of{name}"]
+                assert [table.name for table in service.list_tables()] == [f"of{name}"]

@@ -1,4 +1,4 @@
-"""What a browser would send for a page that tries to use the server, against a real one."""
+"""Requests as a browser sends them for a page that tries to use the server, against a real server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from azure.core.credentials import AzureNamedKeyCredential
 from azure.cosmos import CosmosClient
 from azure.data.tables import TableCorsRule, TableServiceClient, generate_account_sas
 
-from asterism.apis.table.accounts import DEVELOPMENT_ACCOUNT
+from asterism.access.keys import DEVELOPMENT_ACCOUNT
 from tests.clients.table_server import CREDENTIAL, TableServer, running_tables
 from tests.support import raw
 
@@ -70,7 +70,7 @@ def test_programs_and_the_servers_own_pages_are_answered(server: TableServer, he
     assert answer_to(server.port, read_tables(headers))[0] == 200
 
 
-def test_a_refused_host_name_is_told_what_to_do(server: TableServer) -> None:
+def test_the_refusal_of_a_host_name_says_what_to_do(server: TableServer) -> None:
     _, answer = answer_to(server.running.port, read_databases({"host": "rebound.example:8081"}))
     assert b"--allowed-host rebound.example," in answer
 

@@ -48,7 +48,7 @@ def until(is_so: object, *, what: str) -> None:
 # --- one server for its clients -------------------------------------------------------------------------------------
 
 
-def test_what_one_connection_creates_every_other_can_use_at_once(server: RunningServer) -> None:
+def test_a_resource_is_usable_on_every_connection_once_it_is_created(server: RunningServer) -> None:
     """Each connection is served by one of the workers, and there are more connections than workers."""
     clients = [PlainClient(server.port) for _ in range(4 * WORKERS)]
     for number, client in enumerate(clients):
@@ -67,15 +67,15 @@ def test_what_one_connection_creates_every_other_can_use_at_once(server: Running
         created = client.send("POST", f"/{coll}/docs", item, resource_type="docs", link=coll, headers=key)
         assert created[0] == 201
         for other in clients:
-            status, _, told = other.send(
+            status, _, answer = other.send(
                 "GET",
                 f"/{coll}/docs/1",
                 resource_type="docs",
                 link=f"{coll}/docs/1",
-                # The session of the one who wrote is kept, whoever answers.
+                # The session of the writer is kept, whichever process answers.
                 headers={**key, "x-ms-session-token": created[1]["x-ms-session-token"]},
             )
-            assert status == 200, told
+            assert status == 200, answer
         assert clients[-number].send("DELETE", f"/{link}", resource_type="dbs", link=link)[0] == 204
         for other in clients:
             status, _, _ = other.send(
@@ -87,7 +87,7 @@ def test_what_one_connection_creates_every_other_can_use_at_once(server: Running
 
 
 class Writer(threading.Thread):
-    """Replaces an item of its own, as fast as it may; remembers when how many request units were granted."""
+    """A client that replaces its own item as fast as it may, and records the request units granted over time."""
 
     def __init__(self, server: RunningServer, name: int) -> None:
         super().__init__()
@@ -99,12 +99,12 @@ class Writer(threading.Thread):
 
     def run(self) -> None:
         while not self.stopping.is_set():
-            status, headers, told = self._client.write_item("budget", self._item, key=str(self._item["id"]))
+            status, headers, answer = self._client.write_item("budget", self._item, key=str(self._item["id"]))
             if status == 429:
                 self.throttled += 1
                 time.sleep(min(float(headers["x-ms-retry-after-ms"]) / 1000, 0.2))
             else:
-                assert status in (200, 201), told
+                assert status in (200, 201), answer
                 self.granted.append((time.monotonic(), float(headers["x-ms-request-charge"])))
 
 

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 from asterism.storage.contract import Engine, Fence
 from asterism.storage.lmdb import LmdbEngine
+from asterism.storage.memory import MemoryEngine, MemoryStore
 from asterism.storage.nodes import NodeEngines
 from asterism.storage.postgres import PostgresEngine
 from asterism.values.identifiers import Lsn, NodeNumber, PartitionNumber, partition_on
 from tests.support.postgres import shared_server
+
+# Stores by directory, as the other engines have them.
+_memory_stores: defaultdict[Path, MemoryStore] = defaultdict(MemoryStore)
+
+
+async def _open_memory(directory: Path) -> Engine:
+    return MemoryEngine(_memory_stores[directory])
 
 
 async def _open_lmdb(directory: Path) -> Engine:
@@ -24,7 +33,7 @@ async def _open_nodes(directory: Path) -> NodeEngines:
 
 
 class _OnOtherNodes:
-    """The suite's small numbers as those of partitions on nodes 1 and 2, which have nothing to do with the catalog."""
+    """The suite's small numbers mapped to partitions on nodes 1 and 2, apart from the catalog."""
 
     def __init__(self, nodes: NodeEngines) -> None:
         self._nodes = nodes
@@ -43,7 +52,8 @@ class _OnOtherNodes:
     async def partitions(self) -> dict[PartitionNumber, tuple[Fence, Lsn]]:
         known = [PartitionNumber(n) for n in (*range(100), 0x4D4D4D4D, 0xFFFFFFFE)]
         names = {self._number(number): number for number in known}
-        return {names[number]: told for number, told in (await self._nodes.partitions()).items()}
+        partitions = await self._nodes.partitions()
+        return {names[number]: fence_and_lsn for number, fence_and_lsn in partitions.items()}
 
 
 async def _open_spread(directory: Path) -> Engine:
@@ -51,7 +61,7 @@ async def _open_spread(directory: Path) -> Engine:
 
 
 async def _open_postgres(directory: Path) -> Engine:
-    """Making a database takes longer than a test, so there is one, which is emptied for each new directory."""
+    """Open the shared database, emptied for each new directory: creating one takes longer than a test."""
     marker = directory / "postgres"
     if not marker.exists():
         marker.touch()
@@ -59,9 +69,10 @@ async def _open_postgres(directory: Path) -> Engine:
     return await PostgresEngine.open(shared_server().dsn("contract"), snapshots=256)
 
 
-# Each opens a store in a directory of its own; opening it again after closing it finds what was written.
+# Each opens a store in a directory of its own; a reopened store has the data written before.
 EngineOpener = Callable[[Path], Awaitable[Engine]]
 ENGINES: dict[str, EngineOpener] = {
+    "memory": _open_memory,
     "lmdb": _open_lmdb,
     "postgres": _open_postgres,
     "catalog-node": _open_nodes,

@@ -1,4 +1,4 @@
-"""`CheckedEngine` notices what it is there to notice: callers and engines that break the contract."""
+"""`CheckedEngine` notices callers and engines that break the contract."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EPOCH = Epoch(1)
 
 
 class LyingEngine:
-    """An engine whose answers to some calls are replaced."""
+    """An engine with replaced answers to some calls."""
 
     def __init__(self, engine: LmdbEngine) -> None:
         self._engine = engine
@@ -55,7 +55,7 @@ def checked(liar: LyingEngine) -> CheckedEngine:
     ],
     ids=["long key", "long stamped key", "deleted and put", "put and added to", "not bytes"],
 )
-async def test_a_batch_against_the_law_is_not_passed_on(checked: CheckedEngine, batch: Batch) -> None:
+async def test_an_invalid_batch_is_not_delegated(checked: CheckedEngine, batch: Batch) -> None:
     with pytest.raises(ContractViolation):
         await checked.apply(ONE, EPOCH, batch)
     assert (await checked.read_fence(ONE))[1] == 0
@@ -82,7 +82,7 @@ async def test_an_lsn_that_is_not_the_next_is_noticed(checked: CheckedEngine, li
     ],
     ids=["reversed", "twice", "outside", "too long", "too large", "more of nothing", "more for no reason"],
 )
-async def test_a_page_against_the_law_is_noticed(checked: CheckedEngine, liar: LyingEngine, page: ScanPage) -> None:
+async def test_an_invalid_page_is_noticed(checked: CheckedEngine, liar: LyingEngine, page: ScanPage) -> None:
     liar.lies["scan"] = page
     with pytest.raises(ContractViolation):
         await checked.scan(ONE, EPOCH, Span(b"a", b"x"), limit=2, bytes_max=50)

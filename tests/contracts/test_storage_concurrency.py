@@ -1,4 +1,4 @@
-"""Batches that are applied at the same time have the effect of one after another, in the order of their LSNs."""
+"""Batches applied at the same time have the effect of a sequence, in the order of their LSNs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ceilings = st.none() | st.integers(0, 6)
 
 @st.composite
 def small_batches(draw: st.DrawFn) -> Batch:
-    """Few keys, so that many of them can share a transaction and some get in each other's way."""
+    """Draw batches of few keys, so that many can share a transaction and some conflict."""
     keys = draw(st.lists(record_keys, unique=True, max_size=3))
     deltas = st.lists(st.integers(-3, 3), min_size=1, max_size=2).map(tuple)
     batch = Batch(
@@ -80,9 +80,9 @@ async def compare(
         assert model.apply(applied[lsn]) == lsn
         refusals_seen.append([refuses(model, batch) for _, batch in refused])
     assert (await engine.scan(partition, EPOCH, Span())).entries == sorted(model.data.items())
-    # Whoever was refused was refused at some moment between the others.
-    for place, (kind, _) in enumerate(refused):
-        assert kind in [seen[place] for seen in refusals_seen]
+    # Each refused batch was refused at some point between the others.
+    for index, (kind, _) in enumerate(refused):
+        assert kind in [seen[index] for seen in refusals_seen]
 
 
 @pytest.mark.parametrize("open_engine", ENGINES.values(), ids=ENGINES.keys())

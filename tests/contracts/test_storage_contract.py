@@ -1,4 +1,4 @@
-"""What every storage engine promises, one test per promise. All calls pass `CheckedEngine`."""
+"""The promises of every storage engine, one test per promise. All calls pass through `CheckedEngine`."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def test_the_empty_key_and_the_longest_key_are_keys(engine: CheckedEngine)
     assert (await engine.scan(ONE, EPOCH, Span(longest, longest + b"\x00"))).entries == [(longest, b"x")]
 
 
-async def test_a_value_of_megabytes_comes_back_whole(engine: CheckedEngine) -> None:
+async def test_a_value_of_megabytes_is_returned_whole(engine: CheckedEngine) -> None:
     value = bytes(range(256)) * 12_000
     await engine.apply(ONE, EPOCH, Batch(puts=[(b"large", value)]))
     assert await get(engine, b"large") == value
@@ -94,7 +94,7 @@ async def test_a_scan_is_in_key_order_and_half_open(engine: CheckedEngine) -> No
     assert page == ScanPage([(key, b"value of " + key) for key in (b"b", b"bb", b"c")], more=False)
 
 
-async def test_a_reversed_scan_is_the_scan_turned_around(engine: CheckedEngine) -> None:
+async def test_a_reversed_scan_is_the_scan_in_reverse(engine: CheckedEngine) -> None:
     await put(engine, b"a", b"b", b"bb", b"c", b"d")
     forward = await engine.scan(ONE, EPOCH, Span(b"b", b"d"))
     backward = await engine.scan(ONE, EPOCH, Span(b"b", b"d"), reverse=True)
@@ -110,7 +110,7 @@ async def test_an_empty_or_inverted_span_has_no_entries(engine: CheckedEngine) -
     assert pages == [ScanPage([], more=False)] * 8
 
 
-async def test_more_is_said_only_when_a_further_entry_is_there(engine: CheckedEngine) -> None:
+async def test_more_is_true_only_if_a_further_entry_exists(engine: CheckedEngine) -> None:
     await put(engine, b"a", b"b", b"c")
     assert (await engine.scan(ONE, EPOCH, ALL, limit=2)).more
     assert not (await engine.scan(ONE, EPOCH, ALL, limit=3)).more
@@ -155,7 +155,7 @@ async def test_versioned_and_stamped_puts_carry_the_lsn_of_their_batch(engine: C
     assert await get(engine, b"log" + stamp + b"tail") == b"entry"
 
 
-async def test_a_batch_is_carried_out_in_the_order_of_its_lists(engine: CheckedEngine) -> None:
+async def test_a_batch_is_applied_in_the_order_of_its_lists(engine: CheckedEngine) -> None:
     await put(engine, b"a1", b"a2", b"a3", b"b")
     await engine.apply(ONE, EPOCH, Batch(adds=[Add(b"a9", (5,))]))
     batch = Batch(
@@ -198,14 +198,14 @@ async def test_of_concurrent_creations_exactly_one_succeeds(engine: CheckedEngin
     assert await engine.read(ONE, EPOCH, [b"a"]) == (1, [b"%d" % kinds.index(int)])
 
 
-async def test_adds_count_from_zero_and_a_key_of_zeros_is_gone(engine: CheckedEngine) -> None:
+async def test_adds_count_from_zero_and_a_key_of_zeros_is_deleted(engine: CheckedEngine) -> None:
     await engine.apply(ONE, EPOCH, Batch(adds=[Add(b"n", (5, -2))]))
     assert decode_counters(await get(engine, b"n")) == (5, -2)
     await engine.apply(ONE, EPOCH, Batch(adds=[Add(b"n", (-5, 2)), Add(b"never", (0,))]))
     assert await keys_of(engine) == []
 
 
-async def test_adds_of_one_batch_to_one_key_follow_one_another(engine: CheckedEngine) -> None:
+async def test_adds_of_one_batch_to_one_key_accumulate(engine: CheckedEngine) -> None:
     await engine.apply(ONE, EPOCH, Batch(adds=[Add(b"n", (1, 1)), Add(b"n", (2,)), Add(b"n", (0, 0, 4))]))
     assert decode_counters(await get(engine, b"n")) == (3, 1, 4)
 
@@ -220,7 +220,7 @@ async def test_a_ceiling_refuses_growth_beyond_it_and_never_shrinking(engine: Ch
     assert (lsn, decode_counters(value), absent) == (2, (9, 6), None)
 
 
-async def test_a_counter_that_leaves_64_bits_refuses_the_batch_alone(engine: CheckedEngine) -> None:
+async def test_a_counter_that_overflows_64_bits_refuses_the_batch_alone(engine: CheckedEngine) -> None:
     await engine.apply(ONE, EPOCH, Batch(adds=[Add(b"n", (2**63 - 1,))]))
     overflow = Batch(puts=[(b"a", b"")], adds=[Add(b"n", (1,))])
     outcomes = await asyncio.gather(
@@ -242,11 +242,11 @@ async def test_a_batch_the_engine_cannot_store_fails_alone(engine: CheckedEngine
     assert await keys_of(engine) == [b"b", b"c"]
 
 
-async def test_a_cancelled_caller_disturbs_no_other(engine: CheckedEngine) -> None:
+async def test_a_canceled_caller_disturbs_no_other(engine: CheckedEngine) -> None:
     tasks = [asyncio.create_task(put(engine, b"%03d" % number)) for number in range(100)]
     await asyncio.sleep(0)
-    cancelled = tasks[::3]
-    for task in cancelled:
+    canceled = tasks[::3]
+    for task in canceled:
         task.cancel()
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == ([asyncio.CancelledError, int, int] * 34)[:100]
@@ -361,7 +361,7 @@ async def test_every_partition_is_listed_with_its_fence_and_lsn(engine: CheckedE
     assert list(await engine.partitions()) == [ONE, 0x4D4D4D4D]
 
 
-async def test_a_drop_forbids_access_at_once_and_removes_in_shares(engine: CheckedEngine) -> None:
+async def test_a_drop_forbids_access_at_once_and_removes_in_parts(engine: CheckedEngine) -> None:
     await engine.create_partition(TWO, Fence(EPOCH, sealed=True))
     await put(engine, b"kept")
     await engine.write_copied(TWO, EPOCH, puts=[(b"%05d" % number, b"") for number in range(10_500)])
@@ -402,25 +402,25 @@ async def test_of_concurrent_changes_of_one_fence_exactly_one_succeeds(engine: C
 # --- watching -------------------------------------------------------------------------------------------------------
 
 
-async def test_a_watcher_hears_of_each_batch_of_an_announced_partition_until_it_ends_its_watch(
+async def test_a_watch_reports_each_batch_of_an_announced_partition_until_it_ends(
     engine: CheckedEngine,
 ) -> None:
     await engine.create_partition(TWO, Fence(EPOCH), announced=True)
-    heard = asyncio.Event()
-    end_watch = engine.watch(TWO, heard.set)
+    notified = asyncio.Event()
+    end_watch = engine.watch(TWO, notified.set)
     for _ in range(3):
         await put(engine, b"a", partition=TWO)
-        await asyncio.wait_for(heard.wait(), timeout=60)
-        # Let a call for the same batch that is still under way arrive before the next one is waited for.
+        await asyncio.wait_for(notified.wait(), timeout=60)
+        # A pending call for the same batch must arrive before the next batch is applied.
         await asyncio.sleep(0.05)
-        heard.clear()
+        notified.clear()
     end_watch()
     await put(engine, b"a", partition=TWO)
     await asyncio.sleep(0.1)
-    assert not heard.is_set()
+    assert not notified.is_set()
 
 
-async def test_watches_of_one_partition_are_apart(engine: CheckedEngine) -> None:
+async def test_watches_of_one_partition_are_independent(engine: CheckedEngine) -> None:
     await engine.create_partition(TWO, Fence(EPOCH), announced=True)
     first, second = asyncio.Event(), asyncio.Event()
     end_first = engine.watch(TWO, first.set)
@@ -433,21 +433,21 @@ async def test_watches_of_one_partition_are_apart(engine: CheckedEngine) -> None
     end_second()
 
 
-# --- reads that may be old ------------------------------------------------------------------------------------------
+# --- reads that may be stale ----------------------------------------------------------------------------------------
 
 
-async def test_a_read_that_may_be_old_sees_at_least_what_it_asks_for(engine: CheckedEngine) -> None:
+async def test_a_read_that_may_be_stale_sees_at_least_the_requested_lsn(engine: CheckedEngine) -> None:
     lsn = await put(engine, b"a")
     assert await engine.read(ONE, EPOCH, [b"a"], at_least=lsn) == (1, [b"value of a"])
     assert (await engine.scan(ONE, EPOCH, ALL, at_least=lsn)).entries == [(b"a", b"value of a")]
     snapshot = await engine.snapshot(ONE, EPOCH, at_least=lsn)
     assert (snapshot.lsn, await snapshot.read([b"a"])) == (1, [b"value of a"])
     await snapshot.close()
-    # Nobody has reached this one, and whoever asks is told how far the original is.
+    # No replica has reached this LSN, and the primary answers with its own.
     assert (await engine.read(ONE, EPOCH, [b"a"], at_least=Lsn(99)))[0] == 1
 
 
-async def test_a_read_that_may_be_old_does_not_pass_the_fence(engine: CheckedEngine) -> None:
+async def test_a_read_that_may_be_stale_does_not_pass_the_fence(engine: CheckedEngine) -> None:
     await put(engine, b"a")
     await engine.set_fence(ONE, Fence(OTHER_EPOCH))
     for call in (
@@ -466,7 +466,7 @@ async def test_the_journal_names_everything_a_batch_touched(engine: CheckedEngin
     await put(engine, b"before")
     await engine.set_fence(ONE, Fence(EPOCH, journaling=True))
     batch = Batch(
-        expectations=[Expectation(b"only looked at", None)],
+        expectations=[Expectation(b"only read", None)],
         range_deletes=[Span(b"r", b"s"), Span(b"t")],
         deletes=[b"d"],
         puts=[(b"p", b"")],
@@ -480,7 +480,7 @@ async def test_the_journal_names_everything_a_batch_touched(engine: CheckedEngin
     assert sorted(entry.keys) == sorted([b"d", b"p", b"v", b"l" + (2).to_bytes(8, "big") + b"e", b"n"])
 
 
-async def test_the_journal_is_read_in_pages_and_forgotten_when_it_ends(engine: CheckedEngine) -> None:
+async def test_the_journal_is_read_in_pages_and_discarded_when_it_ends(engine: CheckedEngine) -> None:
     await engine.set_fence(ONE, Fence(EPOCH, journaling=True))
     await asyncio.gather(*(put(engine, b"%d" % number) for number in range(5)))
     page = await engine.read_journal(ONE, after=Lsn(2), limit=2)
@@ -496,7 +496,7 @@ async def test_the_journal_is_read_in_pages_and_forgotten_when_it_ends(engine: C
     assert await engine.read_journal(ONE, after=Lsn(0)) == [JournalEntry(Lsn(7), (b"seen",), ())]
 
 
-async def test_copied_entries_are_written_as_they_are_without_lsn_or_journal(engine: CheckedEngine) -> None:
+async def test_copied_entries_are_written_unchanged_without_lsn_or_journal(engine: CheckedEngine) -> None:
     await engine.create_partition(TWO, Fence(EPOCH, sealed=True, journaling=True), lsn=Lsn(3))
     await engine.write_copied(TWO, EPOCH, puts=[(b"a", b"1"), (b"b", b"1"), (b"c", b"1")])
     await engine.write_copied(TWO, EPOCH, range_deletes=[Span(b"a", b"b")], deletes=[b"b"], puts=[(b"a", b"2")])
@@ -511,8 +511,8 @@ async def test_nothing_is_copied_into_a_partition_in_use(engine: CheckedEngine) 
     assert await keys_of(engine) == []
 
 
-async def test_nothing_is_copied_by_one_who_sealed_it_in_another_epoch(engine: CheckedEngine) -> None:
-    """A copier that was stopped for long may find the partition sealed again, for another reason."""
+async def test_nothing_is_copied_with_an_epoch_other_than_that_of_the_seal(engine: CheckedEngine) -> None:
+    """A copier that was stopped for a long time may find the partition sealed again, for another reason."""
     await engine.create_partition(TWO, Fence(OTHER_EPOCH, sealed=True))
     with pytest.raises(EpochFenced):
         await engine.write_copied(TWO, EPOCH, puts=[(b"a", b"1")])
@@ -522,7 +522,7 @@ async def test_nothing_is_copied_by_one_who_sealed_it_in_another_epoch(engine: C
 # --- the engine itself ----------------------------------------------------------------------------------------------
 
 
-async def test_the_status_tells_how_much_is_stored_and_where(engine: CheckedEngine) -> None:
+async def test_the_status_has_the_stored_bytes_and_the_server_version(engine: CheckedEngine) -> None:
     before = await engine.status()
     await engine.apply(ONE, EPOCH, Batch(puts=[(b"large", os.urandom(3 << 20))]))
     after = await engine.status()
@@ -531,7 +531,7 @@ async def test_the_status_tells_how_much_is_stored_and_where(engine: CheckedEngi
     assert any(character.isdigit() for character in after.server_version)
 
 
-async def test_everything_is_there_when_the_store_is_opened_again(open_engine: EngineOpener, tmp_path: Path) -> None:
+async def test_a_reopened_store_has_all_data(open_engine: EngineOpener, tmp_path: Path) -> None:
     first = CheckedEngine(await open_engine(tmp_path))
     await first.create_partition(ONE, Fence(EPOCH, journaling=True))
     await put(first, b"a")
@@ -543,7 +543,7 @@ async def test_everything_is_there_when_the_store_is_opened_again(open_engine: E
     await second.close()
 
 
-async def test_closing_waits_for_batches_under_way_and_refuses_later_ones(
+async def test_closing_waits_for_batches_in_flight_and_refuses_later_ones(
     open_engine: EngineOpener, tmp_path: Path
 ) -> None:
     engine = await open_engine(tmp_path)

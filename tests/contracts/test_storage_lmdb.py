@@ -1,4 +1,4 @@
-"""What is particular to the LMDB engine: its directory, its format and its bytes."""
+"""Properties of the LMDB engine alone: its directory, its format and its bytes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_store_of_an_unknown_format_version_is_refused(tmp_path: Path) -> None
         LmdbEngine.open(tmp_path)
 
 
-def test_a_store_of_the_first_format_version_gets_the_present_one(tmp_path: Path) -> None:
+def test_a_store_of_the_first_format_version_gets_the_current_one(tmp_path: Path) -> None:
     write_raw(tmp_path, b"\xff\xff\xff\xffF", b"asterism-lmdb\x00\x00\x00\x01")
     asyncio.run(LmdbEngine.open(tmp_path).close())
     with lmdb.open(str(tmp_path)) as env, env.begin() as txn:
@@ -67,7 +67,7 @@ def test_an_environment_of_another_program_is_refused_and_left_alone(tmp_path: P
         assert list(txn.cursor()) == [(b"theirs", b"value")]
 
 
-def test_a_file_that_is_no_lmdb_environment_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_an_lmdb_environment_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data.mdb").write_bytes(b"something else" * 1000)
     with pytest.raises(EngineFailed, match="cannot be opened"):
         LmdbEngine.open(tmp_path)
@@ -86,7 +86,7 @@ async def test_the_files_are_for_their_owner_only(tmp_path: Path) -> None:
     assert modes == {"data.mdb": 0o600, "lock.mdb": 0o600, "store.marker": 0o600}
 
 
-async def test_stats_tell_use_size_and_readers(tmp_path: Path) -> None:
+async def test_stats_have_use_size_and_readers(tmp_path: Path) -> None:
     engine = LmdbEngine.open(tmp_path, map_bytes=1 << 24, durable=False)
     await engine.create_partition(ONE, Fence(EPOCH))
     before = engine.stats()
@@ -128,7 +128,7 @@ async def write_from_another_process(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("shared", [True, False])
-async def test_a_batch_of_another_process_is_heard_of_if_the_store_is_shared(tmp_path: Path, shared: bool) -> None:
+async def test_a_batch_of_another_process_is_noticed_if_the_store_is_shared(tmp_path: Path, shared: bool) -> None:
     await make_store(tmp_path)
     engine = LmdbEngine.open(tmp_path, durable=False, shared=shared)
     calls: list[None] = []
@@ -140,40 +140,40 @@ async def test_a_batch_of_another_process_is_heard_of_if_the_store_is_shared(tmp
     await engine.close()
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the operating system must tell of changed files")
-async def test_a_batch_of_another_process_is_heard_of_without_looking_again_and_again(
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the operating system must report changed files")
+async def test_a_batch_of_another_process_is_noticed_without_polling(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "CALM_POLL_SECONDS", 3600.0)
     await make_store(tmp_path)
     engine = LmdbEngine.open(tmp_path, durable=False, shared=True)
-    looks: list[PartitionNumber] = []
+    polls: list[PartitionNumber] = []
     lsn_now = engine._watchers._lsn_now
-    monkeypatch.setattr(engine._watchers, "_lsn_now", lambda number: (looks.append(number), lsn_now(number))[1])
-    heard = asyncio.Event()
-    engine.watch(ONE, heard.set)
-    # As long as any polling would take for several looks.
+    monkeypatch.setattr(engine._watchers, "_lsn_now", lambda number: (polls.append(number), lsn_now(number))[1])
+    notified = asyncio.Event()
+    engine.watch(ONE, notified.set)
+    # Long enough for several polls.
     await asyncio.sleep(10 * watching.POLL_SECONDS)
-    assert len(looks) == 1
+    assert len(polls) == 1
     for _ in range(3):
-        heard.clear()
+        notified.clear()
         await write_from_another_process(tmp_path)
         async with asyncio.timeout(30):
-            await heard.wait()
+            await notified.wait()
     await engine.close()
 
 
-async def test_a_batch_of_another_process_is_heard_of_where_the_system_does_not_tell_of_changed_files(
+async def test_a_batch_of_another_process_is_noticed_where_the_system_does_not_report_changed_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "_watch_file", lambda _: None)
     await make_store(tmp_path)
     engine = LmdbEngine.open(tmp_path, durable=False, shared=True)
-    heard = asyncio.Event()
-    engine.watch(ONE, heard.set)
+    notified = asyncio.Event()
+    engine.watch(ONE, notified.set)
     await write_from_another_process(tmp_path)
     async with asyncio.timeout(30):
-        await heard.wait()
+        await notified.wait()
     await engine.close()
 
 
@@ -193,11 +193,11 @@ some_bytes = st.binary(max_size=600)
 
 
 @given(st.builds(PartitionMeta, numbers, numbers, st.booleans(), st.booleans(), st.booleans(), numbers))
-def test_a_meta_record_comes_back_as_it_was(meta: PartitionMeta) -> None:
+def test_a_meta_record_survives_its_encoding(meta: PartitionMeta) -> None:
     assert decode_meta(meta.encode()) == meta
 
 
 @given(st.lists(some_bytes), st.lists(st.builds(Span, some_bytes, st.none() | some_bytes)))
-def test_a_journal_record_comes_back_as_it_was(keys: list[bytes], spans: list[Span]) -> None:
+def test_a_journal_record_survives_its_encoding(keys: list[bytes], spans: list[Span]) -> None:
     record = encode_journal(Batch(deletes=keys, range_deletes=spans), stamp=bytes(8))
     assert decode_journal(Lsn(5), record) == JournalEntry(Lsn(5), tuple(keys), tuple(spans))

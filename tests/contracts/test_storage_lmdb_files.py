@@ -1,4 +1,4 @@
-"""Files of a store that were damaged while nothing had them open: refused in words, or opened when all is there."""
+"""Files of a store that were damaged while closed: refused with a message, or opened if all data is present."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from asterism.storage.lmdb.file_check import check_data_file
 from asterism.values.identifiers import Epoch, PartitionNumber
 
 ONE, EPOCH = PartitionNumber(1), Epoch(1)
-# Of LMDB's header: where its page size and its number of the last page are.
+# Offsets in LMDB's header of the page size and the number of the last page.
 PAGE_BYTES_AT, LAST_PAGE_AT, META_AT = 40, 136, 4096
 PAGE_BYTES = 4096
 
 
 async def filled_store(directory: Path, *, entries: int = 200) -> Path:
-    """A store with some data in it; returns its data file."""
+    """Make a store with some data; return its data file."""
     engine = LmdbEngine.open(directory, durable=False)
     await engine.create_partition(ONE, Fence(EPOCH))
     for number in range(entries):
@@ -64,8 +64,8 @@ async def test_a_missing_data_file_of_a_store_is_refused(tmp_path: Path) -> None
     assert not (tmp_path / "data.mdb").exists()
 
 
-async def test_an_empty_data_file_where_no_store_was_ever_complete_becomes_one(tmp_path: Path) -> None:
-    """As a power cut leaves it that comes while the first start makes its files."""
+async def test_an_empty_data_file_of_a_store_that_was_never_complete_becomes_a_store(tmp_path: Path) -> None:
+    """A power failure during the first start leaves such files."""
     (tmp_path / "data.mdb").touch()
     (tmp_path / "lock.mdb").touch()
     await (LmdbEngine.open(tmp_path)).close()
@@ -82,7 +82,7 @@ async def test_a_copy_of_the_data_file_alone_is_a_store(tmp_path: Path) -> None:
 
 
 async def test_a_file_that_lacks_free_pages_only_is_opened(tmp_path: Path) -> None:
-    """LMDB counts pages that a transaction took and gave back, and never writes them."""
+    """LMDB counts pages that a transaction allocated and freed again, and never writes them."""
     data_file = await filled_store(tmp_path)
     engine = LmdbEngine.open(tmp_path, durable=False)
     await engine.apply(ONE, EPOCH, Batch(puts=[(b"huge", bytes(1_000_000))]))
@@ -90,7 +90,7 @@ async def test_a_file_that_lacks_free_pages_only_is_opened(tmp_path: Path) -> No
     await engine.close()
     whole = data_file.read_bytes()
     pages = len(whole) // PAGE_BYTES
-    # The copies with the file cut off, shortest first: from one page on all that is missing is free.
+    # Copies of the file cut at each page, shortest first: from some page on, all missing pages are free.
     shortest = bisect_left(range(pages + 1), True, key=lambda kept: opens(data_file, whole[: kept * PAGE_BYTES]))
     assert pages - 250 <= shortest < pages - 100
     assert opens(data_file, whole[: shortest * PAGE_BYTES])
@@ -138,7 +138,7 @@ def test_a_directory_in_the_place_of_the_data_file_is_refused(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("lock_bytes", [0, 1, 100, 4096, 100_000])
-async def test_a_lock_file_of_any_length_is_made_good(tmp_path: Path, lock_bytes: int) -> None:
+async def test_a_lock_file_of_any_length_is_repaired(tmp_path: Path, lock_bytes: int) -> None:
     await filled_store(tmp_path)
     os.truncate(tmp_path / "lock.mdb", lock_bytes)
     engine = LmdbEngine.open(tmp_path)

@@ -1,4 +1,4 @@
-"""Every engine against a dictionary: whatever calls are made, in whatever order, both hold the same."""
+"""Every engine against a dictionary: after any calls, in any order, both have the same contents."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Answer = TypeVar("Answer")
 Entries = list[tuple[bytes, bytes]]
 
 
-# --- what is generated ----------------------------------------------------------------------------------------------
+# --- generated input ------------------------------------------------------------------------------------------------
 
 values = st.binary(max_size=12)
 bounds = st.sampled_from([*KEYS, b"aaa", b"\xff"])
@@ -86,7 +86,7 @@ def batches(draw: st.DrawFn, *, may_be_refused: bool = True) -> Batch:
 
 @dataclass
 class Model:
-    """One partition, as the contract describes it and as slowly as it likes."""
+    """A partition as the contract describes it, regardless of speed."""
 
     data: dict[bytes, bytes] = field(default_factory=dict)
     lsn: int = 0
@@ -159,7 +159,7 @@ def sorted_keys(entry: JournalEntry) -> JournalEntry:
     return JournalEntry(entry.lsn, tuple(sorted(set(entry.keys))), entry.spans)
 
 
-# --- both of them ---------------------------------------------------------------------------------------------------
+# --- the comparison -------------------------------------------------------------------------------------------------
 
 
 class StorageMachine(RuleBasedStateMachine):
@@ -230,7 +230,7 @@ class StorageMachine(RuleBasedStateMachine):
         self.run(self._copy(page_entries))
 
     async def _copy(self, page_entries: int) -> None:
-        """A copy in pages is the same partition; it is then dropped, which leaves nothing of it."""
+        """Check that a copy in pages equals the partition, and drop it, which leaves nothing of it."""
         engine = self.engine
         await engine.create_partition(COPY, Fence(EPOCH, sealed=True))
         start, more = b"", True

@@ -1,4 +1,4 @@
-"""Several engines as one: what is promised beyond the contract of each."""
+"""The engines of all nodes as one: promises beyond the contract of each."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def engine_of(nodes: NodeEngines, node: NodeNumber) -> Engine:
     return engine
 
 
-async def test_a_partition_lies_on_the_node_its_number_tells(nodes: NodeEngines) -> None:
+async def test_a_partition_is_on_the_node_in_its_number(nodes: NodeEngines) -> None:
     number = partition_on(TWO, 77)
     await nodes.create_partition(number, Fence(EPOCH))
     await nodes.apply(number, EPOCH, Batch(puts=[(b"k", b"v")]))
@@ -57,12 +57,12 @@ async def test_a_node_that_cannot_be_reached_stops_only_its_own_partitions(nodes
     assert not (await nodes.status()).is_writable
 
 
-async def test_a_partition_of_a_node_nobody_knows_is_unknown(nodes: NodeEngines) -> None:
+async def test_a_partition_of_an_unknown_node_is_unknown(nodes: NodeEngines) -> None:
     with pytest.raises(PartitionUnknown):
         await nodes.read(partition_on(NodeNumber(9), 51), EPOCH, [b"k"])
 
 
-async def test_a_node_can_be_attached_when_it_can_be_reached_at_last(nodes: NodeEngines, tmp_path: Path) -> None:
+async def test_a_node_can_be_attached_when_it_becomes_reachable(nodes: NodeEngines, tmp_path: Path) -> None:
     nodes.attach(DEAD, LmdbEngine.open(tmp_path / "late", durable=False))
     await nodes.create_partition(partition_on(DEAD, 60), Fence(EPOCH))
     with pytest.raises(ValueError, match="attached already"):
@@ -80,10 +80,10 @@ async def fill_catalog(nodes: NodeEngines) -> None:
     await nodes.apply(COORDINATION, EPOCH, Batch(puts=[(b"leader", b"me")]))
 
 
-async def test_the_catalog_is_handed_over_while_calls_to_it_go_on(nodes: NodeEngines) -> None:
+async def test_the_catalog_is_handed_over_during_calls_to_it(nodes: NodeEngines) -> None:
     await fill_catalog(nodes)
-    heard = []
-    nodes.watch(CATALOG_PARTITION, lambda: heard.append(1))
+    notified = []
+    nodes.watch(CATALOG_PARTITION, lambda: notified.append(1))
     lsns: list[Lsn] = []
 
     async def write_on() -> None:
@@ -101,18 +101,18 @@ async def test_the_catalog_is_handed_over_while_calls_to_it_go_on(nodes: NodeEng
     assert await target.read(COORDINATION, EPOCH, [b"leader"]) == (1, [b"me"])
     with pytest.raises(EpochFenced):
         await engine_of(nodes, ZERO).read(CATALOG_PARTITION, EPOCH, [b"n"])
-    heard.clear()
+    notified.clear()
     await nodes.apply(CATALOG_PARTITION, EPOCH, Batch(puts=[(b"n", b"last")]))
     await asyncio.sleep(0.05)
-    assert heard
+    assert notified
 
 
-async def test_a_hand_over_that_was_interrupted_is_done_again_and_one_that_is_done_is_left_alone(
+async def test_an_interrupted_hand_over_is_repeated_and_a_completed_one_is_left_alone(
     nodes: NodeEngines,
 ) -> None:
     await fill_catalog(nodes)
     source, target = engine_of(nodes, ZERO), engine_of(nodes, ONE)
-    # As far as the seal and a part of the copy, of data that is not so any more.
+    # Interrupted after the seal and a part of the copy, with data that is outdated now.
     await target.create_partition(CATALOG_PARTITION, Fence(EPOCH, sealed=True))
     await target.write_copied(CATALOG_PARTITION, EPOCH, puts=[(b"stale", b"")])
     await source.set_fence(CATALOG_PARTITION, Fence(EPOCH, sealed=True))
@@ -123,7 +123,7 @@ async def test_a_hand_over_that_was_interrupted_is_done_again_and_one_that_is_do
     assert (await target.read(CATALOG_PARTITION, EPOCH, [b"new"]))[1] == [b""]
 
 
-async def test_a_catalog_that_went_away_comes_back_as_it_is_now(nodes: NodeEngines) -> None:
+async def test_a_catalog_that_moved_away_moves_back_with_its_current_data(nodes: NodeEngines) -> None:
     await fill_catalog(nodes)
     await nodes.move_catalog(ONE)
     await nodes.apply(CATALOG_PARTITION, EPOCH, Batch(range_deletes=[Span(b"0001", b"2499")], puts=[(b"x", b"y")]))
@@ -133,31 +133,32 @@ async def test_a_catalog_that_went_away_comes_back_as_it_is_now(nodes: NodeEngin
 
 
 def another_process(nodes: NodeEngines) -> NodeEngines:
-    """Over the same stores, which knows nothing of what the first one does."""
-    return NodeEngines({one: engine_of(nodes, one) for one in (ZERO, ONE, TWO)}, catalog_node=nodes.catalog_node)
+    """Open the same stores, without knowledge of the first process."""
+    engines = {node: engine_of(nodes, node) for node in (ZERO, ONE, TWO)}
+    return NodeEngines(engines, catalog_node=nodes.catalog_node)
 
 
-async def test_another_process_follows_the_catalog_wherever_it_went(nodes: NodeEngines) -> None:
+async def test_another_process_follows_the_catalog(nodes: NodeEngines) -> None:
     await fill_catalog(nodes)
-    other, heard = another_process(nodes), asyncio.Event()
-    other.watch(CATALOG_PARTITION, heard.set)
+    other, notified = another_process(nodes), asyncio.Event()
+    other.watch(CATALOG_PARTITION, notified.set)
     await nodes.move_catalog(ONE)
     assert await other.apply(CATALOG_PARTITION, EPOCH, Batch(puts=[(b"n", b"1")])) == 2
     assert other.catalog_node == ONE
-    # Over two nodes at once, and back to where it knows it to have been.
-    for way in ((TWO, ZERO), (ONE, ZERO), (TWO,)):
-        for step in way:
+    # Over two nodes at once, and back to the last known node.
+    for path in ((TWO, ZERO), (ONE, ZERO), (TWO,)):
+        for step in path:
             await nodes.move_catalog(step)
             await nodes.apply(CATALOG_PARTITION, EPOCH, Batch(puts=[(b"n", b"2")]))
         calls = [other.read(CATALOG_PARTITION, EPOCH, [b"n"]) for _ in range(5)]
         assert {tuple(values) for _, values in await asyncio.gather(*calls)} == {(b"2",)}
-        assert other.catalog_node == way[-1]
-    heard.clear()
+        assert other.catalog_node == path[-1]
+    notified.clear()
     await other.apply(CATALOG_PARTITION, EPOCH, Batch(puts=[(b"n", b"3")]))
-    await asyncio.wait_for(heard.wait(), 30)
+    await asyncio.wait_for(notified.wait(), 30)
 
 
-async def test_a_hand_over_that_its_process_left_is_finished_by_another(
+async def test_an_abandoned_hand_over_is_completed_by_another_process(
     nodes: NodeEngines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("asterism.storage.nodes.HAND_OVER_SECONDS_MAX", 0.1)
@@ -174,21 +175,22 @@ async def test_a_hand_over_that_its_process_left_is_finished_by_another(
             patch.setattr(handover, dying_in, die)
             with pytest.raises(EngineFailed, match="dead"):
                 await nodes.move_catalog(ZERO if nodes.catalog_node == ONE else ONE)
-        calls = [one.read(CATALOG_PARTITION, EPOCH, [b"n", b"2499"]) for one in (*others, nodes) for _ in range(3)]
+        processes = (*others, nodes)
+        calls = [process.read(CATALOG_PARTITION, EPOCH, [b"n", b"2499"]) for process in processes for _ in range(3)]
         assert {tuple(values) for _, values in await asyncio.gather(*calls)} == {(b"1", bytes(900))}
-        assert len({one.catalog_node for one in (*others, nodes)}) == 1
+        assert len({process.catalog_node for process in processes}) == 1
         await others[0].apply(CATALOG_PARTITION, EPOCH, Batch(puts=[(b"n", b"1")]))
 
 
-async def test_two_who_send_the_catalog_to_different_nodes_cannot_both_succeed(nodes: NodeEngines) -> None:
+async def test_two_processes_cannot_both_send_the_catalog_to_different_nodes(nodes: NodeEngines) -> None:
     await fill_catalog(nodes)
     other = another_process(nodes)
     outcomes = await asyncio.gather(nodes.move_catalog(ONE), other.move_catalog(TWO), return_exceptions=True)
-    assert [type(one) for one in outcomes if one is not None] == [EngineFailed]
-    for one in (nodes, other):
-        await one.apply(CATALOG_PARTITION, EPOCH, Batch(puts=[(b"n", b"")]))
+    assert [type(outcome) for outcome in outcomes if outcome is not None] == [EngineFailed]
+    for process in (nodes, other):
+        await process.apply(CATALOG_PARTITION, EPOCH, Batch(puts=[(b"n", b"")]))
     assert nodes.catalog_node == other.catalog_node
-    assert sum([await is_open(engine_of(nodes, one), CATALOG_PARTITION) for one in (ZERO, ONE, TWO)]) == 1
+    assert sum([await is_open(engine_of(nodes, node), CATALOG_PARTITION) for node in (ZERO, ONE, TWO)]) == 1
 
 
 async def test_a_hand_over_that_was_overtaken_by_later_ones_changes_nothing(nodes: NodeEngines) -> None:
@@ -207,7 +209,7 @@ async def test_a_hand_over_that_was_overtaken_by_later_ones_changes_nothing(node
     assert (await nodes.read(CATALOG_PARTITION, EPOCH, [b"n"]))[1] == [b"new"]
 
 
-async def test_a_node_says_who_it_is_and_only_the_first_claim_counts(nodes: NodeEngines) -> None:
+async def test_a_node_stores_its_identity_and_only_the_first_claim_counts(nodes: NodeEngines) -> None:
     engine = engine_of(nodes, ONE)
     assert await read_identity(engine) is None
     first = NodeIdentity("fleet-a", ONE, "one")

@@ -1,4 +1,4 @@
-"""What is particular to the PostgreSQL engine: its database, its connection strings and its round trips."""
+"""Properties of the PostgreSQL engine alone: its database, its connection strings and its round trips."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from asterism.storage.contract import (
     PartitionUnknown,
     Span,
 )
-from asterism.storage.postgres import NodeIdentity, Patience, PostgresEngine, connections, without_password
+from asterism.storage.postgres import DatabaseIdentity, PostgresEngine, Timeouts, connections, without_password
 from asterism.storage.postgres.addresses import split_hosts
 from asterism.storage.postgres.journal_record import decode_journal, encode_journal
 from asterism.values.identifiers import Epoch, Lsn, NodeNumber, PartitionNumber, partition_on
@@ -54,6 +54,7 @@ def put(key: bytes) -> Batch:
     return Batch(expectations=[Expectation(key, None)], versioned_puts=[(key, b"value")])
 
 
+# P1 of asterism/storage/postgres/DESIGN.md.
 async def test_a_read_and_a_batch_are_one_round_trip_each(engine: PostgresEngine, proxy: Proxy) -> None:
     await engine.apply(ONE, EPOCH, put(b"first"))
     await engine.read(ONE, EPOCH, [b"first"])
@@ -67,18 +68,20 @@ async def test_a_read_and_a_batch_are_one_round_trip_each(engine: PostgresEngine
     assert (proxy.requests - before, engine.statements_sent - counted_before) == (5, 5)
 
 
+# P2 of asterism/storage/postgres/DESIGN.md.
 async def test_reads_that_wait_at_the_same_time_share_a_round_trip(engine: PostgresEngine) -> None:
     await engine.apply(ONE, EPOCH, put(b"a"))
     for _ in range(2):
-        # The first time opens connections, which are asked something of their own.
+        # The first time opens connections, which send statements of their own.
         before = engine.statements_sent
         answers = await asyncio.gather(*(engine.read(ONE, EPOCH, [b"a"]) for _ in range(100)))
         assert {lsn for lsn, _ in answers} == {1}
-    # The first read goes ahead, and all others follow together.
+    # The first read is sent at once, and all others together.
     assert engine.statements_sent - before == 2
 
 
-async def test_a_cancelled_read_disturbs_no_other(engine: PostgresEngine) -> None:
+# P4 of asterism/storage/postgres/DESIGN.md.
+async def test_a_canceled_read_disturbs_no_other(engine: PostgresEngine) -> None:
     await engine.apply(ONE, EPOCH, put(b"a"))
     reads = [asyncio.create_task(engine.read(ONE, EPOCH, [b"a"])) for _ in range(10)]
     await asyncio.sleep(0)
@@ -89,6 +92,7 @@ async def test_a_cancelled_read_disturbs_no_other(engine: PostgresEngine) -> Non
     assert (await engine.read(ONE, EPOCH, [b"a"]))[0] == 1
 
 
+# P2 of asterism/storage/postgres/DESIGN.md.
 async def test_batches_that_wait_at_the_same_time_share_a_transaction(engine: PostgresEngine, proxy: Proxy) -> None:
     await engine.apply(ONE, EPOCH, put(b"first"))
     before = proxy.requests
@@ -97,7 +101,8 @@ async def test_batches_that_wait_at_the_same_time_share_a_transaction(engine: Po
     assert proxy.requests - before == 1
 
 
-async def test_a_refused_batch_costs_its_group_one_round_trip_more(engine: PostgresEngine, proxy: Proxy) -> None:
+# P3 of asterism/storage/postgres/DESIGN.md.
+async def test_a_refused_batch_costs_its_group_one_more_round_trip(engine: PostgresEngine, proxy: Proxy) -> None:
     await engine.apply(ONE, EPOCH, put(b"0"))
     before = proxy.requests
     outcomes = await asyncio.gather(
@@ -110,37 +115,44 @@ async def test_a_refused_batch_costs_its_group_one_round_trip_more(engine: Postg
 # --- the database ---------------------------------------------------------------------------------------------------
 
 
+# P9 of asterism/storage/postgres/DESIGN.md.
 async def test_a_database_of_an_unknown_format_version_is_refused(engine: PostgresEngine) -> None:
     shared_server().sql("UPDATE asterism.node SET format_version = 3", DATABASE)
     with pytest.raises(EngineFailed, match="format version 3"):
         await PostgresEngine.open(shared_server().dsn(DATABASE))
 
 
-async def test_functions_that_an_older_program_left_out_are_made_when_they_are_needed(engine: PostgresEngine) -> None:
+# P10 of asterism/storage/postgres/DESIGN.md.
+async def test_functions_that_an_older_program_did_not_create_are_created_on_demand(engine: PostgresEngine) -> None:
     await engine.apply(ONE, EPOCH, put(b"a"))
     shared_server().sql("DROP FUNCTION asterism.apply_v1_p1", DATABASE)
     assert await engine.apply(ONE, EPOCH, put(b"b")) == 2
 
 
+# P10 of asterism/storage/postgres/DESIGN.md.
 async def test_engines_that_open_an_empty_database_together_make_its_tables_once(engine: PostgresEngine) -> None:
     dsn = await shared_server().empty_database(f"{DATABASE}_together")
     engines = await asyncio.gather(*(PostgresEngine.open(dsn) for _ in range(5)))
     await engines[0].create_partition(ONE, Fence(EPOCH))
-    assert [await one.apply(ONE, EPOCH, Batch()) for one in engines] == [1, 2, 3, 4, 5]
-    for one in engines:
-        await one.close()
+    assert [await opened.apply(ONE, EPOCH, Batch()) for opened in engines] == [1, 2, 3, 4, 5]
+    for opened in engines:
+        await opened.close()
 
 
+# P9 of asterism/storage/postgres/DESIGN.md.
 async def test_a_database_is_one_node_of_one_fleet(engine: PostgresEngine) -> None:
-    mine = NodeIdentity("fleet-a", NodeNumber(1), "north")
+    mine = DatabaseIdentity("fleet-a", NodeNumber(1), "north")
     assert await engine.identity() is None
     await engine.claim(mine)
     await engine.claim(mine)
     assert await engine.identity() == mine
-    for other in (NodeIdentity("fleet-b", NodeNumber(1), "north"), NodeIdentity("fleet-a", NodeNumber(2), "north")):
+    for other in (
+        DatabaseIdentity("fleet-b", NodeNumber(1), "north"),
+        DatabaseIdentity("fleet-a", NodeNumber(2), "north"),
+    ):
         with pytest.raises(EngineFailed, match="fleet-a"):
             await engine.claim(other)
-    renamed = NodeIdentity("fleet-a", NodeNumber(1), "north-1")
+    renamed = DatabaseIdentity("fleet-a", NodeNumber(1), "north-1")
     await engine.claim(renamed)
     assert await engine.identity() == renamed
 
@@ -156,6 +168,7 @@ async def test_partitions_of_every_node_number_have_tables(engine: PostgresEngin
     assert int(left) == 0
 
 
+# P11 of asterism/storage/postgres/DESIGN.md.
 async def test_a_snapshot_keeps_a_partition_that_is_being_dropped(engine: PostgresEngine) -> None:
     await engine.apply(ONE, EPOCH, put(b"a"))
     snapshot = await engine.snapshot(ONE, EPOCH)
@@ -167,10 +180,10 @@ async def test_a_snapshot_keeps_a_partition_that_is_being_dropped(engine: Postgr
     assert await engine.drop_partition(ONE)
 
 
-async def test_a_server_that_is_not_there_is_said_to_be_out_of_reach() -> None:
-    patience = Patience(connect_seconds=0.5, total_seconds=0.5)
+async def test_a_missing_server_cannot_be_reached() -> None:
+    timeouts = Timeouts(connect_seconds=0.5, total_seconds=0.5)
     with pytest.raises(EngineFailed, match="cannot be reached"):
-        await PostgresEngine.open(f"postgresql://127.0.0.1:{free_port()}/asterism", patience=patience)
+        await PostgresEngine.open(f"postgresql://127.0.0.1:{free_port()}/asterism", timeouts=timeouts)
     with pytest.raises(EngineFailed, match="postgresql://"):
         await PostgresEngine.open("mysql://127.0.0.1/asterism")
 
@@ -196,6 +209,7 @@ def test_each_host_has_a_connection_string_of_its_own(connection_string: str, ho
     assert list(split_hosts(connection_string)) == hosts
 
 
+# P13 of asterism/storage/postgres/DESIGN.md.
 def test_a_connection_string_is_shown_without_its_password() -> None:
     shown = without_password("postgresql://user:secret@one:1,two:2/db?password=secret&sslmode=require")
     assert shown == "postgresql://user@one:1,two:2/db?sslmode=require"
@@ -204,12 +218,12 @@ def test_a_connection_string_is_shown_without_its_password() -> None:
 @pytest.mark.parametrize(
     "wrong", ["{dsn}_that_is_not_there", "postgresql://nobody@127.0.0.1:{port}/x", "{dsn}?sslmode=perhaps"]
 )
-async def test_an_address_that_no_waiting_makes_right_is_refused_at_once(wrong: str) -> None:
+async def test_an_invalid_address_is_refused_at_once(wrong: str) -> None:
     server = shared_server()
-    endless = Patience(total_seconds=10_000)
+    endless = Timeouts(total_seconds=10_000)
     async with asyncio.timeout(30):
         with pytest.raises(EngineFailed, match="cannot be reached"):
-            await PostgresEngine.open(wrong.format(dsn=server.dsn(), port=server.port), patience=endless)
+            await PostgresEngine.open(wrong.format(dsn=server.dsn(), port=server.port), timeouts=endless)
 
 
 async def test_a_connection_that_has_written_to_many_partitions_is_replaced(
@@ -237,7 +251,7 @@ some_bytes = st.binary(max_size=600)
     st.lists(st.tuples(some_bytes, some_bytes)),
     st.lists(st.builds(Span, some_bytes, st.none() | some_bytes)),
 )
-def test_a_journal_record_comes_back_as_it_was(
+def test_a_journal_record_survives_its_encoding(
     keys: list[bytes], stamped: list[tuple[bytes, bytes]], spans: list[Span]
 ) -> None:
     batch = Batch(deletes=keys, range_deletes=spans, stamped_puts=[(head, tail, b"") for head, tail in stamped])

@@ -1,4 +1,4 @@
-"""Run as a process of its own: a gateway that leads, drains the catalog's node, and dies by SIGKILL where told."""
+"""Run as a process of its own: a leader that drains the catalog's node and dies by SIGKILL at a given point."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from asterism.server.assemble import assembled
 from asterism.server.config import ServerConfig
 from asterism.server.data_directory import DataDirectory
-from asterism.server.fleet_config import read_fleet
+from asterism.server.fleet.config import read_fleet
 from asterism.storage import handover, nodes
 from tests.faults.migration_victim import die, dying
 from tests.faults.reshape_victim import say
@@ -31,7 +31,7 @@ def arm(point: str) -> None:
 async def main(file: Path, data: Path, point: str) -> None:
     config = ServerConfig(fleet=read_fleet(file), fleet_file=file)
     async with assembled(config, DataDirectory(data)) as assembly:
-        catalog = assembly.store.catalog
+        catalog = assembly.services.documents.catalog
         while not catalog.leads:
             await asyncio.sleep(0.02)
         say("leads")
@@ -39,7 +39,7 @@ async def main(file: Path, data: Path, point: str) -> None:
         arm(point)
         node = catalog.nodes.named("a")
         assert node is not None
-        await assembly.migration._moving.drain(node)
+        await assembly.migration._mover.drain(node)
         await asyncio.sleep(50)
         say("survived")
         die()

@@ -1,4 +1,4 @@
-"""Run as a process of its own: converts an older store, and dies by SIGKILL after the slice it is told."""
+"""Run as a process of its own: converts an older store, and dies by SIGKILL after the given slice."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import signal
 import sys
 from pathlib import Path
 
-from asterism.documents import conversion
+from asterism.keyspaces.routing.slice_sizes import SliceSize
+from asterism.limits import MIB
+from asterism.models.documents.upkeep import conversion
 from asterism.storage.lmdb import LmdbEngine
 from tests.support.world import open_gateway
 
@@ -24,7 +26,7 @@ async def main(directory: Path, slices: int) -> None:
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    conversion.SLICE_ITEMS = SLICE_ITEMS
+    conversion.CONVERTED_ITEMS = SliceSize(SLICE_ITEMS, MIB)
     store = LmdbEngine.open(directory)
     async with open_gateway(store, is_first=True) as world:
         world.store.conversion.on_progress = on_progress

@@ -22,26 +22,26 @@ from tests.support.server import PROGRAM, PlainClient, RunningServer, environmen
 DATABASE = "d"
 CONTAINER = "c"
 LINK = f"dbs/{DATABASE}/colls/{CONTAINER}"
-# What a client may be told while a part of the fleet is away: try again.
-MAY_BE_TOLD = {449, 503}
+# The statuses that a client may get while a part of the fleet is away: they ask for a retry.
+RETRY_STATUSES = {449, 503}
 WAIT_SECONDS_MAX = 60.0
 
 
 def fleet_file(path: Path, **addresses: str) -> Path:
-    """A description of nodes by name; the first has the catalog."""
+    """Write a description of nodes by name; the first has the catalog."""
     path.write_text("".join(f'[[node]]\nname = "{name}"\ndsn = "{dsn}"\n' for name, dsn in addresses.items()))
     return path
 
 
 @contextmanager
 def gateway(data: Path, fleet: Path, *options: str) -> Iterator[RunningServer]:
-    """One process: how many there are is what these tests are about."""
+    """Run a gateway as one process, because these tests count them."""
     with running_server(data, "--fleet", str(fleet), "--no-throttle", *options, alone=True) as running:
         yield running
 
 
 def make_container(server: RunningServer, *, throughput: int = 12_000, **settings: Any) -> ContainerProxy:
-    """Two partitions, one on each node."""
+    """Make a container with two partitions, one on each node."""
     database = server.client().create_database(DATABASE)
     return database.create_container(CONTAINER, PartitionKey("/pk"), offer_throughput=throughput, **settings)
 
@@ -58,8 +58,8 @@ def run(server: RunningServer, *words: str) -> str:
 
 
 def partitions(server: RunningServer) -> list[dict[str, Any]]:
-    told = json.loads(run(server, "partitions", DATABASE, CONTAINER, "--format", "json"))
-    return list(told["partitions"])
+    report = json.loads(run(server, "partitions", DATABASE, CONTAINER, "--format", "json"))
+    return list(report["partitions"])
 
 
 def until(is_so: Callable[[], bool], *, what: str, seconds_max: float = WAIT_SECONDS_MAX) -> None:
@@ -76,26 +76,28 @@ def read_item(client: PlainClient, name: str, **headers: str) -> tuple[int, dict
 
 
 @dataclass
-class Told:
-    """What the clients were told."""
+class Answers:
+    """The answers that the clients got."""
 
     acknowledged: set[str] = field(default_factory=set)
     refused: Counter[int] = field(default_factory=Counter)
     attempted: set[str] = field(default_factory=set)
-    # Additions to a number: those acknowledged, and those of which a client cannot know.
+    # Additions to a number: those acknowledged, and those with an unknown outcome.
     added: int = 0
     unknown: int = 0
     surprises: list[str] = field(default_factory=list)
 
 
 class Clients(threading.Thread):
-    """Creates items, reads them back and counts them in a number, through one gateway and without any retry: every
-    answer is looked at."""
+    """Clients that create items, read them back and count them in a number, through one gateway.
+
+    They do not retry, and check every answer.
+    """
 
     def __init__(self, server: RunningServer, name: str, *, is_doomed: bool = False) -> None:
-        """`is_doomed`: the gateway will be killed, and what was asked of it last is not known."""
+        """`is_doomed`: the gateway will be killed, and the outcome of the last request is unknown."""
         super().__init__(daemon=True)
-        self.told = Told()
+        self.answers = Answers()
         self._is_doomed = is_doomed
         self._server = server
         self._name = name
@@ -112,59 +114,59 @@ class Clients(threading.Thread):
                 self._create(client, f"{self._name}-{number}")
                 self._add(client)
         except (OSError, http.client.HTTPException) as problem:
-            self.told.unknown += 1
+            self.answers.unknown += 1
             if not self._is_doomed:
-                self.told.surprises.append(repr(problem))
+                self.answers.surprises.append(repr(problem))
 
     def _create(self, client: PlainClient, name: str) -> None:
-        told = self.told
-        told.attempted.add(name)
+        answers = self.answers
+        answers.attempted.add(name)
         headers = {"x-ms-documentdb-partitionkey": json.dumps([name])}
         status, answered, body = client.send(
             "POST", f"/{LINK}/docs", {"id": name, "pk": name}, resource_type="docs", link=LINK, headers=headers
         )
         if status != 201:
-            self._refused(status, body)
+            self._note_refusal(status, body)
             return
-        told.acknowledged.add(name)
+        answers.acknowledged.add(name)
         # Without its session it might be a standby that answers, with what was there before.
         session = {"x-ms-session-token": answered["x-ms-session-token"]}
         status, _, body = read_item(client, name, **session)
         if status != 200:
-            self._refused(status, body)
+            self._note_refusal(status, body)
 
     def _add(self, client: PlainClient) -> None:
         link = f"{LINK}/docs/{self._counter}"
         headers = {"x-ms-documentdb-partitionkey": json.dumps([self._counter])}
         body = {"operations": [{"op": "incr", "path": "/n", "value": 1}]}
-        status, _, told = client.send("PATCH", f"/{link}", body, resource_type="docs", link=link, headers=headers)
+        status, _, answer = client.send("PATCH", f"/{link}", body, resource_type="docs", link=link, headers=headers)
         if status == 200:
-            self.told.added += 1
+            self.answers.added += 1
         else:
-            self.told.unknown += 1
-            self._refused(status, told)
+            self.answers.unknown += 1
+            self._note_refusal(status, answer)
 
-    def _refused(self, status: int, body: object) -> None:
-        self.told.refused[status] += 1
-        if status not in MAY_BE_TOLD:
-            self.told.surprises.append(f"{status} {body}")
+    def _note_refusal(self, status: int, body: object) -> None:
+        self.answers.refused[status] += 1
+        if status not in RETRY_STATUSES:
+            self.answers.surprises.append(f"{status} {body}")
 
     def wait_for_more(self, count: int = 10) -> None:
-        wanted = len(self.told.acknowledged) + count
+        wanted = len(self.answers.acknowledged) + count
         until(
-            lambda: len(self.told.acknowledged) >= wanted or not self.is_alive(),
-            what=f"{self._name} does not get on: {self.told.refused}",
+            lambda: len(self.answers.acknowledged) >= wanted or not self.is_alive(),
+            what=f"{self._name} does not get on: {self.answers.refused}",
         )
 
-    def end(self) -> Told:
+    def end(self) -> Answers:
         self._stopping.set()
         self.join(WAIT_SECONDS_MAX)
         assert not self.is_alive()
-        return self.told
+        return self.answers
 
 
 class OfficialClient(threading.Thread):
-    """The vendor's client with its own retries: what it raises in the end is what a program has to deal with."""
+    """The vendor's client with its own retries: a program has to handle the errors that remain."""
 
     def __init__(self, server: RunningServer) -> None:
         super().__init__(daemon=True)
@@ -188,7 +190,7 @@ class OfficialClient(threading.Thread):
             except CosmosHttpResponseError as problem:
                 self.known.pop(name, None)
                 self.refused[problem.status_code] += 1
-                if problem.status_code not in MAY_BE_TOLD:
+                if problem.status_code not in RETRY_STATUSES:
                     self.surprises.append(str(problem))
             except Exception as problem:
                 self.surprises.append(repr(problem))
@@ -200,16 +202,16 @@ class OfficialClient(threading.Thread):
         assert not self.is_alive()
 
 
-def check(container: ContainerProxy, *told_by: Told) -> None:
-    """Nothing acknowledged is lost, nothing is there twice or that nobody wrote, and no addition was made twice."""
+def check(container: ContainerProxy, *answers_of_clients: Answers) -> None:
+    """Check that every acknowledged item exists once, no other does, and no addition was made twice."""
     items = [(item["id"], item.get("n")) for item in container.read_all_items()]
     found = dict(items)
     assert len(found) == len(items)
-    for told in told_by:
-        assert not told.surprises, told.surprises
-        assert told.acknowledged <= found.keys()
+    for answers in answers_of_clients:
+        assert not answers.surprises, answers.surprises
+        assert answers.acknowledged <= found.keys()
     written = {name for name in found if not name.startswith(("counter-", "official-"))}
-    assert written <= set().union(*(told.attempted for told in told_by))
+    assert written <= set().union(*(answers.attempted for answers in answers_of_clients))
     numbers = sorted(number for name, number in items if name.startswith("counter-"))
-    assert sum(told.added for told in told_by) <= sum(numbers)
-    assert sum(numbers) <= sum(told.added + told.unknown for told in told_by)
+    assert sum(answers.added for answers in answers_of_clients) <= sum(numbers)
+    assert sum(numbers) <= sum(answers.added + answers.unknown for answers in answers_of_clients)

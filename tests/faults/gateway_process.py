@@ -1,10 +1,10 @@
-"""Run as a process of its own: one of two gateways over one store. One leads and splits; the other one serves.
+"""Run as a process of its own: one of two gateways over one store. One leads and splits; the other serves.
 
-    leader     fills a container, begins a split when it is told to, and kills or stops itself at the step it was given
-    follower   writes all the time, and says when the split is done, by whomever
+    leader     fills a container, begins a split on a line of standard input, and kills or stops itself at a step
+    follower   writes all the time, and reports when the split is done, by either
 
-Every acknowledged write is a line on standard output. A line on standard input tells the process to go on, the end of
-standard input to end.
+Every acknowledged write is a line on standard output. A line on standard input makes the process go on; at the end
+of standard input it ends.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from asterism.documents.container import Container
 from asterism.errors import OwnerNotFound
-from asterism.keyspaces import coordination
-from asterism.keyspaces.reshape_job import Step
+from asterism.keyspaces.processes import coordination
+from asterism.keyspaces.reshaping.job import Step
+from asterism.models.documents.container import Container
 from asterism.storage.lmdb import LmdbEngine
 from tests.faults.reshape_victim import prepare, say, write_for_ever
 from tests.support.world import ACCOUNT, World, open_gateway
@@ -28,19 +28,19 @@ from tests.support.world import ACCOUNT, World, open_gateway
 TAKEOVER_SECONDS = 1.0
 
 
-async def told() -> str:
-    """The next line of standard input; empty at its end."""
+async def next_line() -> str:
+    """Return the next line of standard input; empty at its end."""
     return await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
 
 
 async def lead(world: World, arm: Callable[[], None]) -> None:
     container = await prepare(world, "split")
     say("ready")
-    await told()
+    await next_line()
     arm()
-    job = await world.reshaping.split(container.keyspace, 0)
-    await world.reshaping.finished(job)
-    # Only a process that was stopped and goes on gets here.
+    job = await world.reshaper.split(container.keyspace, 0)
+    await world.reshaper.finished(job)
+    # Only a process that was stopped and resumed gets here.
     say("went on")
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(5):
@@ -49,7 +49,7 @@ async def lead(world: World, arm: Callable[[], None]) -> None:
             say("deposed")
     await container.upsert_item({"id": "from-the-old-leader", "pk": "k", "n": 1}, ("k",))
     say("wrote 1 k from-the-old-leader")
-    await told()
+    await next_line()
 
 
 async def serve(world: World) -> None:
@@ -62,7 +62,7 @@ async def serve(world: World) -> None:
             await asyncio.sleep(0.01)
     writers = [asyncio.create_task(write_for_ever(container, writer)) for writer in range(3)]
     say("ready")
-    ended = asyncio.create_task(told())
+    ended = asyncio.create_task(next_line())
     while len(container.keyspace.record.map.ranges) < 2 or world.catalog.work.jobs:
         await asyncio.sleep(0.01)
     say("split")

@@ -1,4 +1,4 @@
-"""Run as a process of its own: serves a data directory, migrates it to a fleet, and dies by SIGKILL where it is told.
+"""Run as a process of its own: serves a data directory, migrates it to a fleet, and dies by SIGKILL at a given point.
 
 Every acknowledged write is a line on standard output.
 """
@@ -13,12 +13,12 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-from asterism.documents.container import Container
-from asterism.keyspaces.reshape_job import Step
-from asterism.server import migration
+from asterism.keyspaces.reshaping.job import Step
+from asterism.models.documents.container import Container
 from asterism.server.assemble import assembled
 from asterism.server.config import ServerConfig
 from asterism.server.data_directory import DataDirectory
+from asterism.server.fleet import migration
 from asterism.storage import handover
 from asterism.throughput.budgets import Manual
 from tests.faults.reshape_victim import say
@@ -44,7 +44,7 @@ def dying(call: Callable[..., Coroutine[Any, Any, Any]], *, before: bool) -> Cal
 
 
 def arm(point: str) -> None:
-    """The functions that are the moments of the hand-over, each as one that does not come back."""
+    """Replace the function of the given moment of the hand-over by one that dies."""
     if point == "NOTED":
         migration.write_migration_note = dying(migration.write_migration_note, before=False)
     elif point == "CATALOG_SEALED":
@@ -52,9 +52,9 @@ def arm(point: str) -> None:
     elif point == "CATALOG_COPIED":
         handover._open = dying(handover._open, before=True)
     elif point == "CATALOG_OPENED":
-        migration.say_moved = dying(migration.say_moved, before=True)
+        migration.record_move = dying(migration.record_move, before=True)
     elif point == "MOVED_SAID":
-        migration.say_moved = dying(migration.say_moved, before=False)
+        migration.record_move = dying(migration.record_move, before=False)
 
 
 async def write_for_ever(container: Container) -> None:
@@ -75,8 +75,8 @@ async def main(directory: Path, point: str) -> None:
             die()
 
     async with assembled(ServerConfig(), DataDirectory(directory / "data"), on_step=on_step) as assembly:
-        database = await assembly.store.create_database("asterism", "d", None)
-        container = await assembly.store.create_container(database, PROPERTIES, Manual(12_000))
+        database = await assembly.services.documents.create_database("asterism", "d", None)
+        container = await assembly.services.documents.create_container(database, PROPERTIES, Manual(12_000))
         for number in range(ITEMS):
             await container.create_item({"id": f"old-{number}", "pk": str(number % 60)}, None)
         writer = asyncio.create_task(write_for_ever(container))

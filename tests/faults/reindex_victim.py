@@ -1,4 +1,4 @@
-"""Run as a process of its own: writes, changes its indexing policy, and dies by SIGKILL at the step it is told."""
+"""Run as a process of its own: writes, changes its indexing policy, and dies by SIGKILL at the given step."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import signal
 import sys
 from pathlib import Path
 
-from asterism.documents.container import Container
-from asterism.documents.reindexing import ReindexStep
+from asterism.models.documents.container import Container
+from asterism.models.documents.upkeep.reindexer import ReindexStep
 from tests.support.world import open_world
 
 ITEMS = 400
@@ -43,12 +43,12 @@ async def main(directory: Path, step: ReindexStep, times: int) -> None:
             await container.create_item({"id": f"old-{number}", "pk": f"k{number % 30}", "n": number, "pad": "y"}, None)
         writers = [asyncio.create_task(write_for_ever(container, writer)) for writer in range(3)]
         await asyncio.sleep(0.05)
-        reindexing = world.store.reindexing
-        reindexing.on_step = on_step
-        # Remembered after every slice, so that the next start has somewhere to go on from.
-        reindexing.position_seconds = 0.0
+        reindexer = world.store.reindexer
+        reindexer.on_step = on_step
+        # Remembered after every slice, so that the next start can resume from it.
+        reindexer.position_seconds = 0.0
         await world.store.replace_container(container, {**container.record.settings, "indexingPolicy": POLICY})
-        await reindexing.finished(container.keyspace)
+        await reindexer.finished(container.keyspace)
         for writer in writers:
             writer.cancel()
 

@@ -1,4 +1,4 @@
-"""Run as a process of its own: writes, copies a container to another key, and dies by SIGKILL at the step it is told.
+"""Run as a process of its own: writes, copies a container to another key, and dies by SIGKILL at the given step.
 
 Every acknowledged write is a line on standard output, so that the test knows what must have survived.
 """
@@ -11,9 +11,9 @@ import signal
 import sys
 from pathlib import Path
 
-from asterism.documents.container import Container
-from asterism.documents.rekey_job import RekeyPhase, RekeyStep
 from asterism.errors import Forbidden, ItemNotFound
+from asterism.models.documents.container import Container
+from asterism.models.documents.rekey.job import RekeyPhase, RekeyStep
 from tests.support.world import ACCOUNT, World, open_world
 
 ITEMS = 200
@@ -31,7 +31,7 @@ async def write_until_refused(container: Container, writer: int) -> None:
         try:
             if number % 7 == 0:
                 say(f"try {key} {item_id} -1")
-                await container.delete_item(item_id, (key,))
+                await container.delete_item(item_id.encode(), (key,))
                 say(f"done {key} {item_id} -1")
             else:
                 say(f"try {key} {item_id} {number}")
@@ -55,7 +55,7 @@ async def main(directory: Path, step: RekeyStep) -> None:
         for number in range(ITEMS):
             await container.create_item({"id": f"old-{number}", "pk": f"k{number % 30}", "day": number % 9}, None)
         await world.catalog.scripts.functions.create(container.record.rid, "f", {"body": "function f() {}"}, now=1)
-        world.store.rekeying.on_step = on_step
+        world.store.rekeyer.on_step = on_step
         writers = [asyncio.create_task(write_until_refused(container, writer)) for writer in range(2)]
         await rekey(world, container)
         say("survived")
@@ -68,10 +68,10 @@ async def rekey(world: World, container: Container) -> None:
     while not job.is_caught_up:
         await asyncio.sleep(0.01)
     await asyncio.sleep(0.2)
-    await world.store.rekeying.switch(world.store.container(world.store.database(ACCOUNT, "d"), "new"))
+    await world.store.rekeyer.switch(world.store.container(world.store.database(ACCOUNT, "d"), "new"))
     while job.phase is not RekeyPhase.SWITCHED or job.retention_before is not None:
         await asyncio.sleep(0.01)
-    # The last step is told right after its mark in the job.
+    # The last step is reported right after its mark in the job.
     await asyncio.sleep(1)
 
 

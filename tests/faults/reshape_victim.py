@@ -1,4 +1,4 @@
-"""Run as a process of its own: writes, reshapes, and dies by SIGKILL at the step it is told.
+"""Run as a process of its own: writes, reshapes, and dies by SIGKILL at the given step.
 
 Every acknowledged write is a line on standard output, so that the test knows what must have survived.
 """
@@ -11,15 +11,15 @@ import signal
 import sys
 from pathlib import Path
 
-from asterism.documents.container import Container
-from asterism.keyspaces.reshape_job import Step
+from asterism.keyspaces.reshaping.job import Step
+from asterism.models.documents.container import Container
 from asterism.partitioning.placement import Rules
 from asterism.throughput.budgets import Manual
 from asterism.values.identifiers import NodeNumber
 from tests.support.world import World, open_world
 
 ITEMS = 400
-# A move needs somewhere to go; what is split or merged may stand on one node.
+# A move needs a second node; a split or a merge may be on one.
 NODE_LABELS = {"split": ("",), "merge": ("",), "move": ("home", "away")}
 
 
@@ -36,7 +36,7 @@ async def write_for_ever(container: Container, writer: int) -> None:
         if number % 7 == 0:
             say(f"try delete {key} {item_id}")
             try:
-                await container.delete_item(item_id, (key,))
+                await container.delete_item(item_id.encode(), (key,))
             except Exception as error:
                 say(f"none {key} {item_id} {type(error).__name__}")
                 continue
@@ -48,7 +48,7 @@ async def write_for_ever(container: Container, writer: int) -> None:
 
 
 async def prepare(world: World, kind: str) -> Container:
-    world.reshaping.placing.default_rules = lambda *_: Rules(frozenset({"home"} if kind == "move" else ()))
+    world.reshaper.placer.default_rules = lambda *_: Rules(frozenset({"home"} if kind == "move" else ()))
     container = await world.container(throughput=Manual(12_000 if kind == "merge" else 400))
     for number in range(ITEMS):
         await container.create_item({"id": f"old-{number}", "pk": f"k{number % 30}"}, None)
@@ -73,12 +73,12 @@ async def main(directory: Path, kind: str, step: Step) -> None:
         writers = [asyncio.create_task(write_for_ever(container, writer)) for writer in range(3)]
         await asyncio.sleep(0.05)
         if kind == "merge":
-            job = await world.reshaping.merge(container.keyspace, 0, 1)
+            job = await world.reshaper.merge(container.keyspace, 0, 1)
         elif kind == "move":
-            job = await world.reshaping.move(container.keyspace, 0, NodeNumber(1))
+            job = await world.reshaper.move(container.keyspace, 0, NodeNumber(1))
         else:
-            job = await world.reshaping.split(container.keyspace, 0)
-        await world.reshaping.finished(job)
+            job = await world.reshaper.split(container.keyspace, 0)
+        await world.reshaper.finished(job)
         say("survived")
         for writer in writers:
             writer.cancel()

@@ -1,4 +1,4 @@
-"""The process that the storage fault tests kill, or starve of room. Run as `python -m tests.faults.storage_worker`."""
+"""The process that the storage fault tests kill, or fill up. Run as `python -m tests.faults.storage_worker`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ COUNTERS_KEY = b"counters"
 
 
 def batch_of(name: bytes) -> Batch:
-    """Five entries, a log record that names them, and counters of both: each can be checked against the others."""
+    """Return a batch of five entries, a log record that names them, and counters of both, to be checked against each
+    other."""
     return Batch(
         puts=[(b"data/%s/%d" % (name, index), name * 40) for index in range(PUTS_PER_BATCH)],
         stamped_puts=[(b"log/", b"", name)],
@@ -29,8 +30,8 @@ def batch_of(name: bytes) -> Batch:
     )
 
 
-async def write_for_ever(directory: Path, worker: str) -> None:
-    """Tells each batch on standard output as soon as it is acknowledged."""
+async def write_forever(directory: Path, worker: str) -> None:
+    """Print each batch to standard output as soon as it is acknowledged."""
     engine = LmdbEngine.open(directory)
 
     async def write(task: int) -> None:
@@ -47,7 +48,7 @@ async def write_for_ever(directory: Path, worker: str) -> None:
 
 
 async def run_out_of_file_size(directory: Path) -> dict[str, object]:
-    """Writes until the file may grow no more, then again with the limit lifted; tells what happened."""
+    """Write until the file cannot grow, then again with the limit lifted; return the outcomes."""
     engine = LmdbEngine.open(directory)
     await engine.create_partition(PARTITION, Fence(EPOCH))
     file_bytes_max = (directory / "data.mdb").stat().st_size + 600_000
@@ -84,7 +85,7 @@ async def _write_until_refused(engine: LmdbEngine) -> tuple[int, str]:
 def main() -> None:
     mode, directory = sys.argv[1], Path(sys.argv[2])
     if mode == "write":
-        asyncio.run(write_for_ever(directory, sys.argv[3]))
+        asyncio.run(write_forever(directory, sys.argv[3]))
     else:
         print(json.dumps(asyncio.run(run_out_of_file_size(directory))))
 

@@ -1,4 +1,4 @@
-"""Run as a process of its own: writes groups of entities, reshapes their table, and dies by SIGKILL when it is told.
+"""Run as a process of its own: writes groups of entities, reshapes their table, and dies by SIGKILL at a given moment.
 
 Every acknowledged group is a line on standard output, so that the test knows what must have survived.
 """
@@ -11,10 +11,10 @@ import signal
 import sys
 from pathlib import Path
 
-from asterism.apis.table.stored import EntityWrite, WriteKind
-from asterism.apis.table.table import Table
-from asterism.keyspaces.load_watch import Patience
-from asterism.keyspaces.reshape_job import Step
+from asterism.keyspaces.reshaping.job import Step
+from asterism.keyspaces.reshaping.load_watch import Patience
+from asterism.models.tables.entities import EntityWrite, WriteKind
+from asterism.models.tables.table import Table
 from asterism.partitioning.effective_key import effective_key
 from asterism.partitioning.split_merge import SplitPlan, SplitReason
 from tests.support.tables import ACCOUNT, TableWorld, open_tables
@@ -30,7 +30,7 @@ def say(text: str) -> None:
 
 
 async def write_for_ever(table: Table, writer: int) -> None:
-    """Groups of five rows that carry one number, replaced again and again, and now and then deleted."""
+    """Replace groups of five rows that carry one number again and again, and now and then delete them."""
     number = 0
     while True:
         number += 1
@@ -51,19 +51,19 @@ async def prepare(world: TableWorld, kind: str) -> Table:
         rows = [EntityWrite(WriteKind.INSERT, f"k{number % 30:02}", f"old-{number + row}") for row in range(20)]
         await table.apply(rows)
     if kind == "merge":
-        await world.world.reshaping.finished(await world.world.reshaping.split(table.keyspace, 0))
+        await world.world.reshaper.finished(await world.world.reshaper.split(table.keyspace, 0))
     return table
 
 
 async def reshape(world: TableWorld, table: Table, kind: str) -> None:
-    reshaping, keyspace = world.world.reshaping, table.keyspace
+    reshaper, keyspace = world.world.reshaper, table.keyspace
     if kind == "merge":
         left, right = keyspace.record.map.ranges
-        job = await reshaping.merge(keyspace, left.id, right.id)
+        job = await reshaper.merge(keyspace, left.id, right.id)
     else:
         at = effective_key(keyspace.record.definition, ("k12",))
-        job = await reshaping.split_at(keyspace, SplitPlan(0, at, SplitReason.LOAD))
-    await reshaping.finished(job)
+        job = await reshaper.split_at(keyspace, SplitPlan(0, at, SplitReason.LOAD))
+    await reshaper.finished(job)
 
 
 async def main(directory: Path, kind: str, at: str) -> None:

@@ -1,4 +1,4 @@
-"""The server killed in the middle of batches and of background deletions: each is there whole, or not at all."""
+"""The server killed in the middle of batches and of background deletions: each is whole, or not done at all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LINK = "dbs/d/colls/c"
 
 
 class BatchWriter(threading.Thread):
-    """Writes all items of one logical partition with one number per batch, until the server is gone."""
+    """A client that writes all items of one logical partition with one number per batch, until the server is gone."""
 
     def __init__(self, port: int, name: int) -> None:
         super().__init__()
@@ -45,10 +45,10 @@ class BatchWriter(threading.Thread):
             while True:
                 number += 1
                 body = [upsert(self.key, f"i{place}", number) for place in range(BATCH_ITEMS)]
-                status, _, told = client.send(
+                status, _, answer = client.send(
                     "POST", f"/{LINK}/docs/", body, resource_type="docs", link=LINK, headers=headers
                 )
-                assert status == 200, told
+                assert status == 200, answer
                 self.acknowledged = number
         except (OSError, http.client.HTTPException):
             client.close()
@@ -104,7 +104,7 @@ def test_a_deletion_by_key_that_was_answered_is_finished_after_kill_9(tmp_path: 
             many: Any = [("create", (item("gone", number),)) for number in range(first, first + 100)]
             container.execute_item_batch(many, "gone")
         container.create_item(item("stays", 1))
-        # Answered when all is gone, or when it is written down and has gone on for a while.
+        # Answered when all is deleted, or when the task is recorded and has run for a while.
         container.delete_all_items_by_partition_key("gone")
         server.kill()
     with running_server(tmp_path, "--no-throttle", port=port) as server:

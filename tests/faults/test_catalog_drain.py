@@ -15,7 +15,7 @@ import pytest
 from tests.faults.catalog_victim import POINTS
 from tests.faults.fleet_of_two import (
     DATABASE,
-    MAY_BE_TOLD,
+    RETRY_STATUSES,
     Clients,
     check,
     container_at,
@@ -35,7 +35,7 @@ def addresses() -> dict[str, str]:
 
 
 class Creator(threading.Thread):
-    """Makes containers, one after the other, which is a change of the catalog each time."""
+    """A client that makes containers, one after the other, each of which changes the catalog."""
 
     def __init__(self, server: RunningServer, name: str) -> None:
         super().__init__(daemon=True)
@@ -51,11 +51,11 @@ class Creator(threading.Thread):
             number += 1
             name = f"{self._name}{number}"
             body = {"id": name, "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}
-            status, _, told = client.send("POST", f"/{link}/colls", body, resource_type="colls", link=link)
+            status, _, answer = client.send("POST", f"/{link}/colls", body, resource_type="colls", link=link)
             if status == 201:
                 self.made.append(name)
-            elif status not in MAY_BE_TOLD:
-                self.surprises.append((status, told))
+            elif status not in RETRY_STATUSES:
+                self.surprises.append((status, answer))
             # Each of them is moved in the end.
             self._stopping.wait(0.3)
 
@@ -67,49 +67,52 @@ class Creator(threading.Thread):
 
 
 def nodes(server: RunningServer) -> dict[str, tuple[str, bool]]:
-    """The state of each node, and whether it has the catalog."""
-    told = json.loads(run(server, "nodes", "--format", "json"))["nodes"]
-    return {one["name"]: (one["state"], one["catalog"]) for one in told}
+    """Return the state of each node, and True for the one that has the catalog."""
+    listed = json.loads(run(server, "nodes", "--format", "json"))["nodes"]
+    return {node["name"]: (node["state"], node["catalog"]) for node in listed}
 
 
 def containers(server: RunningServer) -> set[str]:
-    return {one["id"] for one in server.client().get_database_client(DATABASE).list_containers()}
+    return {container["id"] for container in server.client().get_database_client(DATABASE).list_containers()}
 
 
 def test_the_catalog_leaves_its_node_and_no_client_of_any_gateway_notices(
     tmp_path: Path, addresses: dict[str, str]
 ) -> None:
     file = fleet_file(tmp_path / "fleet.toml", **addresses)
-    with gateway(tmp_path / "one", file) as one, gateway(tmp_path / "two", file) as two:
-        make_container(one)
-        clients = [Clients(one, "first"), Clients(two, "second")]
-        creators = [Creator(one, "m"), Creator(two, "n")]
+    with gateway(tmp_path / "first", file) as first, gateway(tmp_path / "second", file) as second:
+        make_container(first)
+        clients = [Clients(first, "first"), Clients(second, "second")]
+        creators = [Creator(first, "m"), Creator(second, "n")]
         for each in (*clients, *creators):
             each.start()
         clients[0].wait_for_more()
-        assert "The catalog is on b." in run(two, "drain", "a")
+        assert "The catalog is on b." in run(second, "drain", "a")
         for each in clients:
             each.wait_for_more()
         drained = {"a": ("removed", False), "b": ("online", True)}
-        until(lambda: nodes(one) == nodes(two) == drained, what="not all gateways follow")
+        until(lambda: nodes(first) == nodes(second) == drained, what="not all gateways follow")
         before = [len(creator.made) for creator in creators]
-        until(lambda: all(len(one.made) > was for one, was in zip(creators, before, strict=True)), what="stuck")
+        until(
+            lambda: all(len(creator.made) > count for creator, count in zip(creators, before, strict=True)),
+            what="stuck",
+        )
         made = {name for creator in creators for name in creator.end()}
-        told = [each.end() for each in clients]
-        assert [each.refused for each in told] == [{}, {}]
-        check(container_at(two), *told)
-        until(lambda: containers(one) == containers(two) == made | {"c"}, what="not all containers are known")
+        answers = [each.end() for each in clients]
+        assert [each.refused for each in answers] == [{}, {}]
+        check(container_at(second), *answers)
+        until(lambda: containers(first) == containers(second) == made | {"c"}, what="not all containers are known")
         # A description that still names the old place is led to the new one; and back it goes.
-        with gateway(tmp_path / "three", file) as three:
-            assert containers(three) == made | {"c"}
-            run(three, "drain", "a", "--undo")
-            assert "The catalog is on a." in run(three, "drain", "b")
-            until(lambda: nodes(one) == {"a": ("online", True), "b": ("removed", False)}, what="it is not followed")
-            assert three.end()[0] == 0
-        until(lambda: containers(one) == containers(two) == made | {"c"}, what="not all containers are known")
+        with gateway(tmp_path / "third", file) as third:
+            assert containers(third) == made | {"c"}
+            run(third, "drain", "a", "--undo")
+            assert "The catalog is on a." in run(third, "drain", "b")
+            until(lambda: nodes(first) == {"a": ("online", True), "b": ("removed", False)}, what="it is not followed")
+            assert third.end()[0] == 0
+        until(lambda: containers(first) == containers(second) == made | {"c"}, what="not all containers are known")
     without_b = fleet_file(tmp_path / "without.toml", a=addresses["a"])
-    with gateway(tmp_path / "four", without_b) as four:
-        assert containers(four) == made | {"c"}
+    with gateway(tmp_path / "fourth", without_b) as fourth:
+        assert containers(fourth) == made | {"c"}
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -135,9 +138,9 @@ def test_a_leader_that_dies_while_it_moves_the_catalog_leaves_nothing_undone(
             assert victim.stdout.read() == ""
             until(lambda: nodes(survivor) == {"a": ("removed", False), "b": ("online", True)}, what="not drained")
             client.wait_for_more()
-            told = client.end()
-            assert told.refused.keys() <= MAY_BE_TOLD
-            check(container_at(survivor), told)
+            answers = client.end()
+            assert answers.refused.keys() <= RETRY_STATUSES
+            check(container_at(survivor), answers)
             creator = Creator(survivor, "m")
             creator.start()
             until(lambda: len(creator.made) > 3, what="no containers can be made")

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from asterism.storage.lmdb import LmdbEngine
+from tests.faults.victims import run_victim
 from tests.support.index_check import check_index
 from tests.support.older_store import unpack_older_store
 from tests.support.world import open_gateway
-
-ROOT = Path(__file__).parents[2]
 
 
 async def check_after_restart(directory: Path) -> None:
@@ -23,8 +19,8 @@ async def check_after_restart(directory: Path) -> None:
     async with open_gateway(store, is_first=True) as world:
         await world.store.conversion.run()
         await world.store.conversion.finished()
-        containers = [world.store._container(one) for one in world.catalog.keyspaces.values()]
-        assert sorted(one.record.name for one in containers) == ["deep", "first", "flat"]
+        containers = [world.store._container(keyspace) for keyspace in world.catalog.keyspaces.values()]
+        assert sorted(container.record.name for container in containers) == ["deep", "first", "flat"]
         for container in containers:
             await world.check_statistics(container)
             await check_index(world, container)
@@ -35,7 +31,5 @@ async def check_after_restart(directory: Path) -> None:
 def test_a_conversion_that_was_killed_is_done_again(tmp_path: Path, slices: int) -> None:
     unpack_older_store(tmp_path)
     directory = tmp_path / "store"
-    command = [sys.executable, "-m", "tests.faults.conversion_victim", str(directory), str(slices)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    run_victim("conversion_victim", directory, str(slices))
     asyncio.run(check_after_restart(directory))

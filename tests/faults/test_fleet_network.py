@@ -30,10 +30,10 @@ from tests.support.server import PlainClient, RunningServer
 
 @dataclass
 class Fleet:
-    """`one` reaches the nodes through proxies, and `two` without."""
+    """`far` reaches the nodes through proxies, and `near` without."""
 
-    one: RunningServer
-    two: RunningServer
+    far: RunningServer
+    near: RunningServer
     catalog: Proxy
     node: Proxy
 
@@ -45,17 +45,17 @@ async def fleet(tmp_path: Path) -> AsyncIterator[Fleet]:
     async with AsyncExitStack() as stack:
         proxies = {name: await stack.enter_async_context(proxy_to(server.port)) for name in "ab"}
         broken = {name: server.dsn(f"cut_{name}", port=proxy.port) for name, proxy in proxies.items()}
-        near = fleet_file(tmp_path / "near.toml", **direct)
-        far = fleet_file(tmp_path / "far.toml", **broken)
-        two = stack.enter_context(gateway(tmp_path / "two", near))
-        one = await enter_behind_proxy(stack, gateway(tmp_path / "one", far))
-        await asyncio.to_thread(make_container, two)
-        yield Fleet(one, two, proxies["a"], proxies["b"])
+        near_file = fleet_file(tmp_path / "near.toml", **direct)
+        far_file = fleet_file(tmp_path / "far.toml", **broken)
+        near = stack.enter_context(gateway(tmp_path / "near", near_file))
+        far = await enter_behind_proxy(stack, gateway(tmp_path / "far", far_file))
+        await asyncio.to_thread(make_container, near)
+        yield Fleet(far, near, proxies["a"], proxies["b"])
 
 
-async def test_connections_are_cut_again_and_again_and_nobody_hears_of_it(fleet: Fleet) -> None:
-    clients = [Clients(fleet.one, "far"), Clients(fleet.two, "near")]
-    official = await asyncio.to_thread(OfficialClient, fleet.one)
+async def test_connections_are_cut_again_and_again_and_no_client_notices(fleet: Fleet) -> None:
+    clients = [Clients(fleet.far, "far"), Clients(fleet.near, "near")]
+    official = await asyncio.to_thread(OfficialClient, fleet.far)
     for client in (*clients, official):
         client.start()
     for fault in (Fault.ANSWER_LOST, Fault.REQUEST_LOST, Fault.ANSWER_LOST, Fault.REQUEST_LOST):
@@ -66,41 +66,41 @@ async def test_connections_are_cut_again_and_again_and_nobody_hears_of_it(fleet:
     for proxy in (fleet.node, fleet.catalog):
         proxy.cut_all()
         await asyncio.to_thread(clients[0].wait_for_more, 5)
-    told = [await asyncio.to_thread(client.end) for client in clients]
+    answers = [await asyncio.to_thread(client.end) for client in clients]
     await asyncio.to_thread(official.end)
-    # Every outcome was found out, so that nobody was told to try again.
-    assert [one.refused for one in told] == [{}, {}]
+    # Every outcome was found out, so that no client was asked to retry.
+    assert [client.refused for client in answers] == [{}, {}]
     assert (official.surprises, official.refused) == ([], {})
-    await asyncio.to_thread(check, container_at(fleet.two), *told)
+    await asyncio.to_thread(check, container_at(fleet.near), *answers)
 
 
 async def test_a_node_that_goes_silent_is_503_and_all_is_well_when_it_is_heard_again(fleet: Fleet) -> None:
-    clients = [Clients(fleet.one, "far"), Clients(fleet.two, "near")]
+    clients = [Clients(fleet.far, "far"), Clients(fleet.near, "near")]
     for client in clients:
         client.start()
     await asyncio.to_thread(clients[0].wait_for_more)
     fleet.catalog.stall()
     fleet.node.stall()
     async with asyncio.timeout(60):
-        while not clients[0].told.refused:
+        while not clients[0].answers.refused:
             await asyncio.sleep(0.05)
     # The other gateway has its own way there.
     await asyncio.to_thread(clients[1].wait_for_more)
     fleet.catalog.flow()
     fleet.node.flow()
     await asyncio.to_thread(clients[0].wait_for_more)
-    told = [await asyncio.to_thread(client.end) for client in clients]
-    assert set(told[0].refused) <= {449, 503}
-    assert told[1].refused == {}
-    await asyncio.to_thread(check, container_at(fleet.two), *told)
+    answers = [await asyncio.to_thread(client.end) for client in clients]
+    assert set(answers[0].refused) <= {449, 503}
+    assert answers[1].refused == {}
+    await asyncio.to_thread(check, container_at(fleet.near), *answers)
 
 
-async def test_a_catalog_that_cannot_be_reached_is_503_for_what_needs_it_and_nothing_to_the_rest(fleet: Fleet) -> None:
+async def test_an_unreachable_catalog_is_503_for_requests_that_need_it_and_the_rest_succeed(fleet: Fleet) -> None:
     # Its partition is on the node that can be reached.
     names = [f"item-{number}" for number in range(20)]
-    near = container_at(fleet.two)
+    near = container_at(fleet.near)
     await asyncio.to_thread(lambda: [near.create_item({"id": name, "pk": name}) for name in names])
-    client = PlainClient(fleet.one.port)
+    client = PlainClient(fleet.far.port)
 
     def statuses() -> set[int]:
         return {client.write_item("c", {"id": name, "pk": name}, key=name)[0] for name in names}
@@ -108,9 +108,9 @@ async def test_a_catalog_that_cannot_be_reached_is_503_for_what_needs_it_and_not
     assert await asyncio.to_thread(statuses) == {200}
     await fleet.catalog.refuse()
     # A client can connect, which needs no catalog.
-    await asyncio.to_thread(fleet.one.client)
+    await asyncio.to_thread(fleet.far.client)
     created = asyncio.to_thread(client.send, "POST", "/dbs", {"id": "new"}, resource_type="dbs", link="")
-    listed_by = PlainClient(fleet.one.port)
+    listed_by = PlainClient(fleet.far.port)
     link = f"dbs/{DATABASE}"
     listed = asyncio.to_thread(listed_by.send, "GET", f"/{link}/colls", resource_type="colls", link=link)
     for status, _, body in await asyncio.gather(created, listed):
@@ -130,24 +130,24 @@ async def test_a_catalog_that_cannot_be_reached_is_503_for_what_needs_it_and_not
 
 async def test_an_operator_sees_which_node_is_away_and_new_containers_go_elsewhere(fleet: Fleet) -> None:
     names = [f"item-{number}" for number in range(20)]
-    near = container_at(fleet.two)
+    near = container_at(fleet.near)
     await asyncio.to_thread(lambda: [near.create_item({"id": name, "pk": name}) for name in names])
     await fleet.node.refuse()
-    nodes = json.loads(await asyncio.to_thread(run, fleet.one, "nodes", "--format", "json"))["nodes"]
-    assert [(one["name"], one["health"]) for one in nodes] == [("a", "ok"), ("b", "unreachable")]
-    shown = await asyncio.to_thread(partitions, fleet.one)
-    assert sorted((one["node"], one["state"], one["items"] is None) for one in shown) == [
+    nodes = json.loads(await asyncio.to_thread(run, fleet.far, "nodes", "--format", "json"))["nodes"]
+    assert [(node["name"], node["health"]) for node in nodes] == [("a", "ok"), ("b", "unreachable")]
+    shown = await asyncio.to_thread(partitions, fleet.far)
+    assert sorted((part["node"], part["state"], part["items"] is None) for part in shown) == [
         ("a", "online", False),
         ("b", "unreachable", True),
     ]
-    assert "unreachable" in await asyncio.to_thread(run, fleet.one, "partitions", DATABASE, "c", "--details")
-    client = PlainClient(fleet.one.port)
+    assert "unreachable" in await asyncio.to_thread(run, fleet.far, "partitions", DATABASE, "c", "--details")
+    client = PlainClient(fleet.far.port)
     definition = {"id": "new", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}
     link = f"dbs/{DATABASE}"
     status, _, _ = await asyncio.to_thread(
         client.send, "POST", f"/{link}/colls", definition, resource_type="colls", link=link
     )
     assert status == 201
-    shown = json.loads(await asyncio.to_thread(run, fleet.one, "partitions", DATABASE, "new", "--format", "json"))
-    assert [one["node"] for one in shown["partitions"]] == ["a"]
+    shown = json.loads(await asyncio.to_thread(run, fleet.far, "partitions", DATABASE, "new", "--format", "json"))
+    assert [part["node"] for part in shown["partitions"]] == ["a"]
     await fleet.node.start()

@@ -1,4 +1,4 @@
-"""How often a request asks the database: counted on the wire, at a node that holds items and not the catalog."""
+"""The round trips of requests to the database: counted on the wire, at a node that holds items and not the catalog."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COUNT = 20
 
 
 @dataclass
-class Counted:
+class ProxiedContainer:
     """A container, names of items whose partition is on the node behind the proxy, and that proxy."""
 
     container: ContainerProxy
@@ -28,14 +28,14 @@ class Counted:
     proxy: Proxy
 
     async def requests(self, call: Callable[[str], object]) -> int:
-        """What the node was sent while the call was made for each name."""
+        """Return the number of messages to the node while the call was made for each name."""
         before = self.proxy.requests
         await asyncio.to_thread(lambda: [call(name) for name in self.names])
         return self.proxy.requests - before
 
 
 @pytest.fixture
-async def counted(tmp_path: Path) -> AsyncIterator[Counted]:
+async def counted(tmp_path: Path) -> AsyncIterator[ProxiedContainer]:
     server = shared_server()
     addresses = {name: await server.empty_database(f"counted_{name}") for name in "ab"}
     async with AsyncExitStack() as stack:
@@ -50,33 +50,33 @@ async def counted(tmp_path: Path) -> AsyncIterator[Counted]:
         def names_behind() -> list[str]:
             client, names = PlainClient(running.port), []
             for number in range(6 * COUNT):
-                told = client.write_item("c", {"id": f"n{number}", "pk": f"n{number}"}, key=f"n{number}")[1]
-                if told["x-ms-session-token"].partition(":")[0] == behind:
+                headers = client.write_item("c", {"id": f"n{number}", "pk": f"n{number}"}, key=f"n{number}")[1]
+                if headers["x-ms-session-token"].partition(":")[0] == behind:
                     names.append(f"n{number}")
             return names[:COUNT]
 
         names = await asyncio.to_thread(names_behind)
         assert len(names) == COUNT
-        yield Counted(container, names, proxy)
+        yield ProxiedContainer(container, names, proxy)
 
 
-async def test_a_point_read_is_one_round_trip_and_a_write_at_most_two(counted: Counted) -> None:
+async def test_a_point_read_is_one_round_trip_and_a_write_at_most_two(counted: ProxiedContainer) -> None:
     container = counted.container
 
     def patch(name: str) -> object:
         return container.patch_item(name, name, [{"op": "set", "path": "/n", "value": 2}])
 
     assert await counted.requests(lambda name: container.read_item(name, name)) == COUNT
-    # What is there is read, and written under the condition that it still is.
+    # The item is read, and written under the condition that it is unchanged.
     assert await counted.requests(lambda name: container.upsert_item({"id": name, "pk": name, "n": 0})) == 2 * COUNT
     assert await counted.requests(lambda name: container.replace_item(name, {"id": name, "pk": name})) == 2 * COUNT
     assert await counted.requests(patch) == 2 * COUNT
     assert await counted.requests(lambda name: container.delete_item(name, name)) == 2 * COUNT
-    # What must not be there need not be read.
+    # An item that must not exist is not read.
     assert await counted.requests(lambda name: container.create_item({"id": name, "pk": name})) == COUNT
 
 
-async def test_a_batch_of_items_is_at_most_two_round_trips(counted: Counted) -> None:
+async def test_a_batch_of_items_is_at_most_two_round_trips(counted: ProxiedContainer) -> None:
     def write(name: str, prefix: str = "a") -> object:
         items = [{"id": f"{prefix}-{number}", "pk": name} for number in range(10)]
         return counted.container.execute_item_batch([("create", (item,)) for item in items], partition_key=name)

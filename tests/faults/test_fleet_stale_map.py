@@ -58,11 +58,11 @@ def write_all(client: PlainClient, version: int) -> dict[str, int]:
 
 
 def partition_of(client: PlainClient) -> dict[str, str]:
-    """The range that answers for each item, by its session token."""
+    """Return the range that answers for each item, by its session token."""
     return {name: read_item(client, name)[1]["x-ms-session-token"].partition(":")[0] for name in NAMES}
 
 
-async def test_who_slept_through_a_move_neither_reads_nor_writes_what_was_moved(fleet: Fleet) -> None:
+async def test_a_gateway_that_slept_through_a_move_neither_reads_nor_writes_the_old_copy(fleet: Fleet) -> None:
     client, other = PlainClient(fleet.sleeper.port), PlainClient(fleet.leader.port)
     assert set((await asyncio.to_thread(write_all, client, 1)).values()) <= {200, 201}
     ranges = await asyncio.to_thread(partition_of, client)
@@ -95,7 +95,9 @@ async def test_who_slept_through_a_move_neither_reads_nor_writes_what_was_moved(
     assert {item["id"]: item["v"] for item in found} == dict.fromkeys(NAMES, 4)
 
 
-async def test_who_sleeps_again_and_again_while_partitions_move_loses_and_doubles_nothing(fleet: Fleet) -> None:
+async def test_a_gateway_that_sleeps_again_and_again_while_partitions_move_loses_and_doubles_nothing(
+    fleet: Fleet,
+) -> None:
     clients = [Clients(fleet.leader, "awake"), Clients(fleet.sleeper, "sleepy")]
     for client in clients:
         client.start()
@@ -108,6 +110,6 @@ async def test_who_sleeps_again_and_again_while_partitions_move_loses_and_double
         await asyncio.to_thread(run, fleet.leader, "move", f"d/c/{moved['id']}", "--to", target, "--wait")
         fleet.sleeper.process.send_signal(signal.SIGCONT)
     await asyncio.to_thread(clients[1].wait_for_more, 5)
-    told = [await asyncio.to_thread(client.end) for client in clients]
-    assert [one.refused for one in told] == [{}, {}]
-    await asyncio.to_thread(check, container_at(fleet.sleeper), *told)
+    answers = [await asyncio.to_thread(client.end) for client in clients]
+    assert [client.refused for client in answers] == [{}, {}]
+    await asyncio.to_thread(check, container_at(fleet.sleeper), *answers)

@@ -1,4 +1,4 @@
-"""Who answers a read: a standby where an old answer will do, the primary where it will not."""
+"""Reads are answered by a standby where an old answer will do, and by the primary where it will not."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def make_table(server: TableServer, *, retries: int) -> TableClient:
 
 
 class Inserter(threading.Thread):
-    """Inserts, alone and in transactions, without a retry of its own."""
+    """A client that inserts, alone and in transactions, without a retry of its own."""
 
     def __init__(self, table: TableClient) -> None:
         super().__init__(daemon=True)

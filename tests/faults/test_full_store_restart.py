@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from azure.cosmos import PartitionKey
 
-from asterism.keyspaces.catalog import Catalog
-from asterism.keyspaces.catalog_store import CATALOG_EPOCH, CATALOG_PARTITION
+from asterism.keyspaces.catalog.catalog import Catalog
+from asterism.keyspaces.catalog.store import CATALOG_EPOCH, CATALOG_PARTITION
 from asterism.limits import MIB
 from asterism.storage.contract import Batch, OutOfSpace
 from asterism.storage.lmdb import LmdbEngine
@@ -26,7 +26,7 @@ ONE_PROCESS, TWO_WORKERS = (), ("--workers", "2")
 
 
 def files_limited_to(file_bytes: int) -> Callable[[], None]:
-    """A limit on the size of files is a full disk that a test can make without a mount."""
+    """Return a function that limits the size of files: a full disk that a test can make without a mount."""
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, resource.RLIM_INFINITY))
 
 
@@ -41,7 +41,7 @@ def write(client: PlainClient, item_id: str, pad: str = ITEM_PAD) -> int:
 
 
 def fill_server(data: Path, *options: str) -> int:
-    """Writes until the store is full, and stops the server; returns how many items there are."""
+    """Write until the store is full, and stop the server; return the number of items."""
     with running_server(
         data, "--no-throttle", *options, before_start=files_limited_to(ROOM_BYTES), embedded=True
     ) as server:

@@ -1,7 +1,8 @@
-"""The process that leads is killed, or stopped for a while, in the middle of a split; another one writes all the time.
+"""The leader is killed, or stopped for a while, in the middle of a split; another process writes all the time.
 
-The other one finishes the split. Nothing acknowledged is lost, nothing is doubled, the statistics agree with the data,
-and no write of the other one fails. A leader that goes on after it was stopped harms nothing, and serves again.
+The other process finishes the split. Nothing acknowledged is lost, nothing is doubled, the statistics agree with the
+data, and no write of the other process fails. A leader that is resumed after it was stopped harms nothing, and serves
+again.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from asterism.keyspaces.reshape_job import Step
-from tests.faults.test_reshape_crash import ROOT, Told, numbers_found
+from asterism.keyspaces.reshaping.job import Step
+from tests.faults.test_reshape_crash import Outcomes, numbers_found
+from tests.support.server import PROJECT
 from tests.support.world import ACCOUNT, open_world
 
 WAIT_SECONDS_MAX = 60.0
@@ -27,12 +29,12 @@ STUCK_SECONDS = 4.0
 
 
 class Gateway:
-    """One of the processes, and every line it has said."""
+    """One of the processes, and every line it has printed."""
 
     def __init__(self, directory: Path, role: str, number: signal.Signals, step: Step) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.faults.gateway_process", str(directory), role, number.name, step.name],
-            cwd=ROOT,
+            cwd=PROJECT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=(directory / f"{role}.errors").open("w"),
@@ -51,7 +53,7 @@ class Gateway:
             self._new.put(line.strip())
 
     def until(self, wanted: str, *, stopped: Gateway | None = None) -> None:
-        """Reads on to a line; whenever there is none for a while, lets the process that is stopped go on a little."""
+        """Read on to a line; when no line comes for a while, let the process that is stopped run a little."""
         give_up_at = time.monotonic() + WAIT_SECONDS_MAX
         while wanted not in self.lines:
             try:
@@ -71,7 +73,7 @@ class Gateway:
         self.process.stdin.flush()
 
     def end(self) -> str:
-        """Asks it to end, and returns what it has written to standard error."""
+        """Ask the process to end, and return its standard error."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait(WAIT_SECONDS_MAX)
@@ -81,26 +83,26 @@ class Gateway:
         return self._errors.read_text()
 
 
-def told_by(*gateways: Gateway) -> Told:
-    told = Told()
+def outcomes_of(*gateways: Gateway) -> Outcomes:
+    outcomes = Outcomes()
     for gateway in gateways:
         for line in gateway.lines:
-            told.read(line)
-    return told
+            outcomes.read(line)
+    return outcomes
 
 
-async def check(directory: Path, told: Told) -> None:
+async def check(directory: Path, outcomes: Outcomes) -> None:
     async with open_world(directory) as world:
         container = world.store.container_for_items(ACCOUNT, "d", "c")
         async with asyncio.timeout(60):
-            while world.catalog.garbage or world.reshaping.progress:
+            while world.catalog.garbage or world.reshaper.progress:
                 await asyncio.sleep(0.02)
         found = await numbers_found(world)
         assert sum(name[1].startswith("old-") for name in found) == 400
         written = {name: number for name, number in found.items() if not name[1].startswith("old-")}
-        wanted = {name: number for name, number in told.sure.items() if number is not None}
-        for name, attempted in told.open.items():
-            assert found.get(name) in (attempted, told.sure.get(name))
+        wanted = {name: number for name, number in outcomes.sure.items() if number is not None}
+        for name, attempted in outcomes.open.items():
+            assert found.get(name) in (attempted, outcomes.sure.get(name))
             written.pop(name, None)
             wanted.pop(name, None)
         assert written == wanted
@@ -108,6 +110,7 @@ async def check(directory: Path, told: Told) -> None:
         assert len(container.keyspace.record.map.ranges) == 2
 
 
+# K13 of asterism/keyspaces/DESIGN.md.
 @pytest.mark.parametrize(
     ("number", "step"),
     [
@@ -121,9 +124,9 @@ async def check(directory: Path, told: Told) -> None:
         (signal.SIGSTOP, Step.REPLAYED),
         (signal.SIGSTOP, Step.TARGETS_OPENED),
     ],
-    ids=lambda one: one.name,
+    ids=lambda value: value.name,
 )
-def test_another_process_finishes_what_the_leader_has_begun(tmp_path: Path, number: signal.Signals, step: Step) -> None:
+def test_another_process_finishes_the_split_of_the_leader(tmp_path: Path, number: signal.Signals, step: Step) -> None:
     leader = Gateway(tmp_path, "leader", number, step)
     follower = None
     try:
@@ -144,4 +147,4 @@ def test_another_process_finishes_what_the_leader_has_begun(tmp_path: Path, numb
             if gateway is not None:
                 gateway.process.kill()
                 gateway.process.wait()
-    asyncio.run(check(tmp_path, told_by(leader, follower)))
+    asyncio.run(check(tmp_path, outcomes_of(leader, follower)))

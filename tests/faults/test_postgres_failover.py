@@ -1,4 +1,4 @@
-"""A primary dies and its standby takes its place: every acknowledged batch is there, and nobody restarts anything."""
+"""A primary dies and its standby replaces it: every acknowledged batch exists, and nothing has to be restarted."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from asterism.storage.contract import Add, Batch, EngineFailed, EpochFenced, Fence, Span, decode_counters
-from asterism.storage.postgres import Patience, PostgresEngine
+from asterism.storage.postgres import PostgresEngine, Timeouts
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
 from tests.support.postgres import PostgresServer, both_hosts, replicated_server
 
 ONE = PartitionNumber(1)
 EPOCH = Epoch(1)
 NEXT_EPOCH = Epoch(2)
-IMPATIENT = Patience(connect_seconds=2, read_seconds=2, commit_seconds=2, total_seconds=4)
+SHORT_TIMEOUTS = Timeouts(connect_seconds=2, read_seconds=2, commit_seconds=2, total_seconds=4)
 WRITERS = 8
 
 Servers = tuple[PostgresServer, PostgresServer]
@@ -30,7 +30,7 @@ def servers() -> Iterator[Servers]:
 
 @pytest.fixture
 async def engine(servers: Servers) -> AsyncIterator[PostgresEngine]:
-    engine = await PostgresEngine.open(both_hosts(*servers), patience=IMPATIENT)
+    engine = await PostgresEngine.open(both_hosts(*servers), timeouts=SHORT_TIMEOUTS)
     await engine.create_partition(ONE, Fence(EPOCH))
     yield engine
     await engine.close()
@@ -61,7 +61,7 @@ async def wait_for_acknowledgements(acknowledged: dict[bytes, int], count: int) 
             await asyncio.sleep(0.01)
 
 
-async def test_acknowledged_batches_survive_the_primary_and_writing_goes_on(
+async def test_acknowledged_batches_survive_the_primary_and_writing_continues(
     engine: PostgresEngine, servers: Servers
 ) -> None:
     primary, standby = servers
@@ -85,9 +85,7 @@ async def test_acknowledged_batches_survive_the_primary_and_writing_goes_on(
     assert {key: int.from_bytes(entry[3:], "big") for entry, key in log if key in acknowledged} == acknowledged
 
 
-async def test_a_primary_that_was_replaced_is_not_taken_for_one_when_it_comes_back(
-    engine: PostgresEngine, servers: Servers
-) -> None:
+async def test_a_replaced_primary_is_not_used_when_it_restarts(engine: PostgresEngine, servers: Servers) -> None:
     primary, standby = servers
     await engine.apply(ONE, EPOCH, counted(b"a"))
     await asyncio.to_thread(primary.kill)
@@ -96,12 +94,13 @@ async def test_a_primary_that_was_replaced_is_not_taken_for_one_when_it_comes_ba
     await asyncio.to_thread(primary.start)
     standby.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'asterism'")
     assert await engine.apply(ONE, EPOCH, counted(b"c")) == 3
-    newcomer = await PostgresEngine.open(both_hosts(*servers), patience=IMPATIENT)
+    newcomer = await PostgresEngine.open(both_hosts(*servers), timeouts=SHORT_TIMEOUTS)
     assert (await newcomer.read_fence(ONE))[1] == 3
     await newcomer.close()
 
 
-async def test_old_reads_come_from_the_standby_even_without_a_primary_and_never_pass_the_fence(
+# P7 of asterism/storage/postgres/DESIGN.md.
+async def test_stale_reads_come_from_the_standby_even_without_a_primary_and_never_pass_the_fence(
     engine: PostgresEngine, servers: Servers
 ) -> None:
     primary, standby = servers
@@ -113,7 +112,7 @@ async def test_old_reads_come_from_the_standby_even_without_a_primary_and_never_
     snapshot = await engine.snapshot(ONE, EPOCH, at_least=lsn)
     assert (snapshot.lsn, await snapshot.read([b"k"])) == (1, [b""])
     await snapshot.close()
-    # What the standby may not answer is for the primary, and there is none.
+    # Reads that the standby may not answer go to the primary, which is dead.
     outcomes = await asyncio.gather(
         engine.read(ONE, NEXT_EPOCH, [b"k"], at_least=lsn),
         engine.read(ONE, EPOCH, [b"k"], at_least=Lsn(2)),
@@ -123,6 +122,7 @@ async def test_old_reads_come_from_the_standby_even_without_a_primary_and_never_
     assert [type(outcome) for outcome in outcomes] == [EngineFailed] * 3
 
 
+# P7 of asterism/storage/postgres/DESIGN.md.
 async def test_a_standby_that_lags_answers_only_what_it_has_reached(engine: PostgresEngine, servers: Servers) -> None:
     primary, standby = servers
     await engine.apply(ONE, EPOCH, Batch(puts=[(b"k", b"old")]))
@@ -154,7 +154,7 @@ async def test_a_stale_epoch_is_refused_by_primary_and_standby(engine: PostgresE
     ):
         with pytest.raises(EpochFenced):
             await call
-    # The standby itself says so: with nobody else to ask, nothing of the partition is shown.
+    # The standby itself refuses: without a primary, no data of the partition is returned.
     await asyncio.to_thread(primary.kill)
     with pytest.raises(EngineFailed):
         await engine.read(ONE, EPOCH, [b"k"], at_least=Lsn(0))
@@ -165,13 +165,14 @@ async def test_a_stale_epoch_is_refused_by_primary_and_standby(engine: PostgresE
     assert await engine.apply(ONE, NEXT_EPOCH, counted(b"l")) == 2
 
 
+# P8 of asterism/storage/postgres/DESIGN.md.
 async def test_a_commit_is_not_acknowledged_before_the_standby_has_it(engine: PostgresEngine, servers: Servers) -> None:
     primary, standby = servers
     await engine.apply(ONE, EPOCH, counted(b"a"))
     await asyncio.to_thread(standby.stop)
     with pytest.raises(EngineFailed):
         await engine.apply(ONE, EPOCH, counted(b"b"))
-    # Somebody who tells the database not to wait any longer does not tell us that the batch is safe.
+    # Canceling the database's wait for the standby does not acknowledge the batch.
     call = asyncio.create_task(engine.apply(ONE, EPOCH, counted(b"c")))
     await asyncio.sleep(0.3)
     primary.sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
@@ -184,7 +185,7 @@ async def test_a_commit_is_not_acknowledged_before_the_standby_has_it(engine: Po
     assert decode_counters((await engine.read(ONE, EPOCH, [b"n"]))[1][0]) == (lsn,)
 
 
-async def test_the_status_tells_of_standbys_what_the_role_may_see(engine: PostgresEngine, servers: Servers) -> None:
+async def test_the_status_shows_of_standbys_what_the_role_may_see(engine: PostgresEngine, servers: Servers) -> None:
     (hidden,) = (await engine.status()).standbys
     assert (hidden.name, hidden.state, hidden.lag_bytes) == ("standby", "hidden", None)
     servers[0].sql("GRANT pg_monitor TO asterism")

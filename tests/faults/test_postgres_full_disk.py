@@ -1,20 +1,21 @@
-"""A database whose disk is full: it is opened for reading, and takes writes again when there is room."""
+"""A database whose disk is full: it is opened for reading, and accepts writes again when there is space."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from asterism.keyspaces.catalog import Catalog
-from asterism.keyspaces.catalog_store import CATALOG_EPOCH, CATALOG_PARTITION
+from asterism.keyspaces.catalog.catalog import Catalog
+from asterism.keyspaces.catalog.store import CATALOG_EPOCH, CATALOG_PARTITION
 from asterism.storage.contract import Batch, OutOfSpace
 from asterism.storage.postgres import PostgresEngine
 from tests.support.postgres import shared_server
 from tests.support.server import free_port, refused_start, running_server
 
 DATABASE = "full_disk"
-# What the server says when it cannot extend a file (disk_full), whatever is to be written.
+# The server's error when it cannot extend a file (disk_full), for every write.
 FILL = """
 CREATE FUNCTION asterism.is_full() RETURNS trigger LANGUAGE plpgsql AS
 $$BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END$$;
@@ -62,9 +63,9 @@ def test_a_server_starts_on_a_database_whose_disk_is_full(tmp_path: Path) -> Non
     assert "no room left" in errors
 
 
-def test_a_server_says_which_store_it_waits_for(tmp_path: Path) -> None:
+def test_a_server_names_the_store_it_waits_for(tmp_path: Path) -> None:
     address = f"postgresql://someone:secret@127.0.0.1:{free_port()}/nothing"
     output = refused_start(tmp_path, "--store", address)
-    assert "waiting for the store postgresql://someone@127.0.0.1" in output
+    assert re.search(r"the store postgresql://someone@127\.0\.0\.1\S* does not answer yet; waiting for it", output)
     assert "cannot be reached" in output.splitlines()[-1]
     assert "secret" not in output

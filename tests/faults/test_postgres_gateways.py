@@ -1,4 +1,4 @@
-"""Several engines over one database, as the gateways of a fleet are: one partition, one history."""
+"""Several engines over one database, like the gateways of a fleet: one partition, one history."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ async def gateways() -> AsyncIterator[Gateways]:
     await asyncio.gather(first.close(), second.close())
 
 
-async def test_lsns_given_to_two_gateways_have_no_gap_and_every_batch_is_there(gateways: Gateways) -> None:
+# P6 of asterism/storage/postgres/DESIGN.md.
+async def test_lsns_of_two_gateways_have_no_gap_and_every_batch_is_stored(gateways: Gateways) -> None:
     batch = Batch(adds=[Add(b"n", (1,))], stamped_puts=[(b"log", b"", b"")])
-    lsns = await asyncio.gather(*(gateways[place % 2].apply(ONE, EPOCH, batch) for place in range(200)))
+    lsns = await asyncio.gather(*(gateways[number % 2].apply(ONE, EPOCH, batch) for number in range(200)))
     assert sorted(lsns) == list(range(1, 201))
     for gateway in gateways:
         lsn, (counter,) = await gateway.read(ONE, EPOCH, [b"n"])
@@ -48,23 +49,26 @@ async def test_lsns_given_to_two_gateways_have_no_gap_and_every_batch_is_there(g
     assert len((await gateways[0].scan(ONE, EPOCH, Span(b"log", b"loh"))).entries) == 200
 
 
+# P6 of asterism/storage/postgres/DESIGN.md.
 async def test_of_creations_of_one_key_by_two_gateways_exactly_one_succeeds(gateways: Gateways) -> None:
     creations = [
-        gateways[place % 2].apply(ONE, EPOCH, Batch(expectations=[Expectation(key, None)], puts=[(key, b"%d" % place)]))
+        gateways[attempt % 2].apply(
+            ONE, EPOCH, Batch(expectations=[Expectation(key, None)], puts=[(key, b"%d" % attempt)])
+        )
         for key in (b"k%d" % number for number in range(20))
-        for place in range(4)
+        for attempt in range(4)
     ]
     outcomes = await asyncio.gather(*creations, return_exceptions=True)
     kinds: list[type] = [type(outcome) for outcome in outcomes]
     assert [kinds[start : start + 4].count(int) for start in range(0, 80, 4)] == [1] * 20
     assert kinds.count(ExpectationFailed) == 60
     entries = (await gateways[0].scan(ONE, EPOCH, Span(b"k", b"l"))).entries
-    winners = {b"k%d" % (place // 4): b"%d" % (place % 4) for place, kind in enumerate(kinds) if kind is int}
+    winners = {b"k%d" % (number // 4): b"%d" % (number % 4) for number, kind in enumerate(kinds) if kind is int}
     assert dict(entries) == winners
 
 
 async def test_a_read_version_protects_against_every_other_gateway(gateways: Gateways) -> None:
-    """Each adds one to a number by reading it and writing it back."""
+    """Each gateway increments a number by reading it and writing it back."""
 
     async def add_one(gateway: PostgresEngine) -> None:
         while True:
@@ -78,21 +82,23 @@ async def test_a_read_version_protects_against_every_other_gateway(gateways: Gat
                 continue
             return
 
-    await asyncio.gather(*(add_one(gateways[place % 2]) for place in range(30)))
+    await asyncio.gather(*(add_one(gateways[number % 2]) for number in range(30)))
     lsn, (value,) = await gateways[0].read(ONE, EPOCH, [b"v"])
     assert (lsn, value is not None and value[8:]) == (30, b"30")
 
 
-async def test_a_ceiling_holds_exactly_whoever_adds(gateways: Gateways) -> None:
+# P6 of asterism/storage/postgres/DESIGN.md.
+async def test_a_ceiling_holds_exactly_for_all_gateways(gateways: Gateways) -> None:
     add = Batch(adds=[Add(b"n", (1,), first_max=25)])
     outcomes = await asyncio.gather(
-        *(gateways[place % 2].apply(ONE, EPOCH, add) for place in range(60)), return_exceptions=True
+        *(gateways[number % 2].apply(ONE, EPOCH, add) for number in range(60)), return_exceptions=True
     )
     kinds: list[type] = [type(outcome) for outcome in outcomes]
     assert (kinds.count(int), kinds.count(CeilingPassed)) == (25, 35)
     assert await gateways[0].read(ONE, EPOCH, [b"n"]) == (25, [(25).to_bytes(8, "big")])
 
 
+# P6 of asterism/storage/postgres/DESIGN.md.
 async def test_a_seal_by_one_gateway_stops_the_other_at_once(gateways: Gateways) -> None:
     first, second = gateways
     writes = [asyncio.create_task(second.apply(ONE, EPOCH, Batch(adds=[Add(b"n", (1,))]))) for _ in range(50)]
@@ -106,7 +112,7 @@ async def test_a_seal_by_one_gateway_stops_the_other_at_once(gateways: Gateways)
         await second.read(ONE, EPOCH, [b"n"])
 
 
-async def test_journaling_begun_by_one_gateway_is_kept_by_the_other(gateways: Gateways) -> None:
+async def test_journaling_turned_on_by_one_gateway_is_kept_by_the_other(gateways: Gateways) -> None:
     first, second = gateways
     await second.apply(ONE, EPOCH, Batch(puts=[(b"before", b"")]))
     await first.set_fence(ONE, Fence(EPOCH, journaling=True))
@@ -116,19 +122,19 @@ async def test_journaling_begun_by_one_gateway_is_kept_by_the_other(gateways: Ga
     assert {key for entry in journal for key in entry.keys} == {b"%d" % number for number in range(10)}
 
 
-async def test_a_batch_of_one_gateway_is_heard_of_by_the_other(gateways: Gateways) -> None:
+async def test_a_batch_of_one_gateway_is_notified_to_the_other(gateways: Gateways) -> None:
     first, second = gateways
-    heard = asyncio.Event()
-    end_watch = first.watch(ONE, heard.set)
-    await asyncio.wait_for(heard.wait(), 60)
+    notified = asyncio.Event()
+    end_watch = first.watch(ONE, notified.set)
+    await asyncio.wait_for(notified.wait(), 60)
     await asyncio.sleep(0.1)
-    heard.clear()
+    notified.clear()
     await second.apply(ONE, EPOCH, Batch())
-    await asyncio.wait_for(heard.wait(), 60)
+    await asyncio.wait_for(notified.wait(), 60)
     end_watch()
 
 
-async def test_more_gateways_than_a_partition_remembers_write_all_the_same(gateways: Gateways) -> None:
+async def test_more_gateways_than_a_partition_remembers_can_write(gateways: Gateways) -> None:
     dsn = shared_server().dsn("gateways")
     for number in range(GATEWAYS_MAX + 3):
         engine = await PostgresEngine.open(dsn)

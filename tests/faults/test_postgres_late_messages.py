@@ -1,5 +1,5 @@
-"""Orders to a PostgreSQL node, and the questions what became of them, arrive late, in any order, or their answers never
-do: each order is carried out once all the same."""
+"""Orders to a PostgreSQL node, and the questions about their outcome, arrive late, in any order, or their answers never
+arrive: each order is still carried out once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.postgres import shared_server
 
 ONE = PartitionNumber(1)
 COUNTED = Batch(adds=[Add(b"n", (1,))], stamped_puts=[(b"log", b"", b"")])
-# The functions that change something, or see to it that something is not done any more.
+# The functions that change something, or prevent a late change.
 ORDERS = ("asterism.apply_", "asterism.set_fence_", "asterism.resolve_")
 
 really_ask = Link.ask
@@ -35,7 +35,7 @@ class Fault(enum.Enum):
 
 
 class Network:
-    """What becomes of the next messages, and those that it has held back."""
+    """The faults of the next messages, and the messages that are held back."""
 
     def __init__(self) -> None:
         self.plan: deque[tuple[Fault, int]] = deque()
@@ -55,13 +55,13 @@ class Network:
         return answer
 
     async def deliver(self, link: Link, count: int) -> None:
-        """Those that were held back last go first: the network is not fair."""
+        """Deliver held messages, the last one first: the network is not fair."""
         for _ in range(min(count, len(self.held))):
             await really_ask(link, 60.0, *self.held.pop())
 
 
 class Partition:
-    """A partition behind the network, and what was done to it as its user knows it."""
+    """A partition behind the network, and its state as its user knows it."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -81,14 +81,14 @@ class Partition:
         assert await self.engine.apply(ONE, self.epoch, COUNTED) == self.batches
 
     async def raise_fence(self) -> None:
-        """Fails if the first attempt was carried out and then taken for another's."""
+        """Raise the epoch; this fails if the first attempt was carried out and then taken for another's."""
         raised = Epoch(self.epoch + 1)
         await self.engine.set_fence(ONE, Fence(raised), expected=Fence(self.epoch))
         self.epoch = raised
 
     async def check(self) -> None:
         self.network.plan.clear()
-        # Whatever is still under way arrives with the next message.
+        # All held messages arrive with the next message.
         self.network.plan.append((Fault.NONE, len(self.network.held)))
         await self.write()
         lsn, (counter,) = await self.engine.read(ONE, self.epoch, [b"n"])
@@ -110,20 +110,21 @@ def partition() -> Iterator[Partition]:
             return await network.ask(link, seconds, statement, *arguments)
 
         patch.setattr(Link, "ask", ask)
-        # The connections are well: opening others would take most of the time.
+        # The connections are intact: opening others would take most of the time.
         patch.setattr(Pool, "suspect", lambda _: None)
         opened = Partition(network)
         yield opened
         opened.close()
 
 
-# Mostly faults, and what is held back mostly stays so for a while.
+# Mostly faults, and held messages mostly stay held for a while.
 faults = st.sampled_from([*Fault, Fault.HELD, Fault.ANSWER_LOST])
 late_counts = st.sampled_from([0, 0, 1])
 
 
+# P5 of asterism/storage/postgres/DESIGN.md.
 @settings(max_examples=200)
-# A question about the first order arrives when the second was carried out and its answer lost.
+# A question about the first order arrives after the second was carried out and its answer lost.
 @example(
     plan=[(Fault.HELD, 0), (Fault.HELD, 0), (Fault.NONE, 0), (Fault.ANSWER_LOST, 0), (Fault.NONE, 1)], calls=["write"]
 )

@@ -19,7 +19,7 @@ from asterism.storage.contract import (
     Span,
     decode_counters,
 )
-from asterism.storage.postgres import Patience, PostgresEngine, connections
+from asterism.storage.postgres import PostgresEngine, Timeouts, connections
 from asterism.storage.postgres.connections import Hosts, Pool
 from asterism.storage.postgres.writing import PartitionWriter
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
@@ -28,8 +28,8 @@ from tests.support.proxy import Fault, Proxy, proxy_to
 
 ONE = PartitionNumber(1)
 EPOCH = Epoch(1)
-IMPATIENT = Patience(connect_seconds=1, read_seconds=1, commit_seconds=1, total_seconds=3)
-# Every call is bounded by `total_seconds` and the time of the part it began last.
+SHORT_TIMEOUTS = Timeouts(connect_seconds=1, read_seconds=1, commit_seconds=1, total_seconds=3)
+# Every call is bounded by `total_seconds` and the time of its last part.
 BOUND_SECONDS = 30
 COUNTED = Batch(adds=[Add(b"n", (1,))], stamped_puts=[(b"log", b"", b"")])
 
@@ -43,7 +43,7 @@ async def proxy() -> AsyncIterator[Proxy]:
 @pytest.fixture
 async def engine(proxy: Proxy) -> AsyncIterator[PostgresEngine]:
     await shared_server().empty_database("network")
-    engine = await PostgresEngine.open(shared_server().dsn("network", port=proxy.port), patience=IMPATIENT)
+    engine = await PostgresEngine.open(shared_server().dsn("network", port=proxy.port), timeouts=SHORT_TIMEOUTS)
     await engine.create_partition(ONE, Fence(EPOCH), announced=True)
     # The connection is open and its statements are prepared, so that the next request is the one under test.
     assert await engine.apply(ONE, EPOCH, COUNTED) == 1
@@ -53,7 +53,7 @@ async def engine(proxy: Proxy) -> AsyncIterator[PostgresEngine]:
 
 
 async def batches_applied(engine: PostgresEngine) -> int:
-    """As the counter has it, the log and the LSN, which must agree."""
+    """Return the number of applied batches by the counter, the log and the LSN, which must agree."""
     lsn, (counter,) = await engine.read(ONE, EPOCH, [b"n"])
     logged = (await engine.scan(ONE, EPOCH, Span(b"log", b"loh"))).entries
     assert decode_counters(counter) == (lsn,)
@@ -61,6 +61,7 @@ async def batches_applied(engine: PostgresEngine) -> int:
     return lsn
 
 
+# P5 of asterism/storage/postgres/DESIGN.md.
 @pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.REQUEST_LOST, Fault.REQUEST_HELD])
 async def test_a_batch_whose_connection_is_cut_is_applied_exactly_once(
     engine: PostgresEngine, proxy: Proxy, fault: Fault
@@ -81,11 +82,11 @@ async def test_a_request_that_arrives_after_it_was_given_up_is_not_carried_out(
     assert await engine.apply(ONE, EPOCH, COUNTED) == 3
 
 
-async def test_a_question_that_arrives_after_a_later_order_does_not_make_it_forgotten(
+async def test_a_question_that_arrives_after_a_later_order_does_not_erase_it(
     engine: PostgresEngine, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What became of the first order was asked twice: the network held the one question back until the other was
-    answered, the next order given and carried out, and its answer lost."""
+    """The outcome of the first order was asked twice: the network held one question back until the other was answered,
+    the next order sent and carried out, and its answer lost."""
     database = await asyncpg.connect(shared_server().dsn("network"))
     row = await database.fetchrow("SELECT gateways[1], tokens[1] FROM asterism.partitions WHERE number = $1", ONE)
     resolve = PartitionWriter._resolve
@@ -102,6 +103,7 @@ async def test_a_question_that_arrives_after_a_later_order_does_not_make_it_forg
     await database.close()
 
 
+# P5 of asterism/storage/postgres/DESIGN.md.
 async def test_a_group_whose_answer_is_lost_is_acknowledged_to_each_of_its_callers(
     engine: PostgresEngine, proxy: Proxy
 ) -> None:
@@ -143,7 +145,7 @@ async def test_copied_entries_that_arrive_late_do_not_overwrite_newer_ones(
 
 
 @pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.REQUEST_LOST])
-async def test_a_partition_is_made_although_the_connection_is_cut(
+async def test_a_partition_is_created_although_the_connection_is_cut(
     engine: PostgresEngine, proxy: Proxy, fault: Fault
 ) -> None:
     two = PartitionNumber(2)
@@ -163,7 +165,7 @@ async def test_a_read_whose_connection_is_cut_is_answered(engine: PostgresEngine
     assert proxy.struck.is_set()
 
 
-async def test_connections_cut_while_nobody_uses_them_are_opened_again(engine: PostgresEngine, proxy: Proxy) -> None:
+async def test_idle_connections_that_were_cut_are_opened_again(engine: PostgresEngine, proxy: Proxy) -> None:
     proxy.cut_all()
     assert await engine.apply(ONE, EPOCH, COUNTED) == 2
     proxy.cut_all()
@@ -185,6 +187,7 @@ async def listen_again(proxy: Proxy) -> None:
     await proxy.start()
 
 
+# P12 of asterism/storage/postgres/DESIGN.md.
 @pytest.mark.parametrize(
     ("break_it", "mend_it"), [(stall, mend), (Proxy.refuse, listen_again)], ids=["silent", "refused"]
 )
@@ -202,12 +205,12 @@ async def test_a_node_out_of_reach_fails_calls_in_bounded_time_and_heals(
     outcomes = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), BOUND_SECONDS)
     assert [type(outcome) for outcome in outcomes] == [EngineFailed] * 5
     await mend_it(proxy)
-    # The first batch may be applied or not, nobody was told; but once, and the second one was.
+    # The first batch may be applied or not, its outcome is unknown; but at most once, and the second one was applied.
     assert await engine.apply(ONE, EPOCH, COUNTED) in (2, 3)
     assert await batches_applied(engine) in (2, 3)
 
 
-async def test_who_waits_behind_others_for_a_silent_node_waits_no_longer_than_they_do(
+async def test_a_call_queued_behind_others_for_a_silent_node_waits_no_longer_than_they_do(
     engine: PostgresEngine, proxy: Proxy
 ) -> None:
     proxy.stall()
@@ -221,10 +224,10 @@ async def test_who_waits_behind_others_for_a_silent_node_waits_no_longer_than_th
     assert len((await engine.read(ONE, EPOCH, many))[1]) == len(many)
 
 
-async def test_the_whole_patience_bounds_its_parts(proxy: Proxy) -> None:
+async def test_the_total_time_limit_bounds_its_parts(proxy: Proxy) -> None:
     await shared_server().empty_database("network")
-    patience = Patience(connect_seconds=1, read_seconds=1_000, commit_seconds=1_000, total_seconds=2)
-    engine = await PostgresEngine.open(shared_server().dsn("network", port=proxy.port), patience=patience)
+    timeouts = Timeouts(connect_seconds=1, read_seconds=1_000, commit_seconds=1_000, total_seconds=2)
+    engine = await PostgresEngine.open(shared_server().dsn("network", port=proxy.port), timeouts=timeouts)
     await engine.create_partition(ONE, Fence(EPOCH))
     await engine.apply(ONE, EPOCH, COUNTED)
     await engine.read(ONE, EPOCH, [b"n"])
@@ -237,11 +240,11 @@ async def test_the_whole_patience_bounds_its_parts(proxy: Proxy) -> None:
     await engine.close()
 
 
-async def test_a_silence_shorter_than_the_patience_is_not_noticed(proxy: Proxy) -> None:
-    """It is longer than the patience with one connection: the request and the questions after it arrive late."""
+async def test_a_silence_shorter_than_the_time_limit_is_not_noticed(proxy: Proxy) -> None:
+    """It is longer than the time limit of one connection: the request and the questions after it arrive late."""
     await shared_server().empty_database("network")
-    patience = Patience(connect_seconds=1, read_seconds=1, commit_seconds=0.5, total_seconds=BOUND_SECONDS)
-    engine = await PostgresEngine.open(shared_server().dsn("network", port=proxy.port), patience=patience)
+    timeouts = Timeouts(connect_seconds=1, read_seconds=1, commit_seconds=0.5, total_seconds=BOUND_SECONDS)
+    engine = await PostgresEngine.open(shared_server().dsn("network", port=proxy.port), timeouts=timeouts)
     await engine.create_partition(ONE, Fence(EPOCH))
     for applied in range(1, 4):
         proxy.stall()
@@ -255,29 +258,29 @@ async def test_a_silence_shorter_than_the_patience_is_not_noticed(proxy: Proxy) 
 
 
 async def test_a_watcher_is_called_after_its_connection_was_lost(engine: PostgresEngine, proxy: Proxy) -> None:
-    heard = asyncio.Event()
-    end_watch = engine.watch(ONE, heard.set)
-    await asyncio.wait_for(heard.wait(), BOUND_SECONDS)
-    heard.clear()
+    notified = asyncio.Event()
+    end_watch = engine.watch(ONE, notified.set)
+    await asyncio.wait_for(notified.wait(), BOUND_SECONDS)
+    notified.clear()
     proxy.cut_all()
-    await asyncio.wait_for(heard.wait(), BOUND_SECONDS)
+    await asyncio.wait_for(notified.wait(), BOUND_SECONDS)
     await asyncio.sleep(0.1)
-    heard.clear()
+    notified.clear()
     await engine.apply(ONE, EPOCH, COUNTED)
-    await asyncio.wait_for(heard.wait(), BOUND_SECONDS)
+    await asyncio.wait_for(notified.wait(), BOUND_SECONDS)
     end_watch()
 
 
-async def test_connections_that_nobody_uses_are_ended_but_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_idle_connections_but_one_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "IDLE_SECONDS_MAX", 0.2)
-    pool = Pool(Hosts([shared_server().dsn("postgres")]), Patience(), size=4)
+    pool = Pool(Hosts([shared_server().dsn("postgres")]), Timeouts(), size=4)
     links = [await pool.acquire(pool.deadline()) for _ in range(4)]
     for link in links:
         pool.release(link)
     async with asyncio.timeout(BOUND_SECONDS):
         while sum(link.is_open for link in links) > 1:
             await asyncio.sleep(0.05)
-        # The one that is left is used first, and there is room for others again.
+        # The remaining connection is used first, and others can be opened again.
         taken = [await pool.acquire(pool.deadline()) for _ in range(4)]
     assert taken[0] is links[-1]
     assert pool.opened == 7
@@ -286,10 +289,10 @@ async def test_connections_that_nobody_uses_are_ended_but_for_one(monkeypatch: p
     await pool.close()
 
 
-async def test_a_node_that_was_away_is_waited_for_less_long_until_it_is_back() -> None:
-    patience, now = Patience(connect_seconds=1, total_seconds=3), asyncio.get_running_loop().time
+async def test_the_wait_for_an_unreachable_node_is_shorter_until_it_answers() -> None:
+    timeouts, now = Timeouts(connect_seconds=1, total_seconds=3), asyncio.get_running_loop().time
     hosts = Hosts([shared_server().dsn("postgres", port=free_port())])
-    pool = Pool(hosts, patience, size=1)
+    pool = Pool(hosts, timeouts, size=1)
     assert pool.deadline() - now() > 2
     with pytest.raises(EngineFailed):
         await pool.acquire(now() + 0.3)

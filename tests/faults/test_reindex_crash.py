@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from asterism.documents.reindexing import ReindexStep
+from asterism.models.documents.upkeep.reindexer import ReindexStep
+from tests.faults.victims import run_victim
 from tests.support.index_check import check_index
 from tests.support.world import ACCOUNT, open_world
 
-ROOT = Path(__file__).parents[2]
 MOMENTS = [(step, 1) for step in ReindexStep] + [(ReindexStep.WALKING, 4)]
 
 
@@ -22,18 +19,14 @@ async def check_after_restart(directory: Path) -> None:
     async with open_world(directory) as world:
         container = world.store.container_for_items(ACCOUNT, "d", "c")
         async with asyncio.timeout(60):
-            await world.store.reindexing.finished(container.keyspace)
-        assert await world.store.reindexing.percent(container.keyspace) == 100
+            await world.store.reindexer.finished(container.keyspace)
+        assert await world.store.reindexer.percent(container.keyspace) == 100
         await check_index(world, container)
         await world.check_statistics(container)
         await container.create_item({"id": "after", "pk": "after"}, None)
 
 
 @pytest.mark.parametrize(("step", "times"), MOMENTS)
-def test_a_killed_process_takes_its_index_transformation_up_again(
-    tmp_path: Path, step: ReindexStep, times: int
-) -> None:
-    command = [sys.executable, "-m", "tests.faults.reindex_victim", str(tmp_path), step.name, str(times)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+def test_a_killed_process_resumes_its_index_transformation(tmp_path: Path, step: ReindexStep, times: int) -> None:
+    run_victim("reindex_victim", tmp_path, step.name, str(times))
     asyncio.run(check_after_restart(tmp_path))

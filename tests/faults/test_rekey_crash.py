@@ -1,4 +1,4 @@
-"""kill -9 in the middle of a copying to another partition key: after the restart it goes on, and loses nothing."""
+"""kill -9 in the middle of a copying to another partition key: after the restart it is resumed, and loses nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.server import PROGRAM, WAIT_SECONDS_MAX, environment, free_po
 MOMENTS_SECONDS = (0.9, 1.7, 0.7)
 
 
-def test_a_copying_goes_on_after_kill_9_at_any_moment(tmp_path: Path) -> None:
+def test_a_copying_is_resumed_after_kill_9_at_any_moment(tmp_path: Path) -> None:
     port = free_port()
     with running_server(tmp_path, "--no-throttle", port=port) as server:
         source = server.client().create_database("d").create_container("source", PartitionKey("/pk"))

@@ -55,7 +55,10 @@ async def test_a_replica_set_loses_its_primary_and_nothing_that_was_acknowledged
     engine = await open_engine(dsn)
     try:
         status = await engine.status()
-        assert sorted((one.name, one.state) for one in status.standbys) == [("s1", "quorum"), ("s2", "quorum")]
+        assert sorted((standby.name, standby.state) for standby in status.standbys) == [
+            ("s1", "quorum"),
+            ("s2", "quorum"),
+        ]
         await engine.create_partition(PARTITION, Fence(Epoch(1)))
         await engine.apply(PARTITION, Epoch(1), Batch(puts=[(b"k", b"before")]))
         run("pg_ctl", "-D", str(home / "p"), "-m", "immediate", "-w", "stop")

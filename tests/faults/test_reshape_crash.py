@@ -1,34 +1,31 @@
 """kill -9 at each step of a split, of a merge and of a move between two nodes.
 
-After the restart nothing acknowledged is lost, nothing is half there, the statistics agree with the data, and the job
+After the restart nothing acknowledged is lost, nothing is half done, the statistics agree with the data, and the job
 has been finished.
 """
 
 from __future__ import annotations
 
 import asyncio
-import signal
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from asterism.documents.answers import Scope
-from asterism.documents.pages import read_items_page
-from asterism.keyspaces.reshape_job import Step
-from asterism.values.json_text import loads
+from asterism.keyspaces.reshaping.job import Step
+from asterism.models.documents.pages import read_items_page
+from asterism.models.documents.results import Scope
+from asterism.values.json.text import loads
 from tests.faults.reshape_victim import NODE_LABELS
+from tests.faults.victims import run_victim
 from tests.support.world import ACCOUNT, World, open_world
 
-ROOT = Path(__file__).parents[2]
 Name = tuple[str, str]
 
 
 @dataclass
-class Told:
-    """What the victim's lines say must be there, and what its last unanswered attempts may have left."""
+class Outcomes:
+    """The items that must exist by the victim's lines, and those that its last unanswered attempts may have left."""
 
     sure: dict[Name, int | None] = field(default_factory=dict)
     open: dict[Name, int | None] = field(default_factory=dict)
@@ -50,14 +47,11 @@ class Told:
         self.open.pop((words[-2], words[-1]) if words[0] != "none" else (words[1], words[2]), None)
 
 
-def run_victim(directory: Path, kind: str, step: Step) -> Told:
-    command = [sys.executable, "-m", "tests.faults.reshape_victim", str(directory), kind, step.name]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == -signal.SIGKILL, done.stdout[-200:] + done.stderr
-    told = Told()
-    for line in done.stdout.splitlines():
-        told.read(line)
-    return told
+def outcomes_of_victim(directory: Path, kind: str, step: Step) -> Outcomes:
+    outcomes = Outcomes()
+    for line in run_victim("reshape_victim", directory, kind, step.name):
+        outcomes.read(line)
+    return outcomes
 
 
 async def numbers_found(world: World) -> dict[Name, int | None]:
@@ -65,7 +59,7 @@ async def numbers_found(world: World) -> dict[Name, int | None]:
     found: dict[Name, int | None] = {}
     position, more = None, True
     while more:
-        page = await read_items_page(world.owner, container, Scope(b"", b"\xff"), position=position, items_max=100)
+        page = await read_items_page(world.router, container, Scope(b"", b"\xff"), position=position, items_max=100)
         for body in page.bodies:
             item = loads(body)
             assert isinstance(item, dict)
@@ -75,29 +69,30 @@ async def numbers_found(world: World) -> dict[Name, int | None]:
     return found
 
 
-async def check_after_restart(directory: Path, kind: str, told: Told) -> None:
+async def check_after_restart(directory: Path, kind: str, outcomes: Outcomes) -> None:
     async with open_world(directory, node_labels=NODE_LABELS[kind]) as world:
         container = world.store.container_for_items(ACCOUNT, "d", "c")
         async with asyncio.timeout(60):
-            while world.reshaping.progress or world.catalog.garbage:
+            while world.reshaper.progress or world.catalog.garbage:
                 await asyncio.sleep(0.02)
         found = await numbers_found(world)
         old = {name for name in found if name[1].startswith("old-")}
         assert len(old) == 400
-        written = {name: found.get(name) for name in found.keys() | told.sure.keys() if name not in old}
-        settled = {name: number for name, number in written.items() if name not in told.open}
-        assert settled == {name: number for name, number in told.sure.items() if name not in told.open}
-        for name, attempted in told.open.items():
-            assert found.get(name) in (attempted, told.sure.get(name))
+        written = {name: found.get(name) for name in found.keys() | outcomes.sure.keys() if name not in old}
+        settled = {name: number for name, number in written.items() if name not in outcomes.open}
+        assert settled == {name: number for name, number in outcomes.sure.items() if name not in outcomes.open}
+        for name, attempted in outcomes.open.items():
+            assert found.get(name) in (attempted, outcomes.sure.get(name))
         await world.check_statistics(container)
         maps = container.keyspace.record.map
-        assert [one.node for one in maps.ranges] == {"split": [0, 0], "merge": [0], "move": [1]}[kind]
-        assert set(await world.engine.partitions()) == {0} | {one.partition for one in maps.ranges}
+        assert [partition.node for partition in maps.ranges] == {"split": [0, 0], "merge": [0], "move": [1]}[kind]
+        assert set(await world.engine.partitions()) == {0} | {partition.partition for partition in maps.ranges}
         await container.create_item({"id": "after", "pk": "after"}, None)
 
 
+# K10 of asterism/keyspaces/DESIGN.md.
 @pytest.mark.parametrize("kind", ["split", "merge", "move"])
 @pytest.mark.parametrize("step", list(Step), ids=lambda step: step.name)
-def test_a_killed_process_takes_its_reshaping_up_again(tmp_path: Path, kind: str, step: Step) -> None:
-    told = run_victim(tmp_path, kind, step)
-    asyncio.run(check_after_restart(tmp_path, kind, told))
+def test_a_killed_process_resumes_its_reshaping(tmp_path: Path, kind: str, step: Step) -> None:
+    outcomes = outcomes_of_victim(tmp_path, kind, step)
+    asyncio.run(check_after_restart(tmp_path, kind, outcomes))

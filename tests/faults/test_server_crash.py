@@ -1,4 +1,4 @@
-"""The server killed, again and again, under load; and a disk that is full."""
+"""The server killed, again and again, under load; and a full disk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WRITERS = 4
 
 
 class Writer(threading.Thread):
-    """Upserts until the server is gone; remembers the last acknowledged and the one attempt that got no answer."""
+    """A client that upserts until the server is gone, with the acknowledged numbers and the unanswered attempt."""
 
     def __init__(self, port: int, name: int, start_number: int) -> None:
         super().__init__()
@@ -39,8 +39,8 @@ class Writer(threading.Thread):
                 item: dict[str, object] = {"id": item_id, "pk": f"k{self.number % 7}{item_id}", "n": self.number}
                 # One partition key per id, so that an id is one item.
                 item["pk"] = item_id
-                status, _, told = client.write_item("c", item, key=item_id)
-                assert status in (200, 201), told
+                status, _, answer = client.write_item("c", item, key=item_id)
+                assert status in (200, 201), answer
                 self.acknowledged[item_id] = self.number
                 self.attempted = None
         except (OSError, http.client.HTTPException):
@@ -102,19 +102,19 @@ def test_a_full_disk_refuses_writes_cleanly_and_recovers(tmp_path: Path) -> None
         make_container(server)
         client = PlainClient(server.port)
         written: list[str] = []
-        status, told = 201, None
+        status, answer = 201, None
         while status == 201:
             item_id = f"i{len(written)}"
-            status, _, told = client.write_item("c", {"id": item_id, "pk": "a", "pad": "x" * 100_000}, key="a")
+            status, _, answer = client.write_item("c", {"id": item_id, "pk": "a", "pad": "x" * 100_000}, key="a")
             written += [item_id] if status == 201 else []
         assert status == 507
-        assert isinstance(told, dict)
-        assert "no room" in told["message"]
+        assert isinstance(answer, dict)
+        assert "no room" in answer["message"]
         container = make_container(server)
         assert sorted(item["id"] for item in container.query_items("SELECT * FROM c", partition_key="a")) == sorted(
             written
         )
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        status, _, told = client.write_item("c", {"id": "after", "pk": "a"}, key="a")
-        assert status == 201, told
+        status, _, answer = client.write_item("c", {"id": "after", "pk": "a"}, key="a")
+        assert status == 201, answer
         assert len(list(container.read_all_items())) == len(written) + 1

@@ -1,4 +1,4 @@
-"""The LMDB engine when its process is killed, its room runs out, or parts of it die."""
+"""The LMDB engine when its process is killed, its space runs out, or parts of it die."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from asterism.storage.contract import Batch, EngineFailed, Fence, OutOfSpace, Sp
 from asterism.storage.lmdb import LmdbEngine
 from tests.faults.storage_worker import COUNTERS_KEY, EPOCH, PARTITION, PUTS_PER_BATCH
 
-# A map so small that the engine never has plenty of room, and asks the file system before every transaction.
+# A map so small that the engine never has plenty of room, and checks the file system before every transaction.
 SMALL_MAP_BYTES = 64 * 1024 * 1024
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -30,7 +30,7 @@ def worker_command(mode: str, *arguments: object) -> list[str]:
 
 
 class Writer:
-    """A process that writes until it is killed; collects what it has acknowledged."""
+    """A process that writes until it is killed, and the batches that it has acknowledged."""
 
     def __init__(self, directory: Path, name: str) -> None:
         self.acknowledged: list[tuple[int, bytes]] = []
@@ -103,7 +103,7 @@ async def test_processes_killed_while_writing_lose_and_halve_no_batch(tmp_path: 
             first.await_acknowledgements(chance.randrange(1, 250))
             second.await_acknowledgements(chance.randrange(1, 250))
             first.kill()
-            # The other goes on, even if the first one died with the writer's lock in its hand.
+            # The other continues, even if the first one died while it held the writer's lock.
             second.await_acknowledgements(chance.randrange(20, 150))
             second.kill()
         acknowledged += first.acknowledged + second.acknowledged
@@ -125,7 +125,7 @@ async def test_processes_killed_while_writing_lose_and_halve_no_batch(tmp_path: 
 
 
 async def fill(engine: LmdbEngine, value_bytes: int) -> int:
-    """Puts one value after the other until one is refused; returns how many were stored."""
+    """Put values until one is refused; return the number of stored values."""
     for number in range(10_000):
         try:
             await engine.apply(PARTITION, EPOCH, Batch(puts=[(b"%d" % number, bytes(value_bytes))]))
@@ -146,7 +146,7 @@ async def test_a_full_map_refuses_writes_serves_reads_and_recovers_by_deletes(tm
 
 
 @pytest.mark.parametrize("value_bytes", [100, 1000, 5000])
-async def test_a_full_store_still_takes_every_delete(tmp_path: Path, value_bytes: int) -> None:
+async def test_a_full_store_still_accepts_every_delete(tmp_path: Path, value_bytes: int) -> None:
     engine = await create_store(tmp_path, map_bytes=1024 * 1024, durable=False)
     count = await fill(engine, value_bytes)
     for number in range(count):
@@ -165,7 +165,7 @@ async def test_a_full_disk_keeps_its_last_bytes_for_deletes(tmp_path: Path, monk
         with pytest.raises(OutOfSpace):
             await engine.apply(PARTITION, EPOCH, Batch(puts=[(b"b", b"")]))
         assert await engine.apply(PARTITION, EPOCH, Batch(deletes=[b"a"])) == 2
-        # The pages that were given up are room again.
+        # The freed pages are available again.
         assert await engine.apply(PARTITION, EPOCH, Batch(puts=[(b"b", b"")])) == 3
     await engine.close()
 
@@ -187,12 +187,16 @@ def test_a_file_that_may_not_grow_refuses_writes_serves_reads_and_recovers(tmp_p
     finished = subprocess.run(
         worker_command("fill", tmp_path), cwd=PROJECT, capture_output=True, check=True, timeout=60
     )
-    told = json.loads(finished.stdout)
-    applied = told["applied"]
+    outcomes = json.loads(finished.stdout)
+    applied = outcomes["applied"]
     assert applied > 5
-    assert told["refused"] == "OutOfSpace"
-    assert set(told["also_refused"]) == {"OutOfSpace"}
-    assert (told["readable_when_full"], told["lsn_full"], told["lsn_after"]) == (applied, applied, applied + 1)
+    assert outcomes["refused"] == "OutOfSpace"
+    assert set(outcomes["also_refused"]) == {"OutOfSpace"}
+    assert (outcomes["readable_when_full"], outcomes["lsn_full"], outcomes["lsn_after"]) == (
+        applied,
+        applied,
+        applied + 1,
+    )
     lsn, entries = asyncio.run(stored(tmp_path))
     assert (lsn, set(entries)) == (applied + 1, {b"after", *(b"%d" % number for number in range(applied))})
 
@@ -222,7 +226,7 @@ async def test_a_directory_that_vanishes_fails_the_calls_that_wait(engine: LmdbE
     assert await engine.apply(PARTITION, EPOCH, Batch()) == 1
 
 
-async def test_nobody_waits_for_a_writer_that_has_died(engine: LmdbEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_call_waits_for_a_writer_that_has_died(engine: LmdbEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(engine._store, "env", None)
         outcomes = await asyncio.gather(
@@ -234,7 +238,7 @@ async def test_nobody_waits_for_a_writer_that_has_died(engine: LmdbEngine, monke
     assert (await engine.read_fence(PARTITION))[1] == 0
 
 
-def test_an_event_loop_closed_with_writes_under_way_leaves_a_store_that_can_be_closed_and_opened(
+def test_an_event_loop_closed_with_writes_in_flight_leaves_a_store_that_can_be_closed_and_opened(
     tmp_path: Path,
 ) -> None:
     first = asyncio.new_event_loop()

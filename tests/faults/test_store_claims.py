@@ -25,7 +25,7 @@ def test_two_servers_with_the_same_store_option_are_one_too_many(tmp_path: Path)
     store = f"lmdb:{tmp_path / 'store'}"
     with running_server(tmp_path / "a", "--store", store, "--workers", "2", alone=True):
         assert "is using" in refused_start(tmp_path / "b", "--store", store)
-    # What the killed one left is no claim.
+    # The remains of the killed server are not a claim.
     with running_server(tmp_path / "b", "--store", store, alone=True) as server:
         assert server.end()[0] == 0
 

@@ -10,7 +10,7 @@ from azure.cosmos import ContainerProxy
 
 @contextmanager
 def always_sent(container: ContainerProxy, name: str, value: str) -> Iterator[None]:
-    """Sends a header with every request of the container's client."""
+    """Send a header with every request of the container's client."""
     sent = container.client_connection.default_headers
     sent[name] = value
     try:

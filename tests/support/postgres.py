@@ -26,7 +26,7 @@ from pathlib import Path
 import asyncpg
 
 WAIT_SECONDS_MAX = 60.0
-# The engine is to work without the rights of a superuser.
+# The engine must work without the rights of a superuser.
 USER = "asterism"
 SUPERUSER = "postgres"
 SERVER_SETTINGS = {
@@ -48,7 +48,7 @@ def free_port() -> int:
 
 @functools.cache
 def binaries() -> Path:
-    """Where initdb, pg_ctl and postgres are: on the path, or where Debian puts them."""
+    """Return the directory of initdb, pg_ctl and postgres: on the path, or Debian's."""
     found = shutil.which("initdb")
     if found is not None:
         return Path(found).resolve().parent
@@ -59,7 +59,7 @@ def binaries() -> Path:
 
 @functools.cache
 def unprivileged_user() -> str | None:
-    """PostgreSQL refuses to run as root."""
+    """Return the user of the server processes if this is root: PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return None
     names = {entry.pw_name for entry in pwd.getpwall()}
@@ -67,7 +67,7 @@ def unprivileged_user() -> str | None:
 
 
 def as_user(*, dies_with_us: bool = False) -> list[str]:
-    """What to put before a command so that it runs as that user."""
+    """Return the prefix of a command that runs as that user."""
     death = ["--pdeathsig", "INT"] if dies_with_us else []
     user = unprivileged_user()
     if user is None:
@@ -86,7 +86,7 @@ def run(*command: str | Path, **options: str) -> str:
 
 
 def make_directory() -> Path:
-    """A directory of the user's own, outside the tests' directories, which only we may enter."""
+    """Make a directory that the user owns, outside the tests' directories, which only this process may enter."""
     directory = Path(tempfile.mkdtemp(prefix="asterism-postgres-"))
     user = unprivileged_user()
     if user is not None:
@@ -97,7 +97,7 @@ def make_directory() -> Path:
 
 @functools.cache
 def template() -> Path:
-    """A data directory as initdb makes it; making it takes a second, copying it does not."""
+    """Return a data directory made by initdb: making it takes a second, copying it does not."""
     directory = make_directory()
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     data = directory / "data"
@@ -107,7 +107,7 @@ def template() -> Path:
 
 @dataclass(eq=False)
 class PostgresServer:
-    """A server in a directory, which survives the server's being stopped, killed and started again."""
+    """A server in a directory that survives stopping, killing and restarting the server."""
 
     directory: Path
     port: int = field(default_factory=free_port)
@@ -135,7 +135,7 @@ class PostgresServer:
         self.wait_until("SELECT true")
 
     def wait_until(self, condition: str) -> None:
-        """Waits until the server can be asked and the answer is true."""
+        """Wait until the server answers and the condition is true."""
         ends_at = time.monotonic() + WAIT_SECONDS_MAX
         while time.monotonic() < ends_at:
             assert self.process is None or self.process.poll() is None, (self.directory / "log").read_text()
@@ -146,7 +146,7 @@ class PostgresServer:
         raise AssertionError(f"not true after {WAIT_SECONDS_MAX} s: {condition}")
 
     def sql(self, text: str, database: str = "postgres") -> str:
-        """Runs statements as the superuser, over the local socket."""
+        """Run statements as the superuser, over the local socket."""
         return run(
             binaries() / "psql",
             *("-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=1"),
@@ -157,12 +157,12 @@ class PostgresServer:
         return f"postgresql://{USER}@127.0.0.1:{port or self.port}/{database}"
 
     def create_database(self, name: str = "asterism") -> str:
-        """A database that belongs to the unprivileged role; returns its connection string."""
+        """Create a database of the unprivileged role; return its connection string."""
         self.sql(f'CREATE DATABASE "{name}" OWNER {USER}')
         return self.dsn(name)
 
     async def empty_database(self, name: str) -> str:
-        """The same, and quicker: a database that was made before is emptied."""
+        """Return an empty database; faster than `create_database`, because an existing one is emptied."""
         if name not in self._made:
             self._made.add(name)
             return self.create_database(name)
@@ -178,9 +178,9 @@ class PostgresServer:
         self.process = None
 
     def kill(self) -> None:
-        """As if the machine had been switched off: every process of the server, at once."""
+        """Kill every process of the server at once, like a power failure."""
         assert self.process is not None
-        # One that is stopped makes no more children.
+        # A stopped process starts no more children.
         self.process.send_signal(signal.SIGSTOP)
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         for process in (self.process.pid, *map(int, children)):
@@ -207,7 +207,7 @@ def new_server() -> PostgresServer:
 
 
 def new_standby(primary: PostgresServer, name: str = "standby") -> PostgresServer:
-    """A standby made by pg_basebackup; the primary waits for it from then on before it answers a commit."""
+    """Make a standby with pg_basebackup; the primary then waits for it before it answers a commit."""
     standby = PostgresServer(make_directory(), settings={"cluster_name": name})
     run(
         binaries() / "pg_basebackup",
@@ -239,7 +239,7 @@ def running_server() -> Iterator[PostgresServer]:
 
 @contextmanager
 def replicated_server() -> Iterator[tuple[PostgresServer, PostgresServer]]:
-    """A primary and its synchronous standby."""
+    """Run a primary and its synchronous standby."""
     with running_server() as primary:
         standby = new_standby(primary)
         try:
@@ -249,5 +249,5 @@ def replicated_server() -> Iterator[tuple[PostgresServer, PostgresServer]]:
 
 
 def both_hosts(primary: PostgresServer, standby: PostgresServer, database: str = "asterism") -> str:
-    """The connection string of a node with a standby."""
+    """Return the connection string of a node with a standby."""
     return f"postgresql://{USER}@127.0.0.1:{primary.port},127.0.0.1:{standby.port}/{database}"

@@ -16,7 +16,7 @@ _Server = TypeVar("_Server")
 
 
 class Fault(enum.Enum):
-    """What happens to the next request, and to the connection it came on."""
+    """Fault of the next request, and of its connection."""
 
     NONE = enum.auto()
     # It never reaches the server.
@@ -28,7 +28,7 @@ class Fault(enum.Enum):
 
 
 class RequestCounter:
-    """Counts, in what a client sends, the messages that the server answers as a whole: each is a round trip."""
+    """Count the client's messages that the server answers as a whole: each is a round trip."""
 
     def __init__(self) -> None:
         self.requests = 0
@@ -38,7 +38,7 @@ class RequestCounter:
     def feed(self, data: bytes) -> None:
         self._buffer += data
         while True:
-            # The messages that begin a connection have no type.
+            # The first messages of a connection have no type.
             head = 1 if self._has_started else 0
             if len(self._buffer) < head + 4:
                 return
@@ -64,7 +64,7 @@ class Connection:
         self.server_reader, self.server_writer = server
         self.counter = RequestCounter()
         self.loses_answer = False
-        # A request that waits to be delivered, and the answer to it, for which the client waits no longer.
+        # A held request, and its answer, for which the client no longer waits.
         self.held: bytes | None = None
         self.late_answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
@@ -103,11 +103,11 @@ class Proxy:
         self.struck.clear()
 
     def stall(self) -> None:
-        """Nothing gets through any more, in either direction, and no connection ends."""
+        """Let no data through, in either direction, without ending connections."""
         self._flows.clear()
 
     def flow(self) -> None:
-        """What was stalled gets through after all."""
+        """Let stalled data through again."""
         self._flows.set()
 
     def cut_all(self) -> None:
@@ -115,14 +115,14 @@ class Proxy:
             connection.cut()
 
     async def refuse(self) -> None:
-        """Cuts every connection and takes no new one."""
+        """Cut every connection and accept no new one."""
         assert self._server is not None
         self._server.close()
         self.cut_all()
 
     async def deliver_held(self) -> bytes:
-        """Lets the server have the request that was held; returns its answer."""
-        (connection,) = (one for one in self._connections if one.held is not None)
+        """Deliver the held request to the server; return its answer."""
+        (connection,) = (candidate for candidate in self._connections if candidate.held is not None)
         connection.server_writer.write(connection.held or b"")
         return await asyncio.wait_for(connection.late_answer, 60)
 
@@ -200,7 +200,7 @@ async def proxy_to(port: int) -> AsyncIterator[Proxy]:
 
 
 async def enter_behind_proxy(stack: AsyncExitStack, starting: AbstractContextManager[_Server]) -> _Server:
-    """Starts a server in a thread: its way to the database is through this loop. It ends with the stack."""
+    """Start a server in a thread: its connections to the database run through this loop. It ends with the stack."""
     server = await asyncio.to_thread(starting.__enter__)
     stack.push(starting.__exit__)
     return server

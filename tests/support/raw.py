@@ -1,4 +1,4 @@
-"""Requests as bytes on a socket, for clients that do what no library lets them do."""
+"""Requests as bytes on a socket, for clients that do what libraries do not allow."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ HTTP2_PING = b"\x00\x00\x08\x06\x00\x00\x00\x00\x00" + bytes(8)
 
 
 def http2_post(path: str, *, content_length: int, start: bytes) -> bytes:
-    """A connection's first request, with the start of its body; header names by their numbers in HPACK's table."""
+    """Return a connection's first request, with the start of its body; header names by their HPACK numbers."""
     length = str(content_length).encode()
     head = b"\x83\x86\x04%c%b\x01\x09localhost\x0f\x0d%c%b" % (len(path), path.encode(), len(length), length)
     return HTTP2_START + http2_frame(1, 4, head) + http2_frame(0, 0, start)
 
 
 def http2_frame(kind: int, flags: int, payload: bytes) -> bytes:
-    """A frame about the connection's first request."""
+    """Return a frame of the connection's first request."""
     return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + (1).to_bytes(4, "big") + payload
 
 
 def http2_frames(connection: socket.socket) -> Iterator[tuple[int, bytes]]:
-    """Kind and payload of each frame about the connection's first request (0 data, 1 head, 3 reset), up to the answer
-    to a ping."""
+    """Yield kind and payload of each frame of the connection's first request (0 data, 1 head, 3 reset), up to the
+    answer to a ping."""
     reader = connection.makefile("rb")
     while header := reader.read(9):
         payload = reader.read(int.from_bytes(header[:3], "big"))
@@ -44,7 +44,7 @@ def http2_frames(connection: socket.socket) -> Iterator[tuple[int, bytes]]:
 
 
 def connect(port: int, *, receive_bytes: int | None = None, host: str = "127.0.0.1") -> socket.socket:
-    """A connection; with a small receive buffer, it holds hardly more than that of an answer that is not read."""
+    """Connect; with a small receive buffer, the connection buffers hardly more than that of an unread answer."""
     connection = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     if receive_bytes is not None:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
@@ -64,7 +64,7 @@ def connect_tls(port: int, *protocols: str) -> ssl.SSLSocket:
 def head(
     verb: str, path: str, *, resource_type: str, link: str, signed: bool = True, host: str = "localhost", **more: str
 ) -> bytes:
-    """The head of a request for the NoSQL door; `more` are headers, with underscores for hyphens."""
+    """Return the head of a request for the NoSQL door; `more` are headers, with underscores for hyphens."""
     date = formatdate(usegmt=True)
     key = base64.b64decode(WELL_KNOWN_EMULATOR_KEY) if signed else b"another key"
     text = signature(key, verb=verb, resource_type=resource_type, link=link, date=date)
@@ -80,7 +80,7 @@ def head(
 
 
 def create_item(container: str, size: int | None, *, signed: bool = True, key: str = "a") -> bytes:
-    """The head of a request that creates an item in the database `d`; without a size, its body comes in chunks."""
+    """Return the head of a request that creates an item in the database `d`; without a size, its body is chunked."""
     link = f"dbs/d/colls/{container}"
     length = {"transfer_encoding": "chunked"} if size is None else {"content_length": str(size)}
     more = {"x_ms_documentdb_partitionkey": f'["{key}"]', "content_type": "application/json", **length}
@@ -88,7 +88,7 @@ def create_item(container: str, size: int | None, *, signed: bool = True, key: s
 
 
 def status_of(connection: socket.socket) -> int:
-    """The status of the next answer on a connection."""
+    """Return the status of the next answer on a connection."""
     received = b""
     while b"\r\n" not in received:
         piece = connection.recv(65536)
@@ -99,7 +99,7 @@ def status_of(connection: socket.socket) -> int:
 
 
 def was_closed(connection: socket.socket) -> bool:
-    """Wait until the server closes a connection, reading whatever it still sends; False when the time is over."""
+    """Wait until the server closes a connection, and discard the data it still sends; False after the timeout."""
     try:
         while connection.recv(1 << 20):
             pass

@@ -1,4 +1,4 @@
-"""What tests of `asterism rekey` share: the command, a container to copy, and a client that writes meanwhile."""
+"""Shared parts of tests of `asterism rekey`: the command, a container to copy, and a client that writes meanwhile."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def run_rekey(server: RunningServer, *arguments: str) -> subprocess.CompletedPro
 def run_well(server: RunningServer, *arguments: str) -> dict[str, Any]:
     finished = run_rekey(server, *arguments, "--format", "json")
     assert (finished.returncode, finished.stderr) == (0, "")
-    told: dict[str, Any] = json.loads(finished.stdout)
-    return told
+    reply: dict[str, Any] = json.loads(finished.stdout)
+    return reply
 
 
 def contents(container: ContainerProxy) -> list[dict[str, Any]]:
-    """The items in the order of their ids, without what the server adds."""
+    """Return the items in the order of their ids, without the server's properties."""
     items = [
         {name: value for name, value in item.items() if not name.startswith("_")} for item in container.read_all_items()
     ]
@@ -51,7 +51,7 @@ def until_true(condition: Callable[[], bool]) -> None:
 
 
 class Writer(threading.Thread):
-    """Creates, changes, moves between the new keys, deletes and creates again, until it is told to stop."""
+    """Client that creates, changes, moves between the new keys, deletes and creates again, until `stopping` is set."""
 
     def __init__(self, container: ContainerProxy, name: str) -> None:
         super().__init__()
@@ -59,9 +59,9 @@ class Writer(threading.Thread):
         self._name = name
         self.stopping = threading.Event()
         self.rounds = 0
-        # The status that ended it, if one did, and what the server has told it about each of its items.
+        # The status of the refusal that ended it, if any, and the acknowledged state of each of its items.
         self.refused = 0
-        self.told: dict[str, int | None] = {}
+        self.acknowledged: dict[str, int | None] = {}
 
     def run(self) -> None:
         try:
@@ -75,13 +75,13 @@ class Writer(threading.Thread):
             number = self.rounds % 40
             item_id, key = f"{self._name}-{number}", f"k{number % 7}"
             self._container.upsert_item({"id": item_id, "pk": key, "day": self.rounds % 5, "n": self.rounds})
-            self.told[item_id] = self.rounds
+            self.acknowledged[item_id] = self.rounds
             gone = (self.rounds * 7) % 40
             try:
                 self._container.delete_item(f"{self._name}-{gone}", f"k{gone % 7}")
             except CosmosResourceNotFoundError:
                 continue
-            self.told[f"{self._name}-{gone}"] = None
+            self.acknowledged[f"{self._name}-{gone}"] = None
 
 
 def fill(container: ContainerProxy) -> None:

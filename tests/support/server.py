@@ -1,4 +1,4 @@
-"""A server as a process of its own, and the plainest of clients for it."""
+"""A server as a process of its own, and a plain client for it."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def free_port() -> int:
 
 
 def environment() -> dict[str, str]:
-    """This process's environment without anything that would configure the server, apart from its protocols: tests run
-    beside each other, and the tables' well-known ports are there once only."""
+    """Return this process's environment without the server's settings, apart from its protocols: tests run in parallel,
+    and the tables' well-known ports exist only once."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ASTERISM_")}
     return {**kept, "PYTHONPATH": str(PROJECT), "ASTERISM_APIS": "nosql"}
 
@@ -63,14 +63,14 @@ class RunningServer:
         self.process.communicate()
 
     def end(self) -> tuple[int, str]:
-        """Asks it to stop; its exit status and what it wrote to standard error."""
+        """Stop the server; return its exit status and its standard error."""
         self.process.terminate()
         _, errors = self.process.communicate(timeout=WAIT_SECONDS_MAX)
         return self.process.returncode, errors
 
 
 def read_greeting(process: subprocess.Popen[str]) -> str:
-    """What the server prints when it answers; the last line tells how to stop it."""
+    """Read the greeting that the server prints when it is ready; its last line explains how to stop it."""
     assert process.stdout is not None
     lines = []
     for line in process.stdout:
@@ -90,8 +90,8 @@ def running_server(
     alone: bool = False,
     embedded: bool = False,
 ) -> Iterator[RunningServer]:
-    """`alone`: one process, whatever the tests are run with; `embedded`: in the data directory, whatever the tests are
-    run with, for a test that is about that store."""
+    """Run a server. `alone`: one process, and `embedded`: the store in the data directory, whatever the options of the
+    test run."""
     chosen = port or free_port()
     store = () if embedded or {"--store", "--fleet"} & set(options) else store_options(data)
     more = () if alone else MORE_OPTIONS
@@ -112,7 +112,7 @@ def running_server(
 
 
 def refused_start(data: Path, *options: str) -> str:
-    """Return what a server says that cannot start."""
+    """Return the error output of a server that cannot start."""
     finished = subprocess.run(
         [*PROGRAM, "serve", "--data", str(data), "--port", str(free_port()), *options],
         capture_output=True,
@@ -127,7 +127,7 @@ def refused_start(data: Path, *options: str) -> str:
 
 
 class PlainClient:
-    """Signed requests over one connection, without a retry: what the server says is what the test sees."""
+    """Client that signs requests on one connection and never retries: the test sees every answer of the server."""
 
     def __init__(self, port: int, *, key: str = WELL_KNOWN_EMULATOR_KEY) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT_SECONDS_MAX)
@@ -155,12 +155,12 @@ class PlainClient:
         content = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         self._connection.request(verb, quote(path), content, sent)
         response = self._connection.getresponse()
-        told = response.read()
+        content_read = response.read()
         lowered = {name.lower(): value for name, value in response.getheaders()}
-        return response.status, lowered, json.loads(told) if told else None
+        return response.status, lowered, json.loads(content_read) if content_read else None
 
     def write_item(self, container: str, item: dict[str, object], *, key: str) -> tuple[int, dict[str, str], object]:
-        """An upsert into `dbs/d/colls/<container>`."""
+        """Upsert an item into `dbs/d/colls/<container>`."""
         link = f"dbs/d/colls/{container}"
         headers = {"x-ms-documentdb-partitionkey": json.dumps([key]), "x-ms-documentdb-is-upsert": "True"}
         return self.send("POST", f"/{link}/docs/", item, resource_type="docs", link=link, headers=headers)

@@ -7,15 +7,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from asterism.apis.table.entity_store import TableStore, TickSource
-from asterism.apis.table.stored import StoredEntity
-from asterism.apis.table.table import EntityKey, Table, TableTools
 from asterism.clock import SYSTEM_CLOCK, Clock
-from asterism.keyspaces.layout import COUNTERS, ITEMS, LOGICAL_SIZES, TOTALS_KEY
-from asterism.keyspaces.load_watch import LoadWatch, Patience
-from asterism.keyspaces.reshape_job import Step
-from asterism.keyspaces.small_documents import SmallDocuments
+from asterism.keyspaces.catalog.small_documents import SmallDocuments
+from asterism.keyspaces.reshaping.job import Step
+from asterism.keyspaces.reshaping.load_watch import LoadWatch, Patience
+from asterism.keyspaces.routing.families import COUNTERS, ITEMS, LOGICAL_SIZES, TOTALS_KEY
 from asterism.limits import DEFAULT_LIMITS, Limits
+from asterism.models.tables.entities import StoredEntity
+from asterism.models.tables.store import TableStore
+from asterism.models.tables.table import EntityKey, Table, TableServices
+from asterism.models.tables.ticks import TickSource
 from asterism.storage.contract import LSN_BYTES
 from tests.support.world import World, open_world
 
@@ -29,26 +30,26 @@ class TableWorld:
     load: LoadWatch
 
     async def check_statistics(self, table: Table) -> None:
-        """What the counters say is what a count of the data says, in every partition and logical partition."""
-        for one in table.keyspace.record.map.ranges:
-            items = await self.world.everything(one.partition, ITEMS)
-            stored = await self.world.everything(one.partition, LOGICAL_SIZES)
+        """Check that the counters equal a count of the data, in every partition and logical partition."""
+        for partition_range in table.keyspace.record.map.ranges:
+            items = await self.world.everything(partition_range.partition, ITEMS)
+            stored = await self.world.everything(partition_range.partition, LOGICAL_SIZES)
             sizes = {key[1:]: COUNTERS.unpack(value) for key, value in stored}
             counted: dict[bytes, tuple[int, int]] = {}
             for key, value in items:
-                assert one.range.contains(key[1:]), "an entity lies outside the range of its partition"
+                assert partition_range.range.contains(key[1:]), "an entity is outside the range of its partition"
                 logical = next(size for size in sizes if key[1:].startswith(size))
-                told_bytes, told_items = counted.get(logical, (0, 0))
-                counted[logical] = (told_bytes + len(value) - LSN_BYTES, told_items + 1)
+                counted_bytes, counted_items = counted.get(logical, (0, 0))
+                counted[logical] = (counted_bytes + len(value) - LSN_BYTES, counted_items + 1)
             assert counted == sizes
-            (totals,) = await self.world.engine.read_unfenced(one.partition, [TOTALS_KEY])
+            (totals,) = await self.world.engine.read_unfenced(partition_range.partition, [TOTALS_KEY])
             summed = tuple(map(sum, zip(*sizes.values(), strict=True))) if sizes else (0, 0)
             assert (COUNTERS.unpack(totals) if totals is not None else (0, 0)) == summed
 
 
 @asynccontextmanager
 async def open_tables(
-    directory: Path,
+    directory: Path | None,
     *,
     limits: Limits = DEFAULT_LIMITS,
     enforce: bool = False,
@@ -57,9 +58,9 @@ async def open_tables(
     patience: Patience | None = None,
 ) -> AsyncIterator[TableWorld]:
     async with open_world(directory, limits=limits, enforce=enforce, on_step=on_step, clock=clock) as world:
-        load = LoadWatch(world.catalog, world.owner, world.reshaping, limits, clock, patience=patience)
-        tools = TableTools(world.owner, world.reshaping, load, limits, clock, TickSource(clock.wall_seconds))
-        tables = TableStore(world.catalog, world.admission, SmallDocuments(world.engine), tools)
+        load = LoadWatch(world.catalog, world.router, world.reshaper, limits, clock, patience=patience)
+        services = TableServices(world.router, world.reshaper, load, limits, clock, TickSource(clock.wall_seconds))
+        tables = TableStore(world.catalog, world.admission, SmallDocuments(world.engine), services)
         await load.start()
         yield TableWorld(world, tables, load)
         await load.stop()
@@ -68,7 +69,7 @@ async def open_tables(
 async def everything(
     table: Table, lower: EntityKey | None = None, upper: EntityKey | None = None, *, limit: int = 100
 ) -> list[StoredEntity]:
-    """All entities of a span, page by page."""
+    """Return all entities of a span, page by page."""
     found: list[StoredEntity] = []
     at: EntityKey | None = lower
     more = True

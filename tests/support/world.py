@@ -1,4 +1,4 @@
-"""A whole database in this process, on a real engine held to its contract: what the tests of the middle floors use."""
+"""A whole database in this process, on a real engine held to its contract, for tests of the middle floors."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from itertools import count
 from pathlib import Path
 
 from asterism.clock import SYSTEM_CLOCK, Clock
-from asterism.documents.container import Container, Tools
-from asterism.documents.expiry_hints import ExpiryHints
-from asterism.documents.item_record import unpack_item
-from asterism.documents.store import DocumentStore
 from asterism.keyspaces.admission import Admission
-from asterism.keyspaces.budget_sharing import BudgetSharing
-from asterism.keyspaces.catalog import Catalog
-from asterism.keyspaces.coordination import Coordination, Services
-from asterism.keyspaces.layout import (
+from asterism.keyspaces.catalog.catalog import Catalog
+from asterism.keyspaces.processes.budget_sharer import BudgetSharer
+from asterism.keyspaces.processes.coordination import Coordination, Services
+from asterism.keyspaces.reshaping.job import Step
+from asterism.keyspaces.reshaping.mover import Mover
+from asterism.keyspaces.reshaping.reshaper import Reshaper
+from asterism.keyspaces.routing.families import (
     COUNTERS,
     CREATION_ORDER,
     ITEMS,
@@ -28,13 +27,16 @@ from asterism.keyspaces.layout import (
     after_prefix,
     number_bytes,
 )
-from asterism.keyspaces.moving import Moving
-from asterism.keyspaces.owner import Owner
-from asterism.keyspaces.reshape_job import Step
-from asterism.keyspaces.reshaping import Reshaping
+from asterism.keyspaces.routing.router import PartitionRouter
 from asterism.limits import DEFAULT_LIMITS, Limits
+from asterism.models.documents.container import Container, DocumentServices
+from asterism.models.documents.cosmos.profile import CosmosProfile
+from asterism.models.documents.item_record import unpack_item
+from asterism.models.documents.store import DocumentStore
+from asterism.models.documents.upkeep.expiry_hints import ExpiryHints
 from asterism.storage.checked import CheckedEngine
 from asterism.storage.contract import Engine, Span
+from asterism.storage.memory import MemoryEngine, MemoryStore
 from asterism.storage.nodes import NodeEngines
 from asterism.throughput.budgets import Throughput
 from asterism.values.identifiers import NodeNumber, PartitionNumber
@@ -48,10 +50,10 @@ class World:
     engine: Engine
     catalog: Catalog
     store: DocumentStore
-    reshaping: Reshaping
-    owner: Owner
+    reshaper: Reshaper
+    router: PartitionRouter
     nodes: NodeEngines
-    moving: Moving
+    mover: Mover
     admission: Admission
 
     async def container(
@@ -64,7 +66,7 @@ class World:
         return await self.store.create_container(database, body, throughput)
 
     async def everything(self, partition: PartitionNumber, prefix: bytes = b"") -> list[tuple[bytes, bytes]]:
-        """All entries of a partition, under the engine's own roof: no fence, no routing."""
+        """Return all entries of a partition, read without fence or routing."""
         span = Span(prefix, after_prefix(prefix) if prefix else None)
         entries: list[tuple[bytes, bytes]] = []
         more = True
@@ -76,34 +78,33 @@ class World:
         return entries
 
     async def check_statistics(self, container: Container) -> None:
-        """What the counters say is what a count of the data says, in every partition and logical partition."""
-        for one in container.keyspace.record.map.ranges:
-            items = await self.everything(one.partition, ITEMS)
+        """Check that the counters equal a count of the data, in every partition and logical partition."""
+        for partition_range in container.keyspace.record.map.ranges:
+            items = await self.everything(partition_range.partition, ITEMS)
             sizes = {
-                key[1:]: COUNTERS.unpack(value) for key, value in await self.everything(one.partition, LOGICAL_SIZES)
+                key[1:]: COUNTERS.unpack(value)
+                for key, value in await self.everything(partition_range.partition, LOGICAL_SIZES)
             }
             counted: dict[bytes, tuple[int, int]] = {}
             for key, stored in items:
-                assert one.range.contains(key[1:]), "an item lies outside the range of its partition"
+                assert partition_range.range.contains(key[1:]), "an item is outside the range of its partition"
                 logical = next(size for size in sizes if key[1:].startswith(size))
-                told_bytes, told_items = counted.get(logical, (0, 0))
-                counted[logical] = (told_bytes + len(stored) - 35, told_items + 1)
+                counted_bytes, counted_items = counted.get(logical, (0, 0))
+                counted[logical] = (counted_bytes + len(stored) - 35, counted_items + 1)
             assert counted == sizes
-            (totals,) = await self.engine.read_unfenced(one.partition, [TOTALS_KEY])
+            (totals,) = await self.engine.read_unfenced(partition_range.partition, [TOTALS_KEY])
             summed = tuple(map(sum, zip(*sizes.values(), strict=True))) if sizes else (0, 0)
             assert (COUNTERS.unpack(totals) if totals is not None else (0, 0)) == summed
-            await self._check_order(one.partition, items, list(sizes))
+            await self._check_order(partition_range.partition, items, list(sizes))
 
     async def _check_order(
         self, partition: PartitionNumber, items: Sequence[tuple[bytes, bytes]], points: Sequence[bytes]
     ) -> None:
-        """Every item is listed by its number, among all of its partition and among those of its logical partition."""
+        """Check that every item is listed by its number, in its partition and in its logical partition."""
         expected: dict[bytes, bytes] = {}
         for key, stored in items:
-            number, point = (
-                number_bytes(unpack_item(stored).number),
-                next(one for one in points if key[1:].startswith(one)),
-            )
+            number = number_bytes(unpack_item(stored).number)
+            point = next(prefix for prefix in points if key[1:].startswith(prefix))
             expected[CREATION_ORDER + number] = key[1:]
             expected[LOGICAL_ORDER + point + number] = key[1 + len(point) :]
         listed = [*await self.everything(partition, CREATION_ORDER), *await self.everything(partition, LOGICAL_ORDER)]
@@ -116,7 +117,7 @@ def node_directory(directory: Path, number: int) -> Path:
 
 @asynccontextmanager
 async def open_world(
-    directory: Path,
+    directory: Path | None,
     *,
     limits: Limits = DEFAULT_LIMITS,
     enforce: bool = False,
@@ -124,8 +125,16 @@ async def open_world(
     clock: Clock = SYSTEM_CLOCK,
     node_labels: Sequence[str] = ("",),
 ) -> AsyncIterator[World]:
-    """One node for each of the `node_labels`, which are words; node 0 is in the directory itself."""
-    stores = {NodeNumber(n): await open_store(node_directory(directory, n)) for n in range(len(node_labels))}
+    """Open a world with one node for each of the `node_labels`, which are words; node 0 is in the directory itself.
+
+    Without a directory, all nodes are in memory, whatever store the tests run on.
+    """
+    stores: dict[NodeNumber, Engine] = {}
+    for number in range(len(node_labels)):
+        if directory is None:
+            stores[NodeNumber(number)] = MemoryEngine(MemoryStore())
+        else:
+            stores[NodeNumber(number)] = await open_store(node_directory(directory, number))
     nodes = NodeEngines(stores, catalog_node=NodeNumber(0))
     engine: Engine = CheckedEngine(nodes)
     try:
@@ -156,11 +165,21 @@ async def open_gateway(
     on_step: Callable[[Step], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
     is_first: bool = False,
+    others: Sequence[Engine] = (),
 ) -> AsyncIterator[World]:
-    """One process of several, over an engine that they share: as good as one of its own, but for the memory."""
-    nodes = engine = NodeEngines({NodeNumber(0): store}, catalog_node=NodeNumber(0))
+    """Open one process of several on a shared engine: like a real process, except that they share memory. `others` are
+    the engines of nodes 1, 2 and so on."""
+    stores = {NodeNumber(number): each for number, each in enumerate([store, *others])}
+    nodes = engine = NodeEngines(stores, catalog_node=NodeNumber(0))
     world = await _wire(
-        nodes, engine, limits=limits, enforce=enforce, on_step=on_step, clock=clock, is_shared=True, node_labels=("",)
+        nodes,
+        engine,
+        limits=limits,
+        enforce=enforce,
+        on_step=on_step,
+        clock=clock,
+        is_shared=True,
+        node_labels=("",) * len(stores),
     )
     coordination = Coordination(
         engine,
@@ -168,8 +187,10 @@ async def open_gateway(
         monotonic=clock.monotonic_seconds,
         background=_background(world),
         presence=[
-            BudgetSharing(world.admission, monotonic=clock.monotonic_seconds),
-            ExpiryHints(world.store.tools.expiry, leads=lambda: world.catalog.leads, wall_seconds=clock.wall_seconds),
+            BudgetSharer(world.admission, monotonic=clock.monotonic_seconds),
+            ExpiryHints(
+                world.store.services.expiry, leads=lambda: world.catalog.leads, wall_seconds=clock.wall_seconds
+            ),
         ],
         name="gateway",
         is_first=is_first,
@@ -200,24 +221,24 @@ async def _wire(
     admission = Admission(catalog, limits, enforce=enforce, monotonic=clock.monotonic_seconds)
     for keyspace in catalog.keyspaces.values():
         admission.refresh(keyspace)
-    owner = Owner(engine, catalog.follow if is_shared else None)
-    reshaping = Reshaping(engine, catalog, owner, admission, limits, clock, on_step=on_step)
+    router = PartitionRouter(engine, catalog.follow if is_shared else None)
+    reshaper = Reshaper(engine, catalog, router, admission, limits, clock, on_step=on_step)
     numbers = count(catalog.boot_number << 36)
-    tools = Tools(owner, reshaping, limits, clock, os.urandom, lambda: next(numbers))
-    store = DocumentStore(catalog, admission, tools)
+    services = DocumentServices(router, reshaper, limits, clock, os.urandom, lambda: next(numbers), CosmosProfile())
+    store = DocumentStore(catalog, admission, services)
     catalog.listeners.append(store.take_over)
-    moving = Moving(catalog, reshaping)
-    return World(engine, catalog, store, reshaping, owner, nodes, moving, admission)
+    mover = Mover(catalog, reshaper)
+    return World(engine, catalog, store, reshaper, router, nodes, mover, admission)
 
 
 def _background(world: World) -> Services:
     store = world.store
     return Services(
         [
-            (world.reshaping.recover, world.reshaping.stop),
-            (world.moving.start, world.moving.stop),
-            (store.housekeeping.recover, store.housekeeping.stop),
-            (store.rekeying.recover, store.rekeying.stop),
-            (store.reindexing.start, store.reindexing.stop),
+            (world.reshaper.recover, world.reshaper.stop),
+            (world.mover.start, world.mover.stop),
+            (store.housekeeper.recover, store.housekeeper.stop),
+            (store.rekeyer.recover, store.rekeyer.stop),
+            (store.reindexer.start, store.reindexer.stop),
         ]
     )

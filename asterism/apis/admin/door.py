@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from asterism.access.keys import AccountKeys, grant_allows
 from asterism.access.master_key import check_master_key
-from asterism.apis.admin.console import Console
+from asterism.apis import http_pipeline
 from asterism.apis.admin.errors import refusal, response_for
-from asterism.apis.admin.routes import ROUTES, Route
+from asterism.apis.admin.routes import ROUTES, Route, operation_of
+from asterism.apis.admin.services import AdminServices
 from asterism.apis.browser_guard import BrowserGuard
-from asterism.apis.damage import name_damage
-from asterism.apis.http import Request, Response
+from asterism.apis.http_pipeline import HttpCall, make_pipeline, read_body
+from asterism.apis.pipeline import RequestMeter
+from asterism.apis.transports.http import Request, Response
 from asterism.clock import Clock
-from asterism.errors import AsterismError, Forbidden, StoredDamage, Unauthorized
-from asterism.keyspaces.refusals import REPORTED, as_error
+from asterism.errors import AsterismError, Forbidden, Unauthorized
 
-# What takes the place of a Cosmos resource type in the signed text; the link is the path without its slashes.
+# In the place of a Cosmos resource type in the signed text; the link is the path without its slashes.
 SIGNED_RESOURCE_TYPE = "asterism"
 _BEARER = "bearer "
 
@@ -22,44 +25,50 @@ _BEARER = "bearer "
 class AdminDoor:
     """Everything under /_asterism/, signed as the rest is, with the account's own keys."""
 
-    def __init__(self, console: Console, *, keys: AccountKeys, clock: Clock, guard: BrowserGuard | None = None) -> None:
-        """`guard`: given while the account's key is a public one."""
-        self._console = console
+    def __init__(
+        self,
+        services: AdminServices,
+        *,
+        keys: AccountKeys,
+        clock: Clock,
+        guard: BrowserGuard | None = None,
+        meter: RequestMeter | None = None,
+        new_request_id: Callable[[], str] = str,
+    ) -> None:
+        """`guard`: given while the account's key is a public one. Request ids are for the log: answers have none."""
+        self._services = services
         self._keys = keys
         self._clock = clock
-        self._guard = guard
+        self._new_request_id = new_request_id
+        self._pipeline = make_pipeline(
+            "admin", _AdminWords(), self._handle, meter or RequestMeter(clock.monotonic_seconds), guard
+        )
 
     async def answer(self, request: Request) -> Response:
-        reason = self._guard.refusal(request.headers, request.authority) if self._guard is not None else None
-        if reason is not None:
-            return refusal(403, "Forbidden", reason)
+        return await self._pipeline.run(HttpCall(request, self._new_request_id()))
+
+    async def _handle(self, call: HttpCall) -> Response:
+        request = call.request
         path = request.path.strip("/")
-        verb = "GET" if request.method == "HEAD" else request.method
-        route = ROUTES.get((verb, path))
+        key = ("GET" if request.method == "HEAD" else request.method, path)
+        route = ROUTES.get(key)
         if route is None:
             return _no_such_route(path)
-        try:
-            if route.signed:
-                self._check_signature(request, path, route)
-                # Routes that need no signature take no body.
-                if request.read_body is not None:
-                    request.body = await request.read_body()
-            if self._console.store.is_shared:
-                await self._console.store.catch_up()
-            return await route.handle(self._console, request)
-        except AsterismError as error:
-            if isinstance(error, StoredDamage):
-                name_damage(error, request)
-            return response_for(error)
-        except REPORTED as problem:
-            return response_for(as_error(problem))
+        call.operation = operation_of(key)
+        if route.signed:
+            self._check_signature(request, path, route)
+            # Routes that need no signature take no body.
+            await read_body(request)
+        if self._services.store.is_shared:
+            await self._services.store.catch_up()
+        return await route.handle(self._services, request)
 
     def _check_signature(self, request: Request, path: str, route: Route) -> None:
         authorization = request.headers.get("authorization") or ""
         if route.takes_bearer and authorization[: len(_BEARER)].lower() == _BEARER:
             grant = self._keys.grant_of(authorization[len(_BEARER) :].strip().encode("utf-8", "surrogatepass"))
             if grant is None:
-                raise Unauthorized(reason="The bearer token is no key of the account.")
+                raise Unauthorized(reason="The bearer token does not match any key of the account.")
         else:
             grant = check_master_key(
                 self._keys,
@@ -71,7 +80,25 @@ class AdminDoor:
                 now_wall_seconds=self._clock.wall_seconds(),
             )
         if not grant_allows(grant, verb=request.method, is_query=route.is_query):
-            raise Forbidden(reason="A read-only key may look, and not split or merge.")
+            raise Forbidden(reason="A read-only key cannot change anything. Use the primary or the secondary key.")
+
+
+class _AdminWords:
+    """The door's answers for the pipeline."""
+
+    describe = staticmethod(http_pipeline.describe)
+
+    def refuse(self, error: AsterismError, call: HttpCall) -> Response:  # noqa: ARG002
+        return response_for(error)
+
+    def refuse_own(self, problem: Exception, call: HttpCall) -> Response | None:  # noqa: ARG002
+        return None
+
+    def fail(self, call: HttpCall) -> Response:  # noqa: ARG002
+        return refusal(500, "InternalServerError", "The server met an error of its own; its log has the details.")
+
+    def charge_of(self, call: HttpCall, answer: Response) -> str:  # noqa: ARG002
+        return ""
 
 
 def _no_such_route(path: str) -> Response:

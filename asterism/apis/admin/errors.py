@@ -1,48 +1,47 @@
-"""How the admin door words the database's errors: one row each, and a test that none is missing."""
+"""From the database's errors to the admin door's: status, code and message, in one table."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from asterism import errors
 from asterism.apis.damage import report_damage
-from asterism.apis.http import Response
-from asterism.values.json_text import dumps
+from asterism.apis.translation import Translation
+from asterism.apis.transports.http import Response
+from asterism.errors import Category
+from asterism.languages.cosmos_sql.malformed_query import MalformedQuery
+from asterism.values.json.text import dumps
 
 JSON_HEADERS = [("content-type", "application/json"), ("cache-control", "no-store")]
 
-STATUS_AND_CODE: dict[type[errors.AsterismError], tuple[int, str]] = {
-    errors.MalformedRequest: (400, "BadRequest"),
-    errors.MalformedQuery: (400, "BadRequest"),
-    errors.PartitionKeyMismatch: (400, "BadRequest"),
-    errors.CrossPartitionNotEnabled: (400, "BadRequest"),
-    errors.NeedsQueryPlan: (400, "BadRequest"),
-    errors.TooLarge: (413, "RequestEntityTooLarge"),
-    errors.Unauthorized: (401, "Unauthorized"),
-    errors.Forbidden: (403, "Forbidden"),
-    errors.ResourceNotFound: (404, "NotFound"),
-    errors.OwnerNotFound: (404, "NotFound"),
-    errors.ItemNotFound: (404, "NotFound"),
-    errors.ResourceExists: (409, "Conflict"),
-    errors.ItemExists: (409, "Conflict"),
-    errors.UniqueKeyViolation: (409, "Conflict"),
-    errors.ContainerRecreated: (410, "Gone"),
-    errors.SessionNotAvailable: (404, "ReadSessionNotAvailable"),
-    errors.PreconditionFailed: (412, "PreconditionFailed"),
-    errors.TooMuchContention: (449, "RetryWith"),
-    errors.RequestRateTooLarge: (429, "TooManyRequests"),
-    errors.QueryMemoryInUse: (429, "TooManyRequests"),
-    errors.QueryTookTooLong: (408, "RequestTimeout"),
+_BY_CATEGORY: Final = {
+    Category.MALFORMED: (400, "BadRequest"),
+    Category.TOO_LARGE: (413, "RequestEntityTooLarge"),
+    Category.UNAUTHENTICATED: (401, "Unauthorized"),
+    Category.DENIED: (403, "Forbidden"),
+    Category.ABSENT: (404, "NotFound"),
+    Category.EXISTS: (409, "Conflict"),
+    Category.PRECONDITION: (412, "PreconditionFailed"),
+    Category.REFUSED: (400, "BadRequest"),
+    Category.CONTENTION: (449, "RetryWith"),
+    Category.THROTTLED: (429, "TooManyRequests"),
+    Category.TIMED_OUT: (408, "RequestTimeout"),
+    Category.FULL: (507, "InsufficientStorage"),
+    Category.UNAVAILABLE: (503, "ServiceUnavailable"),
+    Category.INTERNAL: (500, "InternalServerError"),
+}
+
+_OWN: Final[dict[type[errors.AsterismError], tuple[int, str]]] = {
+    errors.ReshapeRefused: (409, "ReshapeRefused"),
     errors.LogicalPartitionFull: (403, "Forbidden"),
     errors.PhysicalPartitionFull: (403, "Forbidden"),
-    errors.StorageFull: (507, "InsufficientStorage"),
-    errors.StorageUnavailable: (503, "ServiceUnavailable"),
-    errors.StoredDamage: (500, "InternalServerError"),
-    errors.ReshapeRefused: (409, "ReshapeRefused"),
-    errors.ThroughputRefused: (400, "BadRequest"),
 }
+
+TRANSLATION: Final = Translation(_BY_CATEGORY, _OWN)
 
 
 def response_for(error: errors.AsterismError) -> Response:
-    status, code = STATUS_AND_CODE[type(error)]
+    status, code = TRANSLATION.row(error)
     return refusal(status, code, message_of(error), **details_of(error))
 
 
@@ -51,11 +50,11 @@ def refusal(status: int, code: str, message: str, **details: object) -> Response
 
 
 def details_of(error: errors.AsterismError) -> dict[str, object]:
-    """What a program can use of an error, besides its code."""
+    """Return the parts of an error that a program can use besides its code."""
     match error:
-        case errors.MalformedQuery(code, _, start, end):
+        case MalformedQuery(code, _, start, end):
             return {"query_error": {"code": code, "start": start, "end": end}}
-        case errors.RequestRateTooLarge(retry_after_seconds) | errors.QueryMemoryInUse(retry_after_seconds):
+        case errors.Throttled(retry_after_seconds):
             return {"retry_after_seconds": retry_after_seconds}
         case _:
             return {}
@@ -68,5 +67,5 @@ def message_of(error: errors.AsterismError) -> str:
         case errors.StoredDamage():
             return report_damage(error)
         case _:
-            # A reason is a sentence for the person who asked; the constant text alone says less.
+            # The variables too, where there is no reason: an operator may see them.
             return str(getattr(error, "reason", error))

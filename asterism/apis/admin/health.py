@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from asterism.apis.admin.console import Console
 from asterism.apis.admin.errors import JSON_HEADERS
-from asterism.apis.http import Request, Response
-from asterism.values.json_text import dumps
+from asterism.apis.admin.services import AdminServices
+from asterism.apis.transports.http import Request, Response
+from asterism.values.json.text import dumps
 
 
-async def show_health(console: Console, _: Request) -> Response:
+async def show_health(services: AdminServices, _: Request) -> Response:
     """Answered only while the doors are open, so to be answered at all is to be ready."""
-    return Response(200, JSON_HEADERS, dumps({"status": "ready", "version": console.version}))
+    return Response(200, JSON_HEADERS, dumps({"status": "ready", "version": services.version}))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from asterism.apis.admin.console import Console
-from asterism.apis.admin.sizes import SizesAtHand
-from asterism.apis.http import Request, Response
-from asterism.keyspaces.keyspace import Keyspace
-from asterism.keyspaces.usage_gathering import Usage
-from asterism.metrics import PartitionUsage
+from asterism.apis.admin.services import AdminServices
+from asterism.apis.admin.sizes import PartitionSizes
+from asterism.apis.transports.http import Request, Response
+from asterism.keyspaces.processes.usage_gatherer import Usage
+from asterism.keyspaces.routing.keyspace import Keyspace
+from asterism.metrics import LATENCY_SECONDS, OperationRequests, PartitionUsage, RequestCounts
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -20,7 +20,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _KEYSPACES_PER_TURN = 50
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
-# What each partition has served since the process started; ranges that were split or merged away keep their counts.
+# The work of each partition since the process started; ranges that were split or merged away keep their counts.
 _COUNTERS: dict[str, tuple[str, Callable[[PartitionUsage], float]]] = {
     "asterism_requests_total": ("Requests admitted.", lambda usage: usage.requests),
     "asterism_request_units_total": ("Request units charged.", lambda usage: usage.request_units),
@@ -35,7 +35,7 @@ class _Family:
     samples: list[str] = field(default_factory=list)
 
 
-async def show_metrics(console: Console, _: Request) -> Response:
+async def show_metrics(services: AdminServices, _: Request) -> Response:
     families = {name: _Family("counter", text) for name, (text, _) in _COUNTERS.items()}
     families |= {
         "asterism_partition_bytes": _Family("gauge", "Bytes of items in a physical partition."),
@@ -44,24 +44,31 @@ async def show_metrics(console: Console, _: Request) -> Response:
         "asterism_reshape_jobs": _Family("gauge", "Splits, merges and moves under way."),
         "asterism_store_bytes": _Family("gauge", "Bytes of the store on disk."),
         "asterism_info": _Family("gauge", "The version that is running."),
+        # Not asterism_requests_total, which counts by partition: a sum over both would count requests twice.
+        "asterism_door_requests_total": _Family("counter", "Requests answered, by door, operation and status."),
+        "asterism_door_request_seconds": _Family("histogram", "Time from a request at its door to the answer."),
+        "asterism_door_requests_in_flight": _Family("gauge", "Requests that a door has not answered yet."),
     }
-    served = await console.usage.of_all()
-    sizes = SizesAtHand(console.owner)
-    for place, (database, keyspace) in enumerate(console.keyspaces(), start=1):
-        await _add_keyspace(families, console, database, keyspace, served.get(keyspace.record.rid, {}), sizes)
+    served = await services.usage.of_all()
+    sizes = PartitionSizes(services.router)
+    for place, (database, keyspace) in enumerate(services.keyspaces(), start=1):
+        await _add_keyspace(
+            families, services, database, keyspace, served.keyspaces.get(keyspace.record.rid, {}), sizes
+        )
         if place % _KEYSPACES_PER_TURN == 0:
             await asyncio.sleep(0)
-    await _add_node(families, console)
+    await _add_node(families, services)
+    _add_doors(families, served.requests)
     return Response(200, [("content-type", CONTENT_TYPE)], _text(families).encode())
 
 
 async def _add_keyspace(
     families: dict[str, _Family],
-    console: Console,
+    services: AdminServices,
     database: str,
     keyspace: Keyspace,
     served: Usage,
-    sizes: SizesAtHand,
+    sizes: PartitionSizes,
 ) -> None:
     def add(family: str, range_id: int, value: float) -> None:
         labels = _labels(database=database, container=keyspace.record.name, range=str(range_id))
@@ -70,7 +77,7 @@ async def _add_keyspace(
     for range_id, usage in served.items():
         for name, (_, count) in _COUNTERS.items():
             add(name, range_id, count(usage))
-    share = console.admission.share_of(keyspace)
+    share = services.admission.share_of(keyspace)
     for partition in keyspace.record.map.ranges:
         size = await sizes.of(keyspace, partition)
         if size is not None:
@@ -80,13 +87,34 @@ async def _add_keyspace(
             add("asterism_partition_ru_share", partition.id, share)
 
 
-async def _add_node(families: dict[str, _Family], console: Console) -> None:
-    status = await console.engines.status()
-    jobs = Counter(progress.job.kind for progress in console.reshaping.progress.values())
+async def _add_node(families: dict[str, _Family], services: AdminServices) -> None:
+    jobs = Counter(progress.job.kind for progress in services.reshaper.progress.values())
     for kind in ("split", "merge", "move"):
         families["asterism_reshape_jobs"].samples.append(f"asterism_reshape_jobs{_labels(kind=kind)} {jobs[kind]}")
-    families["asterism_store_bytes"].samples.append(f"asterism_store_bytes {status.bytes_used}")
-    families["asterism_info"].samples.append(f"asterism_info{_labels(version=console.version)} 1")
+    families["asterism_store_bytes"].samples.append(f"asterism_store_bytes {await services.health.store_bytes()}")
+    families["asterism_info"].samples.append(f"asterism_info{_labels(version=services.version)} 1")
+
+
+def _add_doors(families: dict[str, _Family], requests: RequestCounts) -> None:
+    totals, in_flight = families["asterism_door_requests_total"], families["asterism_door_requests_in_flight"]
+    for name, door in sorted(requests.doors.items()):
+        in_flight.samples.append(f"asterism_door_requests_in_flight{_labels(door=name)} {door.in_flight}")
+        for operation, counted in sorted(door.operations.items()):
+            for status, count in sorted(counted.by_status.items()):
+                labels = _labels(door=name, operation=operation, status=str(status))
+                totals.samples.append(f"asterism_door_requests_total{labels} {count}")
+            families["asterism_door_request_seconds"].samples += _histogram(name, operation, counted)
+
+
+def _histogram(door: str, operation: str, counted: OperationRequests) -> Iterator[str]:
+    """The samples of one histogram: each bucket counts whatever took at most so long, the faster included."""
+    name, cumulative = "asterism_door_request_seconds", 0
+    for bound, count in zip((*map(str, LATENCY_SECONDS), "+Inf"), counted.by_latency, strict=True):
+        cumulative += count
+        yield f"{name}_bucket{_labels(door=door, operation=operation, le=bound)} {cumulative}"
+    labels = _labels(door=door, operation=operation)
+    yield f"{name}_sum{labels} {counted.seconds:.10g}"
+    yield f"{name}_count{labels} {cumulative}"
 
 
 def _labels(**labels: str) -> str:

@@ -1,45 +1,46 @@
-"""The nodes of the fleet, and what goes from one to another: moves, rebalancing, draining, placement rules."""
+"""The nodes of the fleet, and the placement of partitions on them: moves, rebalancing, draining, placement rules."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
-from asterism.apis.admin.console import Console
 from asterism.apis.admin.errors import JSON_HEADERS
 from asterism.apis.admin.parameters import body_object, query_parameters, range_id_of, text_of
-from asterism.apis.admin.reshaping import accepted
-from asterism.apis.http import Request, Response
+from asterism.apis.admin.reshapes import accepted_response
+from asterism.apis.admin.services import AdminServices
+from asterism.apis.transports.http import Request, Response
 from asterism.errors import MalformedRequest, ResourceNotFound
-from asterism.keyspaces.keyspace import Keyspace
-from asterism.keyspaces.nodes import NodeRecord
+from asterism.keyspaces.catalog.nodes import NodeRecord
+from asterism.keyspaces.processes.fleet_health import NodeHealth
+from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.metrics import PartitionUsage
-from asterism.partitioning.placement import Move, Placed, RangeName, Rules, plan_drain
-from asterism.storage.contract import EngineStatus
+from asterism.partitioning.placement import Move, PlacedPartition, RangeName, Rules, plan_drain
 from asterism.values.identifiers import NodeNumber
-from asterism.values.json_text import dumps
+from asterism.values.json.text import dumps
 
 
-async def show_nodes(console: Console, _: Request) -> Response:
-    """What each node holds and is provisioned for, and how it is."""
-    placing = console.reshaping.placing
+async def show_nodes(services: AdminServices, _: Request) -> Response:
+    """Return the partitions, the provisioned throughput and the health of each node."""
+    placer = services.reshaper.placer
     partitions: Counter[NodeNumber] = Counter()
     size_bytes: Counter[NodeNumber] = Counter()
     ru_share: Counter[NodeNumber] = Counter()
     ru_consumed: Counter[NodeNumber] = Counter()
-    served = await console.usage.of_all()
-    for one in await placing.located():
-        node = one.range.node
-        usage = served.get(one.keyspace.record.rid, {}).get(one.range.id) or PartitionUsage()
+    served = (await services.usage.of_all()).keyspaces
+    for located in await placer.located():
+        node = located.range.node
+        usage = served.get(located.keyspace.record.rid, {}).get(located.range.id) or PartitionUsage()
         partitions[node] += 1
-        size_bytes[node] += one.size.bytes
-        ru_share[node] += round(one.ru_per_second)
+        size_bytes[node] += located.size.bytes
+        ru_share[node] += round(located.ru_per_second)
         ru_consumed[node] += round(usage.request_units)
-    statuses = await console.engines.node_statuses()
-    catalog_node = console.engines.catalog_node
+    health_of = await services.health.of_nodes()
+    catalog_node = services.health.catalog_node
     shown = []
-    for record in sorted(console.nodes.records.values(), key=lambda one: one.number):
+    for record in sorted(services.nodes.records.values(), key=lambda node: node.number):
         number = record.number
         shown.append(
             {
@@ -49,10 +50,10 @@ async def show_nodes(console: Console, _: Request) -> Response:
                 "bytes": size_bytes[number],
                 "ru_share": ru_share[number],
                 "ru_consumed": ru_consumed[number],
-                **_health(statuses.get(number)),
+                **_describe_health(health_of.get(number)),
             }
         )
-    return _answer({"nodes": shown, "moves_wanted": len(console.nodes.wanted)})
+    return _json_response({"nodes": shown, "moves_wanted": len(services.nodes.wanted)})
 
 
 def _describe(record: NodeRecord) -> dict[str, Any]:
@@ -60,60 +61,59 @@ def _describe(record: NodeRecord) -> dict[str, Any]:
     return {"number": record.number, "name": record.name, "labels": labels, "state": record.state.value}
 
 
-def _health(status: EngineStatus | None) -> dict[str, Any]:
-    if status is None:
+def _describe_health(health: NodeHealth | None) -> dict[str, Any]:
+    if health is None:
         return {"health": "unreachable", "store_bytes": None, "version": None, "standbys": []}
-    standbys = [{"name": one.name, "state": one.state, "lag_bytes": one.lag_bytes} for one in status.standbys]
     return {
-        "health": "ok" if status.is_writable else "read-only",
-        "store_bytes": status.bytes_used,
-        "version": status.server_version,
-        "standbys": standbys,
+        "health": "ok" if health.is_writable else "read-only",
+        "store_bytes": health.store_bytes,
+        "version": health.version,
+        "standbys": [asdict(standby) for standby in health.standbys],
     }
 
 
 # --- moving ---------------------------------------------------------------------------------------------------------
 
 
-async def begin_move(console: Console, request: Request) -> Response:
-    told = body_object(request)
-    keyspace = console.keyspace(text_of(told, "database"), text_of(told, "container"))
-    node = _node(console, text_of(told, "node"))
-    return accepted(console, await console.moving.move(keyspace, range_id_of(told.get("range")), node))
+async def begin_move(services: AdminServices, request: Request) -> Response:
+    body = body_object(request)
+    keyspace = services.keyspace(text_of(body, "database"), text_of(body, "container"))
+    node = _node(services, text_of(body, "node"))
+    return accepted_response(services, await services.mover.move(keyspace, range_id_of(body.get("range")), node))
 
 
-async def show_rebalance(console: Console, _: Request) -> Response:
-    plan = await console.moving.plan()
-    return _answer({"moves": _moves(console, plan.moves), "stuck": _stuck(console, plan.stuck)})
+async def show_rebalance(services: AdminServices, _: Request) -> Response:
+    plan = await services.mover.plan()
+    return _json_response({"moves": _moves(services, plan.moves), "stuck": _stuck(services, plan.stuck)})
 
 
-async def begin_rebalance(console: Console, _: Request) -> Response:
-    plan = await console.moving.rebalance()
-    return _answer({"moves": _moves(console, plan.moves), "stuck": _stuck(console, plan.stuck)}, status=202)
+async def begin_rebalance(services: AdminServices, _: Request) -> Response:
+    plan = await services.mover.rebalance()
+    return _json_response({"moves": _moves(services, plan.moves), "stuck": _stuck(services, plan.stuck)}, status=202)
 
 
-async def begin_drain(console: Console, request: Request) -> Response:
-    told = body_object(request)
-    node = _node(console, text_of(told, "node"))
-    if told.get("undo") is True:
-        return await _drained(console, await console.moving.take_back(node), status=200)
-    return await _drained(console, await console.moving.drain(node), status=202)
+async def begin_drain(services: AdminServices, request: Request) -> Response:
+    body = body_object(request)
+    node = _node(services, text_of(body, "node"))
+    if body.get("undo") is True:
+        return await _drain_response(services, await services.mover.take_back(node), status=200)
+    return await _drain_response(services, await services.mover.drain(node), status=202)
 
 
-async def show_drain(console: Console, request: Request) -> Response:
-    return await _drained(console, _node(console, text_of(query_parameters(request), "node")), status=200)
+async def show_drain(services: AdminServices, request: Request) -> Response:
+    return await _drain_response(services, _node(services, text_of(query_parameters(request), "node")), status=200)
 
 
-async def _drained(console: Console, node: NodeRecord, *, status: int) -> Response:
-    plan = await console.reshaping.placing.plan(plan_drain)
-    stuck = [one for one in plan.stuck if one.node == node.number]
-    left = len(console.moving.partitions_on(node.number))
-    return _answer(
+async def _drain_response(services: AdminServices, node: NodeRecord, *, status: int) -> Response:
+    plan = await services.reshaper.placer.plan(plan_drain)
+    stuck = [partition for partition in plan.stuck if partition.node == node.number]
+    left = len(services.mover.partitions_on(node.number))
+    return _json_response(
         {
             "node": _describe(node),
             "partitions_left": left,
-            "stuck": _stuck(console, stuck),
-            "catalog": console.node_name(console.engines.catalog_node),
+            "stuck": _stuck(services, stuck),
+            "catalog": services.node_name(services.health.catalog_node),
         },
         status=status,
     )
@@ -122,36 +122,38 @@ async def _drained(console: Console, node: NodeRecord, *, status: int) -> Respon
 # --- rules ----------------------------------------------------------------------------------------------------------
 
 
-async def show_placement(console: Console, request: Request) -> Response:
-    told = query_parameters(request)
-    return _placement(console, console.keyspace(text_of(told, "database"), text_of(told, "container")))
+async def show_placement(services: AdminServices, request: Request) -> Response:
+    parameters = query_parameters(request)
+    return _placement_response(
+        services, services.keyspace(text_of(parameters, "database"), text_of(parameters, "container"))
+    )
 
 
-async def change_placement(console: Console, request: Request) -> Response:
-    """`labels` and `spread`, or `default` true for what the fleet's own rules say."""
-    told = body_object(request)
-    keyspace = console.keyspace(text_of(told, "database"), text_of(told, "container"))
-    await console.store.catalog.replace_placement(keyspace, None if told.get("default") is True else _rules(told))
-    return _placement(console, keyspace)
+async def change_placement(services: AdminServices, request: Request) -> Response:
+    """Set `labels` and `spread`, or return to the fleet's rules with `default` true."""
+    body = body_object(request)
+    keyspace = services.keyspace(text_of(body, "database"), text_of(body, "container"))
+    await services.store.catalog.replace_placement(keyspace, None if body.get("default") is True else _rules(body))
+    return _placement_response(services, keyspace)
 
 
-def _rules(told: dict[str, Any]) -> Rules:
-    labels, spread = told.get("labels", []), told.get("spread", False)
-    if not isinstance(labels, list) or not all(isinstance(one, str) and one for one in labels):
+def _rules(body: dict[str, Any]) -> Rules:
+    labels, spread = body.get("labels", []), body.get("spread", False)
+    if not isinstance(labels, list) or not all(isinstance(label, str) and label for label in labels):
         raise MalformedRequest(reason="'labels' must be a list of words.")
     if not isinstance(spread, bool):
         raise MalformedRequest(reason="'spread' must be true or false.")
     return Rules(frozenset(labels), spread)
 
 
-def _placement(console: Console, keyspace: Keyspace) -> Response:
-    rules = console.reshaping.placing.rules_of(keyspace)
-    counts = Counter(one.node for one in keyspace.record.map.ranges)
-    return _answer(
+def _placement_response(services: AdminServices, keyspace: Keyspace) -> Response:
+    rules = services.reshaper.placer.rules_of(keyspace)
+    counts = Counter(partition.node for partition in keyspace.record.map.ranges)
+    return _json_response(
         {
             **rules.to_json(),
             "is_default": keyspace.record.placement is None,
-            "nodes": {console.node_name(node): count for node, count in sorted(counts.items())},
+            "nodes": {services.node_name(node): count for node, count in sorted(counts.items())},
         }
     )
 
@@ -159,44 +161,47 @@ def _placement(console: Console, keyspace: Keyspace) -> Response:
 # --- migration ------------------------------------------------------------------------------------------------------
 
 
-async def show_migration(console: Console, _: Request) -> Response:
-    return _answer(console.migration.show())
+async def show_migration(services: AdminServices, _: Request) -> Response:
+    return _json_response(services.migration.show())
 
 
-async def begin_migration(console: Console, request: Request) -> Response:
-    await console.migration.begin(body_object(request))
-    return _answer(console.migration.show(), status=202)
+async def begin_migration(services: AdminServices, request: Request) -> Response:
+    await services.migration.begin(body_object(request))
+    return _json_response(services.migration.show(), status=202)
 
 
 # --- small things ---------------------------------------------------------------------------------------------------
 
 
-def _answer(told: dict[str, Any], *, status: int = 200) -> Response:
-    return Response(status, JSON_HEADERS, dumps(told))
+def _json_response(payload: dict[str, Any], *, status: int = 200) -> Response:
+    return Response(status, JSON_HEADERS, dumps(payload))
 
 
-def _node(console: Console, name: str) -> NodeRecord:
-    record = console.nodes.named(name)
+def _node(services: AdminServices, name: str) -> NodeRecord:
+    record = services.nodes.named(name)
     if record is None:
         raise ResourceNotFound(kind="node", name=name)
     return record
 
 
-def _moves(console: Console, moves: Iterable[Move]) -> list[dict[str, Any]]:
+def _moves(services: AdminServices, moves: Iterable[Move]) -> list[dict[str, Any]]:
     return [
         {
-            "partition": _partition(console, move.name),
-            "from": console.node_name(move.source),
-            "to": console.node_name(move.target),
+            "partition": _partition(services, move.name),
+            "from": services.node_name(move.source),
+            "to": services.node_name(move.target),
         }
         for move in moves
     ]
 
 
-def _stuck(console: Console, stuck: Iterable[Placed]) -> list[dict[str, Any]]:
-    return [{"partition": _partition(console, one.name), "node": console.node_name(one.node)} for one in stuck]
+def _stuck(services: AdminServices, stuck: Iterable[PlacedPartition]) -> list[dict[str, Any]]:
+    return [
+        {"partition": _partition(services, partition.name), "node": services.node_name(partition.node)}
+        for partition in stuck
+    ]
 
 
-def _partition(console: Console, name: RangeName) -> str:
-    names = console.names_of(name.keyspace)
+def _partition(services: AdminServices, name: RangeName) -> str:
+    names = services.names_of(name.keyspace)
     return f"{'?' if names is None else '/'.join(names)}/{name.range_id}"

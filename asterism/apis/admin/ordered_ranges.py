@@ -1,11 +1,11 @@
-"""What there is to say of a range of ordered keys that a range of hashes has not: its keys, and where its load is."""
+"""The properties of a range of ordered keys that a range of hashes does not have: its keys, and its load by key."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from asterism.keyspaces.keyspace import Keyspace
-from asterism.keyspaces.load_watch import LoadWatch
+from asterism.keyspaces.reshaping.load_watch import LoadWatch
+from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.partitioning.key_range import FULL
 from asterism.partitioning.load_split import SAMPLES_MIN, Drift, hotspot_text, picture_of
 from asterism.partitioning.partition_map import PartitionRange
@@ -13,24 +13,24 @@ from asterism.values.ordered_text import text_of_leading_part
 
 
 def readable_key(point: bytes) -> str:
-    """The key that an effective key was made of; of a long one the beginning."""
+    """Return the key that an effective key was made of; of a long key the beginning."""
     text, is_whole = text_of_leading_part(point)
     return readable_text(text) if is_whole else f"{readable_text(text)}…"
 
 
 def readable_text(text: str) -> str:
-    """Halves of characters, which keys may have, cannot be shown."""
+    """Return a text without halves of characters, which keys may have and which cannot be shown."""
     return text.encode("utf-8", "replace").decode()
 
 
 def describe_ordered(watch: LoadWatch, keyspace: Keyspace, partition: PartitionRange) -> dict[str, Any]:
-    """The first key of the range and the first behind it (null at the ends of the line), and its load."""
+    """Return the first key of the range and the first behind it (null at the ends of the line), and its load."""
     interval = partition.range
     usage = keyspace.usage.get(partition.id)
     picture = picture_of(() if usage is None else tuple(usage.recent))
     load = watch.load_of(keyspace, partition.id)
     is_hot = load is not None and watch.is_hot(load)
-    # Only load that there is now is worth a sentence.
+    # Only present load is worth a message.
     moves = load is not None and load.ru_per_second > 0 and picture.drift is not Drift.NONE
     is_known = picture.hottest_key is not None and picture.samples >= SAMPLES_MIN
     return {

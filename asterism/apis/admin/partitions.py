@@ -1,28 +1,26 @@
-"""The physical partitions of a container or a table as an operator wants to see them."""
+"""The physical partitions of a container or a table, for operators."""
 
 from __future__ import annotations
 
 import heapq
 from typing import Any, cast
 
-from asterism.apis.admin.console import Console
 from asterism.apis.admin.errors import JSON_HEADERS
 from asterism.apis.admin.ordered_ranges import describe_ordered, readable_key, readable_text
 from asterism.apis.admin.parameters import keyspace_of, query_parameters
-from asterism.apis.admin.sizes import SizesAtHand
-from asterism.apis.http import Request, Response
-from asterism.documents.item_record import body_of
+from asterism.apis.admin.services import AdminServices
+from asterism.apis.admin.sizes import PartitionSizes
+from asterism.apis.transports.http import Request, Response
 from asterism.errors import AsterismError
-from asterism.keyspaces.keyspace import Keyspace
-from asterism.keyspaces.layout import ITEMS, after_prefix
-from asterism.keyspaces.statistics import Size, logical_partitions
+from asterism.keyspaces.routing.keyspace import Keyspace
+from asterism.keyspaces.routing.statistics import Size, first_item, logical_partitions
 from asterism.metrics import PartitionUsage
+from asterism.models.documents.item_record import body_of
 from asterism.partitioning.key_range import point_to_text
 from asterism.partitioning.partition_key import PartitionKeyKind, extract
 from asterism.partitioning.partition_map import PartitionRange
-from asterism.storage.contract import Span
 from asterism.values.item import Item
-from asterism.values.json_text import dumps, loads
+from asterism.values.json.text import dumps, loads
 from asterism.values.undefined import UNDEFINED
 
 # Of the largest and of the hottest logical partitions: enough to see one that stands out.
@@ -32,26 +30,26 @@ NO_DETAILS: dict[str, Any] = {"logical_partitions": None, "largest": [], "hottes
 _NAMES = ("database", "container", "account", "table")
 
 
-async def show_partitions(console: Console, request: Request) -> Response:
-    """`details=false` leaves out what has to look at every logical partition."""
-    told = query_parameters(request)
-    keyspace = keyspace_of(console, told)
-    with_details = told.get("details") != "false"
-    share = console.admission.share_of(keyspace)
+async def show_partitions(services: AdminServices, request: Request) -> Response:
+    """Describe the partitions; `details=false` leaves out the figures that need a scan of all logical partitions."""
+    parameters = query_parameters(request)
+    keyspace = keyspace_of(services, parameters)
+    with_details = parameters.get("details") != "false"
+    share = services.admission.share_of(keyspace)
     record = keyspace.record
-    served = await console.usage.of_keyspace(keyspace)
+    served = await services.usage.of_keyspace(keyspace)
     shown = []
-    sizes = SizesAtHand(console.owner)
+    sizes = PartitionSizes(services.router)
     for partition in record.map.ranges:
         usage = served.get(partition.id) or PartitionUsage()
         size = await sizes.of(keyspace, partition)
-        entry = _describe(console, partition, size, share, usage)
+        entry = _describe(services, partition, size, share, usage)
         if record.definition.kind is PartitionKeyKind.RANGE:
-            entry |= describe_ordered(console.load, keyspace, partition)
+            entry |= describe_ordered(services.load, keyspace, partition)
         if with_details:
-            entry |= NO_DETAILS if size is None else await _describe_logical(console, keyspace, partition, usage)
+            entry |= NO_DETAILS if size is None else await _describe_logical(services, keyspace, partition, usage)
         shown.append(entry)
-    answer: dict[str, Any] = {name: told[name] for name in _NAMES if name in told}
+    answer: dict[str, Any] = {name: parameters[name] for name in _NAMES if name in parameters}
     answer |= {
         "partition_key": record.definition.to_json(),
         "map_version": record.map.version,
@@ -61,9 +59,9 @@ async def show_partitions(console: Console, request: Request) -> Response:
 
 
 def _describe(
-    console: Console, partition: PartitionRange, size: Size | None, share: float | None, usage: PartitionUsage
+    services: AdminServices, partition: PartitionRange, size: Size | None, share: float | None, usage: PartitionUsage
 ) -> dict[str, Any]:
-    """Without a size, its node is away."""
+    """Describe a partition. Without a size, its node is unreachable."""
     start, end = partition.range.to_texts()
     return {
         "id": str(partition.id),
@@ -76,57 +74,49 @@ def _describe(
         "requests": usage.requests,
         "throttled": usage.throttled,
         "state": UNREACHABLE if size is None else partition.status.value,
-        "node": console.node_name(partition.node),
-        "parents": [str(one) for one in partition.parents],
+        "node": services.node_name(partition.node),
+        "parents": [str(parent) for parent in partition.parents],
     }
 
 
 async def _describe_logical(
-    console: Console, keyspace: Keyspace, partition: PartitionRange, usage: PartitionUsage
+    services: AdminServices, keyspace: Keyspace, partition: PartitionRange, usage: PartitionUsage
 ) -> dict[str, Any]:
     largest: list[tuple[int, bytes, int]] = []
     count = 0
-    async for one in logical_partitions(console.owner, keyspace, partition):
+    async for logical in logical_partitions(services.router, keyspace, partition):
         count += 1
-        heapq.heappush(largest, (one.size.bytes, one.effective_key, one.size.items))
+        heapq.heappush(largest, (logical.size.bytes, logical.effective_key, logical.size.items))
         if len(largest) > TOP_COUNT:
             heapq.heappop(largest)
     return {
         "logical_partitions": count,
         "largest": [
-            {**await _name(console, keyspace, effective_key), "bytes": size, "items": items}
+            {**await _name(services, keyspace, effective_key), "bytes": size, "items": items}
             for size, effective_key, items in sorted(largest, reverse=True)
         ],
         "hottest": [
-            {**await _name(console, keyspace, effective_key), "request_units": round(request_units, 2)}
+            {**await _name(services, keyspace, effective_key), "request_units": round(request_units, 2)}
             for effective_key, request_units in usage.hottest.standing_out(TOP_COUNT)
         ],
     }
 
 
-async def _name(console: Console, keyspace: Keyspace, effective_key: bytes) -> dict[str, Any]:
-    """A logical partition by its hash and, found in one of its items, by its partition key value."""
+async def _name(services: AdminServices, keyspace: Keyspace, effective_key: bytes) -> dict[str, Any]:
+    """Name a logical partition by its hash and by its partition key value, which an item of it shows."""
     named: dict[str, Any] = {"effective_key": point_to_text(effective_key)}
     record = keyspace.record
     if record.definition.kind is PartitionKeyKind.RANGE:
         return named | {"partition_key": [readable_key(effective_key)]}
-    prefix = ITEMS + effective_key
-    page = await console.owner.scan(
-        keyspace,
-        record,
-        record.map.find(effective_key),
-        Span(prefix, after_prefix(prefix)),
-        limit=1,
-        bytes_max=1,
-    )
-    if page is not None and page.entries and "table" in record.settings:
-        return named | {"partition_key": [readable_text(console.partition_key_of_entity(page.entries[0][1]))]}
-    if page is not None and page.entries:
-        item = cast(Item, loads(body_of(page.entries[0][1])))
-        try:
-            key = extract(record.definition, item)
-        except AsterismError:
-            return named
-        # JSON has no word for an absent value; an empty object is what clients send for it.
-        named["partition_key"] = [{} if one is UNDEFINED else one for one in key]
-    return named
+    stored = await first_item(services.router, keyspace, effective_key)
+    if stored is None:
+        return named
+    if "table" in record.settings:
+        return named | {"partition_key": [readable_text(services.partition_key_of_entity(stored))]}
+    item = cast(Item, loads(body_of(stored)))
+    try:
+        key = extract(record.definition, item)
+    except AsterismError:
+        return named
+    # JSON cannot express an absent value; clients send an empty object for it.
+    return named | {"partition_key": [{} if value is UNDEFINED else value for value in key]}

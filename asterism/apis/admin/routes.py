@@ -1,11 +1,18 @@
-"""What the admin door can do, one line each."""
+"""The operations of the admin door, one line each."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from asterism.apis.admin.console import Console
+from asterism.apis.admin.accounts import (
+    change_account,
+    create_account,
+    delete_account,
+    rotate_account_key,
+    show_account_keys,
+    show_accounts,
+)
 from asterism.apis.admin.health import show_health
 from asterism.apis.admin.metrics_text import show_metrics
 from asterism.apis.admin.nodes import (
@@ -22,17 +29,18 @@ from asterism.apis.admin.nodes import (
 )
 from asterism.apis.admin.partitions import show_partitions
 from asterism.apis.admin.query import run_query
-from asterism.apis.admin.rekeying import begin_rekey, show_rekeys, switch_rekey
-from asterism.apis.admin.reshaping import (
+from asterism.apis.admin.rekeys import begin_rekey, show_rekeys, switch_rekey
+from asterism.apis.admin.reshapes import (
     begin_merge,
     begin_split,
     show_history,
     show_jobs,
     show_merge_plan,
 )
-from asterism.apis.http import Request, Response
+from asterism.apis.admin.services import AdminServices
+from asterism.apis.transports.http import Request, Response
 
-Handler = Callable[[Console, Request], Awaitable[Response]]
+Handler = Callable[[AdminServices, Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +50,25 @@ class Route:
     signed: bool = True
     # A POST that changes nothing, so that a read-only key may send it.
     is_query: bool = False
-    # Whether a key itself will do, as a bearer token, for who cannot sign.
+    # A key itself will do, as a bearer token, for programs that cannot sign.
     takes_bearer: bool = False
 
 
-ROUTES: dict[tuple[str, str], Route] = {
+RouteKey = tuple[str, str]
+
+ROUTES: dict[RouteKey, Route] = {
     ("GET", "_asterism/health"): Route(show_health, "The readiness probe; needs no key.", signed=False),
     ("GET", "_asterism/metrics"): Route(
         show_metrics,
         "Counters and sizes in the text format of Prometheus, also for a bearer of a key.",
         takes_bearer=True,
     ),
+    ("GET", "_asterism/accounts"): Route(show_accounts, "The accounts, without their keys."),
+    ("POST", "_asterism/accounts"): Route(create_account, "Creates one: name, kind, consistency, quotas, keys."),
+    ("POST", "_asterism/accounts/change"): Route(change_account, "Changes one: name, consistency, quotas."),
+    ("POST", "_asterism/accounts/keys"): Route(show_account_keys, "The four keys of one: name."),
+    ("POST", "_asterism/accounts/rotate"): Route(rotate_account_key, "Replaces a key: name, which, key."),
+    ("POST", "_asterism/accounts/delete"): Route(delete_account, "Deletes one: name, with_data."),
     ("GET", "_asterism/partitions"): Route(
         show_partitions, "Physical partitions, of ?database=&container= or of ?account=&table="
     ),
@@ -60,7 +76,9 @@ ROUTES: dict[tuple[str, str], Route] = {
         run_query, "A page of a query's results: database, container, query, parameters, explain.", is_query=True
     ),
     ("POST", "_asterism/split"): Route(begin_split, "Begins a split: database, container, range."),
-    ("POST", "_asterism/merge"): Route(begin_merge, "Begins a merge of neighbours: database, container, ranges."),
+    ("POST", "_asterism/merge"): Route(
+        begin_merge, "Begins a merge of adjacent partitions: database, container, ranges."
+    ),
     ("GET", "_asterism/merge-plan"): Route(show_merge_plan, "Neighbours worth merging, ?database=&container="),
     ("GET", "_asterism/nodes"): Route(show_nodes, "The nodes: partitions, bytes, RU, health, standbys."),
     ("POST", "_asterism/move"): Route(begin_move, "Moves a partition: database, container, range, node."),
@@ -80,3 +98,9 @@ ROUTES: dict[tuple[str, str], Route] = {
     ("GET", "_asterism/rekeys"): Route(show_rekeys, "Containers being copied to another partition key."),
     ("GET", "_asterism/history"): Route(show_history, "Splits and merges that are over, ?database=&container="),
 }
+
+
+def operation_of(key: RouteKey) -> str:
+    """Return the name of a route's operation in metrics and logs: `get_merge_plan`, `post_rekey_switch`."""
+    verb, path = key
+    return f"{verb.lower()}_{path.removeprefix('_asterism/')}".replace("/", "_").replace("-", "_")

@@ -1,4 +1,4 @@
-"""Who is asking: the link a request must have signed, and whether its key permits what it asks for."""
+"""The sender of a request: the link it must have signed, and the permissions of its key."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from asterism.access.entra_token import check_entra_token
 from asterism.access.keys import AccountKeys, Grant, grant_allows
 from asterism.access.master_key import check_master_key
 from asterism.access.resource_token import ResourceGrant, check_resource_token
-from asterism.apis.http import Request
 from asterism.apis.nosql import headers
+from asterism.apis.transports.http import Request
 from asterism.errors import Forbidden, Unauthorized
 from asterism.values.resource_ids import from_text
 
@@ -16,7 +16,7 @@ _DATABASE_RID_CHARACTERS = 8
 # The place of this kind of resource in a path: dbs/{database}/users/{user}/permissions.
 _PERMISSIONS_AT = 4
 
-# What the official clients' master tokens begin with.
+# The beginning of the official clients' master tokens.
 _MASTER_TOKEN_START = "type%3Dmaster"
 _RESOURCE_TOKEN_START = "type=resource"
 _ENTRA_TOKEN_START = "type=aad"
@@ -43,18 +43,30 @@ def signed_links(path: str, parts: list[str], resource_type: str) -> list[str]:
     by_rid = parts[-1].lower()
     if parts[0] == "offers":
         return [by_rid, link]
-    if len(parts[1]) == _DATABASE_RID_CHARACTERS and from_text(parts[1]) is not None:
-        return [by_rid, link]
-    return [link]
+    return [by_rid, link] if is_database_rid(parts[1]) else [link]
+
+
+def is_database_rid(name: str) -> bool:
+    """Return whether a database is named by its resource id, or by a name that looks like one."""
+    return len(name) == _DATABASE_RID_CHARACTERS and from_text(name) is not None
 
 
 def authorize(
-    keys: AccountKeys, request: Request, *, path: str, parts: list[str], resource_type: str, now_wall_seconds: float
+    keys: AccountKeys,
+    request: Request,
+    *,
+    parts: list[str],
+    links: list[str],
+    resource_type: str,
+    now_wall_seconds: float,
 ) -> ResourceGrant | None:
-    """Returns when the request may go on, with what it grants if it is a resource token; or raises Unauthorized or
-    Forbidden."""
-    told = request.headers
-    authorization = told.get(headers.AUTHORIZATION)
+    """Return when the request may go on, with its grant if it carries a resource token; raise Unauthorized or
+    Forbidden.
+
+    `links` are those that the client may have signed (`signed_links`).
+    """
+    given = request.headers
+    authorization = given.get(headers.AUTHORIZATION)
     if not authorization:
         raise Unauthorized(
             reason="Required Header authorization is missing. Ensure a valid Authorization token is passed."
@@ -71,16 +83,17 @@ def authorize(
         authorization=authorization,
         verb=request.method,
         resource_type=resource_type,
-        links=signed_links(path, parts, resource_type),
-        date=told.get(headers.ACCESS_DATE) or told.get("date") or "",
+        links=links,
+        date=given.get(headers.ACCESS_DATE) or given.get("date") or "",
         now_wall_seconds=now_wall_seconds,
     )
-    _check_grant(grant, request, parts)
+    if grant is not Grant.FULL:
+        _check_grant(grant, request, parts)
     return None
 
 
 def token_form(authorization: str) -> str:
-    """What an authorization header begins with, whether its sender encoded it or not."""
+    """Return the beginning of an authorization header, encoded or not."""
     return authorization[:32].replace("%3D", "=").replace("%3d", "=").replace("%26", "&").partition("&")[0].lower()
 
 
@@ -97,10 +110,10 @@ def _check_grant(grant: Grant, request: Request, parts: list[str]) -> None:
 
 
 def is_query(request: Request, parts: list[str]) -> bool:
-    """Whether a request that is a write by its verb only asks. What its headers say counts where queries go, to a feed:
-    elsewhere they are not looked at, and must not open a door for writes."""
+    """Return whether a request that is a write by its verb only asks. Its headers count where queries go, to a feed:
+    elsewhere handlers do not read them, and they must not let a write pass."""
     if request.method != "POST" or not len(parts) % 2:
         return False
-    told = request.headers
-    is_plan = parts[-1] == "docs" and headers.is_true(told.get(headers.IS_QUERY_PLAN))
-    return is_plan or headers.is_true(told.get(headers.IS_QUERY))
+    given = request.headers
+    is_plan = parts[-1] == "docs" and headers.is_true(given.get(headers.IS_QUERY_PLAN))
+    return is_plan or headers.is_true(given.get(headers.IS_QUERY))

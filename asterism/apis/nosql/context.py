@@ -1,4 +1,4 @@
-"""What every handler of the door is given, and the few look-ups they share."""
+"""The account of a request with all that its handlers need, and the few look-ups they share."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from asterism.access.keys import AccountKeys
-from asterism.apis.http import HeaderList, Headers, Request
 from asterism.apis.nosql import headers
-from asterism.apis.nosql.batch_turns import new_batch_turns
-from asterism.apis.nosql.script_turns import ScriptTurns
+from asterism.apis.nosql.item_paths import ItemPaths
+from asterism.apis.nosql.items.batch_turns import new_batch_turns
+from asterism.apis.nosql.scripts.turns import ScriptTurns
 from asterism.apis.nosql.session import ConsistencyRules
+from asterism.apis.transports.http import HeaderList, Headers, Request
 from asterism.clock import Clock
-from asterism.documents.container import Container
-from asterism.documents.store import DocumentStore
-from asterism.errors import ContainerRecreated, MalformedRequest, OwnerNotFound, PreconditionFailed, ResourceNotFound
-from asterism.keyspaces.lines import Lines
-from asterism.keyspaces.owner import Owner
-from asterism.keyspaces.records import DatabaseRecord
+from asterism.errors import MalformedRequest, OwnerNotFound, PreconditionFailed
+from asterism.keyspaces.routing.keyed_semaphore import KeyedSemaphore
+from asterism.keyspaces.routing.router import PartitionRouter
 from asterism.limits import Limits
-from asterism.query.result_sets import ResultSets
+from asterism.models.documents.container import Container
+from asterism.models.documents.store import DocumentStore
+from asterism.reading.result_sets import ResultSets
 from asterism.scripts.runtime import ScriptRuntime
 from asterism.values import resource_ids
 from asterism.values.item import parse_item
@@ -34,7 +34,7 @@ _KNOWN_CONTAINERS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ContainerFacts:
-    """What every answer about a container's items repeats."""
+    """The parts that every answer about a container's items repeats."""
 
     rid: str
     headers: HeaderList
@@ -53,40 +53,36 @@ class Context:
     keys: AccountKeys
     scripts: ScriptRuntime
     result_sets: ResultSets
-    # Whether queries that the service refuses are answered.
+    # Queries that the service refuses are answered.
     lenient_sql: bool = False
     script_turns: ScriptTurns = field(default_factory=ScriptTurns)
-    batch_turns: Lines = field(default_factory=new_batch_turns)
+    batch_turns: KeyedSemaphore = field(default_factory=new_batch_turns)
     _facts: dict[bytes, ContainerFacts] = field(default_factory=dict)
+    # Containers by account, database and their own name, for as long as they are current (`Container.is_current`).
+    containers: dict[tuple[str, str, str], Container] = field(default_factory=dict)
+    item_paths: ItemPaths = field(default_factory=ItemPaths)
 
     def now(self) -> int:
         return self.clock.stored_seconds()
 
-    def database(self, parts: list[str]) -> DatabaseRecord:
-        return self.store.database(self.account, parts[1])
+    def find_container(self, database: str, container: str) -> Container:
+        """Find a container by its names or resource ids, and remember it among the known ones."""
+        found = self.store.container_for_items(self.account, database, container)
+        if found.record.name == container and self.store.database(self.account, database).name == database:
+            # Only by names: a resource id gives way to a name that is equal to it. A name belongs to the same keyspace
+            # until that is deleted, which shows in the container.
+            if len(self.containers) >= _KNOWN_CONTAINERS_MAX:
+                self.containers.clear()
+            self.containers[self.account, database, container] = found
+            self.item_paths.remember(database, container)
+        return found
 
-    def owning_database(self, parts: list[str]) -> DatabaseRecord:
-        """The database as the owner of containers: its absence is another error than that of one asked for."""
-        try:
-            return self.store.database(self.account, parts[1])
-        except ResourceNotFound as missing:
-            raise OwnerNotFound(kind=missing.kind, name=missing.name) from None
-
-    def container(self, parts: list[str]) -> Container:
-        return self.store.container(self.owning_database(parts), parts[3])
-
-    def items_container(self, told: Headers, parts: list[str]) -> Container:
-        """The container whose items a request is about, if it is still the one that the client means."""
-        container = self.store.container_for_items(self.account, parts[1], parts[3])
-        intended = told.get(headers.INTENDED_CONTAINER_RID)
-        if intended is not None and intended != self.facts(container).rid:
-            raise ContainerRecreated(name=container.record.name)
-        return container
-
-    def reading_owner(self, told: Headers, session: Mapping[int, int] | None) -> Owner:
-        """The way to the partitions for a read: to the newest, or to any copy that has seen what the session has."""
-        owner = self.store.tools.owner
-        return owner if self.consistency_rules.reads_newest(told) else owner.relaxed(session)
+    def reading_router(self, given: Headers, session: Mapping[int, int] | None) -> PartitionRouter:
+        """Return the way to the partitions for a read: to the newest, or to any copy that the session has reached."""
+        router = self.store.services.router
+        if not router.may_read_copies or self.consistency_rules.reads_newest(given):
+            return router
+        return router.relaxed(session)
 
     def facts(self, container: Container) -> ContainerFacts:
         known = self._facts.get(container.record.rid)
@@ -121,24 +117,24 @@ def json_object(request: Request, context: Context) -> dict[str, object]:
     return parse_item(request.body, bytes_max=context.limits.request_bytes_max)
 
 
-def check_if_match(told: Headers, etag: str) -> None:
-    wanted = told.get(headers.IF_MATCH)
+def check_if_match(given: Headers, etag: str) -> None:
+    wanted = given.get(headers.IF_MATCH)
     if wanted is not None and wanted not in (etag, "*"):
         raise PreconditionFailed
 
 
-def is_not_modified(told: Headers, etag: str) -> bool:
-    wanted = told.get(headers.IF_NONE_MATCH)
+def is_not_modified(given: Headers, etag: str) -> bool:
+    wanted = given.get(headers.IF_NONE_MATCH)
     return wanted is not None and wanted in (etag, "*")
 
 
-def check_common_headers(told: Headers) -> None:
-    """Headers that change nothing here and yet must make sense, as they must for the service."""
-    bucket = told.get(headers.THROUGHPUT_BUCKET)
+def check_common_headers(given: Headers) -> None:
+    """Check headers that change nothing here and yet must make sense, as they must for the service."""
+    bucket = given.get(headers.THROUGHPUT_BUCKET)
     # The service has buckets 1 to 5 and keeps room for more; the clients' own tests use 256 as the first bad one.
     if bucket is not None and not whole_number(bucket, maximum=255):
         _refuse_value(headers.THROUGHPUT_BUCKET, bucket)
-    priority = told.get(headers.PRIORITY_LEVEL)
+    priority = given.get(headers.PRIORITY_LEVEL)
     if priority is not None and priority not in ("High", "Low"):
         _refuse_value(headers.PRIORITY_LEVEL, priority)
 

@@ -2,47 +2,51 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any
 from urllib.parse import unquote
 
 from asterism.access.keys import AccountKeys
 from asterism.access.resource_token import ResourceGrant
 from asterism.apis.browser_guard import BrowserGuard
-from asterism.apis.damage import name_damage
-from asterism.apis.http import Request, RequestUnread, Response
+from asterism.apis.http_pipeline import REQUEST_ID_CHARACTERS_MAX, describe, make_pipeline
 from asterism.apis.nosql import headers
-from asterism.apis.nosql.auth import authorize
+from asterism.apis.nosql.accounts import CosmosAccounts
+from asterism.apis.nosql.auth import authorize, signed_links
+from asterism.apis.nosql.call import Call
 from asterism.apis.nosql.context import Context, check_common_headers
-from asterism.apis.nosql.errors import Refusal, error_response, failure_response, refusal_response
-from asterism.apis.nosql.routes import BY_KEY, Route, refusal_for
+from asterism.apis.nosql.errors import (
+    ContainerRecreated,
+    Refusal,
+    error_response,
+    failure_response,
+    refusal_response,
+)
+from asterism.apis.nosql.routes import BY_KEY, OF_ITEMS, Handler, refusal_for, route_key
+from asterism.apis.nosql.scripts.triggers import names_triggers
 from asterism.apis.nosql.session import ConsistencyRules
 from asterism.apis.nosql.token_scope import check_token_scope
-from asterism.apis.nosql.triggers import names_triggers
+from asterism.apis.pipeline import RequestMeter, look_again
+from asterism.apis.transports.http import Request, Response
 from asterism.clock import Clock
-from asterism.documents.store import DocumentStore
-from asterism.errors import AsterismError, ContainerRecreated, OwnerNotFound, ResourceNotFound, StoredDamage
-from asterism.keyspaces.refusals import REPORTED, as_error
+from asterism.errors import AsterismError, OwnerNotFound, ResourceNotFound, Unauthorized
 from asterism.limits import Limits
-from asterism.query.limits import QueryMemory
-from asterism.query.result_sets import ResultSets
-from asterism.query.work import QueryAbandoned
+from asterism.models.documents.store import DocumentStore
+from asterism.reading.limits import QueryMemory
+from asterism.reading.page_progress import QueryAbandoned
+from asterism.reading.result_sets import ResultSets
 from asterism.scripts.runtime import ScriptRuntime
-
-_log = logging.getLogger("asterism.nosql")
-
-# A GUID has 36; whatever else a client calls its activity, a response does not carry back without end.
-_ACTIVITY_ID_CHARACTERS_MAX = 64
 
 # In the path of an item: dbs/{database}/colls/{container}/docs/{item}.
 _ITEM_SEGMENTS = 6
-# The account itself is not in the catalog; what is said of items, see `_handle_shared`.
+# The account itself is not in the catalog, and items are guarded by fences.
 _NEEDS_NO_LOOK = ("docs", "")
 _MAY_BE_OUTDATED = (ResourceNotFound, OwnerNotFound, ContainerRecreated)
 
 
 class NoSqlDoor:
-    """One account's front. Stateless between requests, apart from what it remembers to be quick."""
+    """The front of the accounts. Stateless between requests, apart from what it remembers to be quick."""
 
     def __init__(
         self,
@@ -59,9 +63,11 @@ class NoSqlDoor:
         new_activity_id: Callable[[], str],
         guard: BrowserGuard | None = None,
         query_memory: QueryMemory | None = None,
+        meter: RequestMeter | None = None,
     ) -> None:
-        """`guard`: given while the account's key is a public one. `query_memory` is shared by all queries of the
-        process; without it the door's have one of their own."""
+        """`account`, with its keys and its consistency, is the default one; the catalog has the others. `guard`: given
+        while the account's key is a public one. `query_memory` is shared by all queries of the process; without it the
+        door's have one of their own."""
         self._context = Context(
             store=store,
             account=account,
@@ -74,102 +80,147 @@ class NoSqlDoor:
             scripts=scripts,
             result_sets=ResultSets(
                 monotonic_seconds=clock.monotonic_seconds,
-                random_bytes=store.tools.random_bytes,
+                random_bytes=store.services.random_bytes,
                 memory=query_memory or QueryMemory(limits.query_memory_bytes_max),
             ),
             lenient_sql=lenient_sql,
         )
-        self._keys = keys
+        self._accounts = CosmosAccounts(self._context, store.catalog.accounts)
+        self._item_paths = self._context.item_paths
         self._catalog_store = store.catalog.store
         self._wall_seconds = clock.wall_seconds
         self._new_activity_id = new_activity_id
-        self._guard = guard
+        self._pipeline = make_pipeline(
+            "nosql", _NoSqlWords(), self._handle, meter or RequestMeter(clock.monotonic_seconds), guard
+        )
 
-    async def answer(self, request: Request) -> Response:
+    def answer(self, request: Request) -> Coroutine[Any, Any, Response]:
+        """Return the pipeline's coroutine itself: another one around it would cost every request."""
         activity_id = request.headers.get(headers.ACTIVITY_ID)
-        if activity_id is None or len(activity_id) > _ACTIVITY_ID_CHARACTERS_MAX:
+        if activity_id is None or len(activity_id) > REQUEST_ID_CHARACTERS_MAX:
             activity_id = self._new_activity_id()
-        try:
-            response = await self._route(request)
-        except AsterismError as error:
-            if isinstance(error, StoredDamage):
-                name_damage(error, request)
-            response = error_response(error, activity_id)
-        except REPORTED as problem:
-            response = error_response(as_error(problem), activity_id)
-        except Refusal as refusal:
-            response = refusal_response(refusal, activity_id)
-        except QueryAbandoned:
-            # Nobody hears it; the log of requests does.
-            response = refusal_response(Refusal(408, "RequestTimeout", "The client has gone."), activity_id)
-        except RequestUnread:
-            raise
-        except Exception:
-            # The path is the client's text: %r keeps line breaks in it from forging lines of the log.
-            _log.exception("activity %r failed: %s %r", activity_id, request.method, request.path[:512])
-            response = failure_response(activity_id)
-        response.headers.append((headers.ACTIVITY_ID, activity_id))
-        return response
+        return self._pipeline.run(Call(self._context, request, activity_id))
 
-    async def _route(self, request: Request) -> Response:
-        if self._guard is not None:
-            reason = self._guard.refusal(request.headers, request.authority)
-            if reason is not None:
-                raise Refusal(403, "Forbidden", reason)
+    async def _handle(self, call: Call) -> Response:
+        request = call.request
         path = request.path.strip("/")
-        parts = path.split("/")
-        if request.query_string and len(parts) == _ITEM_SEGMENTS and parts[4] == "docs":
-            # The JavaScript client leaves a question mark in an id as it is, and signs it as part of the link. Nothing
-            # else of an item's address is a query.
-            rest = f"?{unquote(request.query_string)}"
-            path, parts[5] = path + rest, parts[5] + rest
-        # The same key as routes.route_key makes; written out, because every request pays for it.
-        route = BY_KEY.get((request.method, len(parts), "/".join(parts[::2])))
+        known = None if request.query_string else self._item_paths.find(path)
+        if known is not None:
+            parts, links = known
+            route = OF_ITEMS.get(request.method)
+        else:
+            path, parts = _split(path, request.query_string)
+            route = BY_KEY.get(route_key(request.method, parts))
+            links = [] if route is None else signed_links(path, parts, route.resource_type)
         if route is None:
             raise refusal_for(request.method, parts)
-        grant = authorize(
-            self._keys,
-            request,
-            path=path,
-            parts=parts,
-            resource_type=route.resource_type,
-            now_wall_seconds=self._wall_seconds(),
-        )
+        call.parts, call.operation = parts, route.operation
+        try:
+            grant = self._authorize(call, links, route.resource_type)
+        except Unauthorized:
+            # Another process may have made the account, or given it this key, a moment ago.
+            if not self._catalog_store.is_shared or not await self._context.store.catalog.follow():
+                raise
+            grant = self._authorize(call, links, route.resource_type)
         if request.read_body is not None:
             request.body = await request.read_body()
         if self._catalog_store.is_shared:
-            return await self._handle_shared(route, request, parts, grant)
-        if grant is not None:
-            await check_token_scope(self._context, request, parts, grant)
-        check_common_headers(request.headers)
-        return await route.handler(self._context, request, parts)
-
-    async def _handle_shared(
-        self, route: Route, request: Request, parts: list[str], grant: ResourceGrant | None
-    ) -> Response:
-        """Where other processes change the catalog too: a request about it sees what they have done, and one about
-        items looks there before it says that something is missing. Items themselves need no look: fences tell."""
-        store = self._context.store
-        seen_lsn: int = store.catalog.store.known_lsn
-        # A token needs its permission, which another process may have made or deleted a moment ago.
-        if grant is not None or route.resource_type not in _NEEDS_NO_LOOK or _runs_scripts(request):
-            seen_lsn = await store.catch_up()
-
-        async def handle() -> Response:
+            # A token needs its permission, which another process may have made or deleted a moment ago.
+            looks_first = grant is not None or route.resource_type not in _NEEDS_NO_LOOK or _runs_scripts(request)
+            response = await look_again(
+                self._context.store,
+                partial(_handle_checked, route.handler, grant),
+                call,
+                looks_first=looks_first,
+                is_missing=_is_missing,
+            )
+        else:
+            # As _handle_checked does it; a call of its own would cost every request.
             if grant is not None:
-                await check_token_scope(self._context, request, parts, grant)
+                await check_token_scope(call, grant)
             check_common_headers(request.headers)
-            return await route.handler(self._context, request, parts)
+            response = await route.handler(call)
+        response.headers.append((headers.ACTIVITY_ID, call.request_id))
+        return response
 
-        try:
-            return await handle()
-        except _MAY_BE_OUTDATED:
-            # Nothing was done: what was asked for was not found.
-            if await store.catch_up() == seen_lsn:
-                raise
-            return await handle()
+    def _authorize(self, call: Call, links: list[str], resource_type: str) -> ResourceGrant | None:
+        """Find the account whose key signed a request, and return the grant of its token, if it has one; or raise
+        Unauthorized or Forbidden."""
+        request, now = call.request, self._wall_seconds()
+        accounts: Sequence[Context] = self._accounts.every
+        if len(accounts) > 1:
+            accounts = self._accounts.candidates(request.authority)
+        for context in accounts:
+            try:
+                grant = authorize(
+                    context.keys,
+                    request,
+                    parts=call.parts,
+                    links=links,
+                    resource_type=resource_type,
+                    now_wall_seconds=now,
+                )
+            except Unauthorized:
+                # The last one says why.
+                if context is accounts[-1]:
+                    raise
+            else:
+                call.context = context
+                return grant
+        raise AssertionError("there is always the default account")
+
+
+def _with_activity_id(response: Response, call: Call) -> Response:
+    response.headers.append((headers.ACTIVITY_ID, call.request_id))
+    return response
+
+
+def _split(path: str, query_string: str) -> tuple[str, list[str]]:
+    """Return the path of a request and its segments, with an item's id as the client means it."""
+    parts = path.split("/")
+    if query_string and len(parts) == _ITEM_SEGMENTS and parts[4] == "docs":
+        # The JavaScript client leaves a question mark in an id as it is, and signs it as part of the link. No part of
+        # an item's address is a query.
+        rest = f"?{unquote(query_string)}"
+        path, parts[5] = path + rest, parts[5] + rest
+    return path, parts
+
+
+async def _handle_checked(handler: Handler, grant: ResourceGrant | None, call: Call) -> Response:
+    if grant is not None:
+        await check_token_scope(call, grant)
+    check_common_headers(call.request.headers)
+    return await handler(call)
+
+
+class _NoSqlWords:
+    """The door's answers for the pipeline."""
+
+    describe = staticmethod(describe)
+
+    def refuse(self, error: AsterismError, call: Call) -> Response:
+        return _with_activity_id(error_response(error, call.request_id), call)
+
+    def refuse_own(self, problem: Exception, call: Call) -> Response | None:
+        if isinstance(problem, Refusal):
+            return _with_activity_id(refusal_response(problem, call.request_id), call)
+        if isinstance(problem, QueryAbandoned):
+            # No client reads it; metrics and the log count it.
+            gone = Refusal(408, "RequestTimeout", "The client has gone.")
+            return _with_activity_id(refusal_response(gone, call.request_id), call)
+        return None
+
+    def fail(self, call: Call) -> Response:
+        return _with_activity_id(failure_response(call.request_id), call)
+
+    def charge_of(self, call: Call, answer: Response) -> str:  # noqa: ARG002
+        return next((value for name, value in answer.headers if name == headers.CHARGE), "")
+
+
+def _is_missing(problem: Exception) -> bool:
+    return isinstance(problem, _MAY_BE_OUTDATED)
 
 
 def _runs_scripts(request: Request) -> bool:
-    """Whether an item's request depends on scripts that another process may have changed a moment ago."""
+    """Return whether an item's request depends on scripts that another process may have changed a moment ago."""
     return names_triggers(request) or (request.method == "POST" and b"udf." in request.body)

@@ -5,29 +5,48 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Final
 
 from asterism import errors
 from asterism.apis.damage import report_damage
-from asterism.apis.http import HeaderList, Response
 from asterism.apis.nosql import headers
-from asterism.errors import AsterismError
+from asterism.apis.translation import Translation
+from asterism.apis.transports.http import HeaderList, Response
+from asterism.errors import AsterismError, Category
+from asterism.languages.cosmos_sql.malformed_query import MalformedQuery
 from asterism.limits import GIB, KIB, MIB
-from asterism.values.json_text import dumps
+from asterism.values.json.text import dumps
 
-# What a refused request costs: the service bills throttled ones a little and most others like a small read.
+# The charge of a refused request: the service bills throttled ones a little and most others like a small read.
 _THROTTLED_CHARGE = "0.38"
 _REFUSED_CHARGE = "1.0"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """How one kind of error looks to a client. `words` gets the error itself."""
+# --- errors that only this protocol has -----------------------------------------------------------------------------
 
-    status: int
-    code: str
-    words: Callable[[Any], str]
-    substatus: int | None = None
+
+@dataclass(eq=False)
+class CrossPartitionNotEnabled(AsterismError):
+    category: ClassVar[Category] = Category.MALFORMED
+    text: ClassVar[str] = "The query needs more than one partition and the request does not allow that."
+
+
+@dataclass(eq=False)
+class NeedsQueryPlan(AsterismError):
+    """The client must ask for a plan and merge the partitions' results itself; `plan_json` is that plan."""
+
+    category: ClassVar[Category] = Category.MALFORMED
+    text: ClassVar[str] = "The query cannot be answered without a plan on the client's side."
+    plan_json: str
+
+
+@dataclass(eq=False)
+class ContainerRecreated(AsterismError):
+    """The client's cached identity of the container is that of an older one of the same name."""
+
+    category: ClassVar[Category] = Category.ABSENT
+    text: ClassVar[str] = "The container was deleted and created again."
+    name: str
 
 
 class Refusal(Exception):
@@ -51,37 +70,61 @@ class Refusal(Exception):
             self.more_headers.append((headers.SUBSTATUS, str(substatus)))
 
 
-_MISMATCH = (
+# --- the table ------------------------------------------------------------------------------------------------------
+
+
+def _sentence(error: AsterismError) -> str:
+    return error.sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The form in which clients see an error. `words` is a constant, or makes the message from the error."""
+
+    status: int
+    code: str
+    words: str | Callable[[Any], str] = _sentence
+    substatus: int | None = None
+
+    def saying(self, words: str | Callable[[Any], str], substatus: int | None = None) -> Rule:
+        """Return the rule of a single error: the status and the code of its category, in its own words."""
+        return Rule(self.status, self.code, words, substatus)
+
+    def message(self, error: AsterismError) -> str:
+        return self.words if isinstance(self.words, str) else self.words(error)
+
+
+_MISMATCH: Final = (
     "Partition key provided either doesn't correspond to definition in the collection or doesn't match partition key "
     "field values specified in the document."
 )
-_CROSS_PARTITION = (
+_CROSS_PARTITION: Final = (
     "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, "
     "specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception."
 )
-_NEEDS_PLAN = (
+_NEEDS_PLAN: Final = (
     "The provided cross partition query can not be directly served by the gateway. This is a first chance (internal) "
     "exception that all newer clients will know how to handle gracefully."
 )
 
 
 def size_text(size_bytes: int) -> str:
-    """A size as people say it: the largest unit that leaves a whole number."""
+    """Return a size in the largest unit that leaves a whole number."""
     for unit_bytes, unit in ((GIB, "GB"), (MIB, "MB"), (KIB, "KB")):
         if size_bytes % unit_bytes == 0:
             return f"{size_bytes // unit_bytes} {unit}"
     return f"{size_bytes} bytes"
 
 
-def _query_fault(error: errors.MalformedQuery) -> dict[str, object]:
+def _query_fault(error: MalformedQuery) -> dict[str, object]:
     if error.code.isdigit():
-        # A refusal of the planner has a number for its code, and no place in the text.
+        # A refusal of the planner has a number for its code, and no position in the text.
         return {"severity": "Error", "code": int(error.code), "message": error.reason}
     where = {"start": error.start, "end": error.end}
     return {"severity": "Error", "location": where, "code": error.code, "message": error.reason}
 
 
-def _query_words(error: errors.MalformedQuery) -> str:
+def _query_words(error: MalformedQuery) -> str:
     faults = {"errors": [_query_fault(fault) for fault in (error, *error.more)]}
     return f"Message: {dumps(faults).decode()}"
 
@@ -93,165 +136,148 @@ def _missing(error: errors.ResourceNotFound | errors.OwnerNotFound) -> str:
     )
 
 
-def _reason(error: Any) -> str:
-    return str(error.reason)
+_MALFORMED: Final = Rule(400, "BadRequest")
+_ABSENT: Final = Rule(404, "NotFound")
+_EXISTS: Final = Rule(409, "Conflict")
+_THROTTLED: Final = Rule(429, "TooManyRequests", substatus=3200)
+# The service documents 408 for requests that exceed the time they may take, functions in a query among them.
+_TIMED_OUT: Final = Rule(408, "RequestTimeout")
+_PARTITION_FULL: Final = Rule(403, "Forbidden", substatus=1014)
 
+_BY_CATEGORY: Final = {
+    Category.MALFORMED: _MALFORMED,
+    Category.TOO_LARGE: Rule(413, "RequestEntityTooLarge"),
+    Category.UNAUTHENTICATED: Rule(401, "Unauthorized"),
+    Category.DENIED: Rule(403, "Forbidden"),
+    Category.ABSENT: _ABSENT,
+    Category.EXISTS: _EXISTS,
+    Category.PRECONDITION: Rule(
+        412,
+        "PreconditionFailed",
+        "Operation cannot be performed because one of the specified precondition is not met.",
+    ),
+    Category.REFUSED: _MALFORMED,
+    Category.CONTENTION: Rule(
+        449, "RetryWith", "Conflicting request to resource has been attempted. Retry to avoid conflicts."
+    ),
+    Category.THROTTLED: _THROTTLED,
+    Category.TIMED_OUT: _TIMED_OUT,
+    # Clients do not retry a full disk: trying again does not empty it, a person does.
+    Category.FULL: Rule(
+        507,
+        "InsufficientStorage",
+        "The server has no room left for writes. Reads and deletes go on; free some disk space or raise the size of "
+        "the store.",
+    ),
+    # Not the reason: it names nodes and addresses behind the server.
+    Category.UNAVAILABLE: Rule(
+        503, "ServiceUnavailable", "The service is currently unavailable. Please retry the request."
+    ),
+    Category.INTERNAL: Rule(500, "InternalServerError", "The server met an error of its own; its log has the details."),
+}
 
-TABLE: dict[type[AsterismError], Rule] = {
-    errors.MalformedRequest: Rule(400, "BadRequest", _reason),
-    errors.MalformedQuery: Rule(400, "BadRequest", _query_words),
-    errors.PartitionKeyMismatch: Rule(400, "BadRequest", lambda _: _MISMATCH, 1001),
-    errors.CrossPartitionNotEnabled: Rule(400, "BadRequest", lambda _: _CROSS_PARTITION),
-    errors.NeedsQueryPlan: Rule(400, "BadRequest", lambda _: _NEEDS_PLAN, 1004),
-    errors.TooLarge: Rule(
-        413,
-        "RequestEntityTooLarge",
-        lambda error: (
-            'Message: {"Errors":["Request size is too large"]} '
-            f"The {error.what} is larger than {size_text(error.bytes_max)}."
-        ),
-    ),
-    errors.Unauthorized: Rule(401, "Unauthorized", _reason),
-    errors.Forbidden: Rule(403, "Forbidden", _reason),
-    errors.ResourceNotFound: Rule(404, "NotFound", _missing),
-    errors.OwnerNotFound: Rule(404, "NotFound", _missing, 1003),
-    errors.ResourceExists: Rule(
-        409,
-        "Conflict",
-        lambda error: (
-            f"Resource with specified id, name, or unique index already exists. The {error.kind} is '{error.name}'."
-        ),
-    ),
-    errors.ItemNotFound: Rule(
-        404,
-        "NotFound",
-        lambda _: (
-            "Entity with the specified id does not exist in the system. "
-            "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found"
-        ),
-    ),
-    errors.ItemExists: Rule(409, "Conflict", lambda _: "Entity with the specified id already exists in the system."),
-    errors.UniqueKeyViolation: Rule(
-        409,
-        "Conflict",
-        lambda error: (
-            "Unique index constraint violation. The logical partition has an item with the same "
-            f"{', '.join(error.paths)}."
-        ),
-    ),
-    errors.ContainerRecreated: Rule(
-        400,
-        "BadRequest",
+_OWN: Final[dict[type[AsterismError], Rule]] = {
+    MalformedQuery: _MALFORMED.saying(_query_words),
+    errors.PartitionKeyMismatch: _MALFORMED.saying(_MISMATCH, 1001),
+    CrossPartitionNotEnabled: _MALFORMED.saying(_CROSS_PARTITION),
+    NeedsQueryPlan: _MALFORMED.saying(_NEEDS_PLAN, 1004),
+    ContainerRecreated: _MALFORMED.saying(
         lambda error: (
             f"The container '{error.name}' was deleted and created again: its resource id is not the one "
             f"in {headers.INTENDED_CONTAINER_RID}."
         ),
         1024,
     ),
-    errors.SessionNotAvailable: Rule(
-        404, "NotFound", lambda _: "The read session is not available for the input session token.", 1002
-    ),
-    errors.PreconditionFailed: Rule(
-        412,
-        "PreconditionFailed",
-        lambda _: "Operation cannot be performed because one of the specified precondition is not met.",
-    ),
-    errors.TooMuchContention: Rule(
-        449,
-        "RetryWith",
-        lambda _: "Conflicting request to resource has been attempted. Retry to avoid conflicts.",
-    ),
-    errors.RequestRateTooLarge: Rule(
-        429,
-        "TooManyRequests",
-        lambda _: (
-            "The request rate is too large: the partition's request units of this second are spent. Please "
-            "retry after the time in x-ms-retry-after-ms. Learn more: http://aka.ms/cosmosdb-error-429"
+    errors.TooLarge: _BY_CATEGORY[Category.TOO_LARGE].saying(
+        lambda error: (
+            'Message: {"Errors":["Request size is too large"]} '
+            f"The {error.what} is larger than {size_text(error.bytes_max)}."
         ),
+    ),
+    errors.ResourceNotFound: _ABSENT.saying(_missing),
+    errors.OwnerNotFound: _ABSENT.saying(_missing, 1003),
+    errors.ItemNotFound: _ABSENT.saying(
+        "Entity with the specified id does not exist in the system. "
+        "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found"
+    ),
+    errors.LsnNotReached: _ABSENT.saying("The read session is not available for the input session token.", 1002),
+    errors.ResourceExists: _EXISTS.saying(
+        lambda error: (
+            f"Resource with specified id, name, or unique index already exists. The {error.kind} is '{error.name}'."
+        ),
+    ),
+    errors.ItemExists: _EXISTS.saying("Entity with the specified id already exists in the system."),
+    errors.UniqueKeyViolation: _EXISTS.saying(
+        lambda error: (
+            "Unique index constraint violation. The logical partition has an item with the same "
+            f"{', '.join(error.paths)}."
+        ),
+    ),
+    errors.RequestRateTooLarge: _THROTTLED.saying(
+        "The request rate is too large: the partition's request units of this second are spent. Please retry after "
+        "the time in x-ms-retry-after-ms. Learn more: http://aka.ms/cosmosdb-error-429",
         3200,
     ),
     # The status and the header that clients of the service retry by themselves, after the time they are given.
-    errors.QueryMemoryInUse: Rule(
-        429,
-        "TooManyRequests",
-        lambda _: (
-            "The memory that this server has for queries is in use by others. Please retry after the time in "
-            "x-ms-retry-after-ms, or let the query keep less: fewer DISTINCT, GROUP BY or ORDER BY without an index."
-        ),
+    errors.QueryMemoryInUse: _THROTTLED.saying(
+        "The memory that this server has for queries is in use by others. Please retry after the time in "
+        "x-ms-retry-after-ms, or let the query keep less: fewer DISTINCT, GROUP BY or ORDER BY without an index.",
         3200,
     ),
-    # The service documents 408 for what does not complete within the time it may take, functions in a query among it.
-    errors.QueryTookTooLong: Rule(
-        408,
-        "RequestTimeout",
-        lambda _: (
-            "The query needs more work for a single item than one may take. Filter before joining, or compute less for "
-            "each row."
-        ),
+    errors.QueryTookTooLong: _TIMED_OUT.saying(
+        "The query needs more work for a single item than one may take. Filter before joining, or compute less for "
+        "each row."
     ),
-    errors.LogicalPartitionFull: Rule(
-        403,
-        "Forbidden",
+    errors.LogicalPartitionFull: _PARTITION_FULL.saying(
         lambda error: (
             f"Partition key reached maximum size of {size_text(error.bytes_max)}. "
             "Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk"
         ),
         1014,
     ),
-    errors.PhysicalPartitionFull: Rule(
-        403,
-        "Forbidden",
+    errors.PhysicalPartitionFull: _PARTITION_FULL.saying(
         lambda error: (
             f"The physical partition reached its maximum size of {size_text(error.bytes_max)} and holds a "
             "single logical partition, which cannot be split."
         ),
         1014,
     ),
-    # A full disk is not retried by the clients: trying again does not empty it, a person does.
-    errors.StorageFull: Rule(
-        507,
-        "InsufficientStorage",
-        lambda _: (
-            "The server has no room left for writes. Reads and deletes go on; free some disk space or raise the "
-            "size of the store."
-        ),
-    ),
-    errors.StorageUnavailable: Rule(
-        503, "ServiceUnavailable", lambda _: "The service is currently unavailable. Please retry the request."
-    ),
-    errors.StoredDamage: Rule(500, "InternalServerError", report_damage),
-    errors.ReshapeRefused: Rule(400, "BadRequest", _reason),
-    errors.ThroughputRefused: Rule(400, "BadRequest", _reason),
+    errors.StoredDamage: _BY_CATEGORY[Category.INTERNAL].saying(report_damage),
 }
+
+TRANSLATION: Final = Translation(_BY_CATEGORY, _OWN)
+
+
+# --- responses ------------------------------------------------------------------------------------------------------
 
 
 def error_response(error: AsterismError, activity_id: str) -> Response:
-    rule = TABLE[type(error)]
-    told = [*headers.COMMON, (headers.CHARGE, _REFUSED_CHARGE)]
+    rule = TRANSLATION.row(error)
+    answer_headers = [*headers.COMMON, (headers.CHARGE, _REFUSED_CHARGE)]
     if rule.substatus is not None:
-        told.append((headers.SUBSTATUS, str(rule.substatus)))
+        answer_headers.append((headers.SUBSTATUS, str(rule.substatus)))
     extra: dict[str, object] = {}
-    if isinstance(error, errors.RequestRateTooLarge | errors.QueryMemoryInUse):
-        told[-2] = (headers.CHARGE, _THROTTLED_CHARGE)
-        told.append((headers.RETRY_AFTER, str(max(1, math.ceil(error.retry_after_seconds * 1000)))))
-    elif isinstance(error, errors.NeedsQueryPlan):
+    if isinstance(error, errors.Throttled):
+        answer_headers[len(headers.COMMON)] = (headers.CHARGE, _THROTTLED_CHARGE)
+        answer_headers.append((headers.RETRY_AFTER, str(max(1, math.ceil(error.retry_after_seconds * 1000)))))
+    elif isinstance(error, NeedsQueryPlan):
         extra["additionalErrorInfo"] = error.plan_json
-    return _response(rule.status, rule.code, rule.words(error), activity_id, told, extra)
+    return _response(rule.status, rule.code, rule.message(error), activity_id, answer_headers, extra)
 
 
 def refusal_response(refusal: Refusal, activity_id: str) -> Response:
-    told = [*headers.COMMON, (headers.CHARGE, _REFUSED_CHARGE), *refusal.more_headers]
-    return _response(refusal.status, refusal.code, refusal.words, activity_id, told, {})
+    answer_headers = [*headers.COMMON, (headers.CHARGE, _REFUSED_CHARGE), *refusal.more_headers]
+    return _response(refusal.status, refusal.code, refusal.words, activity_id, answer_headers, {})
 
 
 def failure_response(activity_id: str) -> Response:
-    """For what nobody foresaw. What happened is in the server's log, under the same activity id."""
+    """Answer an unexpected exception. The server's log has the details, under the same activity id."""
     words = "The server met an unexpected error; its log has the details under this activity id."
     return _response(500, "InternalServerError", words, activity_id, [*headers.COMMON, (headers.CHARGE, "0")], {})
 
 
 def _response(
-    status: int, code: str, words: str, activity_id: str, told: HeaderList, extra: dict[str, object]
+    status: int, code: str, words: str, activity_id: str, answer_headers: HeaderList, extra: dict[str, object]
 ) -> Response:
     body = {"code": code, "message": f"{words}\r\nActivityId: {activity_id}", **extra}
-    return Response(status, told, dumps(body))
+    return Response(status, answer_headers, dumps(body))

@@ -1,10 +1,10 @@
-"""The protocol's headers: their names, and what every response carries."""
+"""The protocol's headers: their names, and those of every response."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from asterism.apis.http import HeaderList
+from asterism.apis.transports.http import HeaderList
 
 # --- of requests ----------------------------------------------------------------------------------------------------
 
@@ -19,12 +19,12 @@ CONSISTENCY_LEVEL: Final = "x-ms-consistency-level"
 CONTINUATION: Final = "x-ms-continuation"
 END_EPK: Final = "x-ms-end-epk"
 EXPIRY_SECONDS: Final = "x-ms-documentdb-expiry-seconds"
-# Asterism's own: what a query had to do, as JSON in EXPLANATION.
+# Asterism's own: the work of a query, as JSON in EXPLANATION.
 EXPLAIN: Final = "x-asterism-explain"
 IF_MATCH: Final = "if-match"
 IF_MODIFIED_SINCE: Final = "if-modified-since"
 IF_NONE_MATCH: Final = "if-none-match"
-# Asterism's own: a feed of items then tells in UNINDEXED_ITEMS which of them were left out of the index.
+# Asterism's own: a feed of items then lists in UNINDEXED_ITEMS those that were left out of the index.
 INDEX_MARKS: Final = "x-asterism-index-marks"
 INTENDED_CONTAINER_RID: Final = "x-ms-cosmos-intended-collection-rid"
 IS_BATCH: Final = "x-ms-cosmos-is-batch-request"
@@ -72,9 +72,9 @@ RETRY_AFTER: Final = "x-ms-retry-after-ms"
 SCRIPT_LOG: Final = "x-ms-documentdb-script-log-results"
 SESSION_TOKEN: Final = "x-ms-session-token"
 SUBSTATUS: Final = "x-ms-substatus"
-# The places of such items on the page, as `0,7,8`.
-# How ties of an order lie: clients that go on in the middle of equal values skip rows by their resource ids.
+# The order of ties: clients that continue in the middle of equal values skip rows by their resource ids.
 QUERY_EXECUTION_INFO: Final = "x-ms-cosmos-query-execution-info"
+# The indexes of such items on the page, as `0,7,8`.
 UNINDEXED_ITEMS: Final = "x-asterism-unindexed-items"
 
 # Clients take these for the versions of the service's parts; none of them decides anything by them.
@@ -95,7 +95,7 @@ def is_true(value: str | None) -> bool:
 
 
 def metadata_headers(*, charge: float, etag: str | None = None) -> HeaderList:
-    """What answers about databases, containers, offers and ranges carry."""
+    """Return the headers of answers about databases, containers, offers and ranges."""
     headers = [*COMMON, (CHARGE, str(charge))]
     if etag is not None:
         headers.append((ETAG, etag))

@@ -5,23 +5,23 @@ from __future__ import annotations
 import binascii
 from collections.abc import Sequence
 
-from asterism.apis.http import HeaderList, Headers, Response
 from asterism.apis.nosql import headers
+from asterism.apis.transports.http import HeaderList, Headers, Response
 from asterism.errors import MalformedRequest
 from asterism.limits import PAGE_BYTES_MAX, PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX
 from asterism.partitioning.key_range import KeyRange
-from asterism.values.json_text import dumps, loads
+from asterism.values.json.text import dumps, loads
 
 # Begins every continuation, so that a token of another kind, or of a later version, is refused and not misread.
 _MARK = "a1."
-# The service's own tokens begin so. They name a place that only the service knows; a client that brings one along is
-# answered from the beginning, as the service does with a token of another container.
+# Prefixes of the service's own tokens. They name a position that only the service knows; a client that sends such a
+# token is answered from the beginning, as the service does with a token of another container.
 _FOREIGN_MARKS = ("-RID:", "+RID:")
 
 
-def page_items_max(told: Headers) -> int:
-    """How many items the client wants on a page; the server's own choice for -1 or when it does not say."""
-    text = told.get(headers.MAX_ITEM_COUNT)
+def page_items_max(given: Headers) -> int:
+    """Return how many items the client wants on a page; the server's default for -1 or without the header."""
+    text = given.get(headers.MAX_ITEM_COUNT)
     if text is None:
         return PAGE_ITEMS_DEFAULT
     try:
@@ -49,7 +49,7 @@ def decode_position(token: str) -> bytes:
             raise ValueError
         return binascii.a2b_base64((text + "=" * (-len(text) % 4)).encode("ascii"), strict_mode=True)
     except ValueError:
-        raise MalformedRequest(reason="Invalid Continuation Token: it is none that this server has given.") from None
+        raise MalformedRequest(reason="Invalid Continuation Token: it was not issued by this server.") from None
 
 
 def encode_composite(position: bytes, partition: KeyRange) -> str:
@@ -59,8 +59,8 @@ def encode_composite(position: bytes, partition: KeyRange) -> str:
     return dumps([{"token": encode_position(position), "range": {"min": start, "max": end}}]).decode()
 
 
-def position_of(told: Headers) -> bytes | None:
-    token = told.get(headers.CONTINUATION)
+def position_of(given: Headers) -> bytes | None:
+    token = given.get(headers.CONTINUATION)
     if token and token.startswith("["):
         token = _token_in_composite(token)
     return decode_position(token) if token and not token.startswith(_FOREIGN_MARKS) else None
@@ -69,22 +69,22 @@ def position_of(told: Headers) -> bytes | None:
 def _token_in_composite(text: str) -> str:
     match loads(text):
         case [{"token": str(token)}]:
-            # Within it a place is all that counts: the partition may have been split meanwhile.
+            # Only the position counts: the partition may have been split meanwhile.
             return token
-    raise MalformedRequest(reason="Invalid Continuation Token: it is none that this server has given.")
+    raise MalformedRequest(reason="Invalid Continuation Token: it was not issued by this server.")
 
 
 def feed_body(rid: str, name: str, bodies: Sequence[bytes]) -> bytes:
-    """The envelope of every feed and query, around items that are JSON text already."""
+    """Return the envelope of every feed and query, around items that are JSON text already."""
     return b'{"_rid":"%b","%b":[%b],"_count":%d}' % (rid.encode(), name.encode(), b",".join(bodies), len(bodies))
 
 
 def list_page(
-    told: Headers, entries: Sequence[tuple[str, object]], *, rid: str, name: str, more_headers: HeaderList
+    given: Headers, entries: Sequence[tuple[str, object]], *, rid: str, name: str, more_headers: HeaderList
 ) -> Response:
-    """A page of a list that is whole in memory: (what it is sorted by, the resource) each."""
-    items_max = page_items_max(told)
-    position = position_of(told)
+    """Return a page of a list that is whole in memory: (sort key, resource) each."""
+    items_max = page_items_max(given)
+    position = position_of(given)
     first = "" if position is None else position.decode("utf-8", "replace")
     remaining = [entry for entry in entries if entry[0] >= first]
     bodies: list[bytes] = []

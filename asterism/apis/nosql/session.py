@@ -1,8 +1,8 @@
-"""Sessions and consistency levels: what a request asks of a read, and what an answer tells of its place in the log.
+"""Sessions and consistency levels: the freshness that a request asks of a read, and the LSN that an answer reports.
 
-Where the store has no copies every read sees every acknowledged write, so all five levels are met; what remains to do
-is to refuse a level that the account does not offer, and a token of a log that this server has not reached. Where it
-has copies, the levels below bounded staleness may be answered by them.
+In a store without copies every read sees every acknowledged write, so all five levels are met; the door only refuses
+a level that the account does not offer, and a token of a log that this server has not reached. In a store with copies,
+they may answer the levels below bounded staleness.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-from asterism.apis.http import Headers
 from asterism.apis.nosql import headers
+from asterism.apis.transports.http import Headers
 from asterism.errors import MalformedRequest
 
 # From the strongest to the weakest: a request may ask for less than the account gives, never for more.
@@ -26,7 +26,7 @@ _CACHED_TOKENS_MAX: Final = 2048
 
 
 class ConsistencyRules:
-    """Which levels a request may ask for, given the account's own."""
+    """The levels that a request may ask for, given the account's own."""
 
     __slots__ = ("_account_level", "_allowed")
 
@@ -37,19 +37,19 @@ class ConsistencyRules:
         strongest = CONSISTENCY_LEVELS.index(account_level)
         self._allowed = {level: level == _SESSION for level in CONSISTENCY_LEVELS[strongest:]}
 
-    def reads_newest(self, told: Headers) -> bool:
-        """Whether a read must see every acknowledged write, rather than what its session has seen."""
-        return (told.get(headers.CONSISTENCY_LEVEL) or self._account_level) in _NEWEST
+    def reads_newest(self, given: Headers) -> bool:
+        """Return whether a read must see every acknowledged write, rather than those of its session."""
+        return (given.get(headers.CONSISTENCY_LEVEL) or self._account_level) in _NEWEST
 
-    def session_of(self, told: Headers) -> Mapping[int, int] | None:
-        """Range id -> LSN that a read must have reached, or None when it need not look; refuses unknown levels."""
-        level = told.get(headers.CONSISTENCY_LEVEL)
+    def session_of(self, given: Headers) -> Mapping[int, int] | None:
+        """Return the LSN that a read must have reached by range id, or None if any will do; refuse unknown levels."""
+        level = given.get(headers.CONSISTENCY_LEVEL)
         uses_session = self._allowed.get(self._account_level if level is None else level)
         if uses_session is None:
             self._refuse(level or "")
         if not uses_session:
             return None
-        token = told.get(headers.SESSION_TOKEN)
+        token = given.get(headers.SESSION_TOKEN)
         if not token:
             return None
         return _parse_cached(token) if len(token) <= _CACHED_TOKEN_CHARACTERS_MAX else parse_session_token(token)
@@ -70,7 +70,7 @@ def session_token(range_id: int, lsn: int) -> str:
 
 
 def parse_session_token(token: str) -> dict[int, int]:
-    """`0:-1#12`, several of them with commas between, and the vector form `0:1#12#3=11` (version, LSN, regions)."""
+    """Parse `0:-1#12`, several of them with commas between, and the vector `0:1#12#3=11` (version, LSN, regions)."""
     reached: dict[int, int] = {}
     for part in token.split(","):
         range_text, _, progress = part.strip().partition(":")

@@ -1,13 +1,13 @@
-"""What this version knows of and does not do, in one table, with the words clients are told.
+"""Features of the service that this version does not have, in one table, with the message for each.
 
-The answer is 400: clients do not repeat it, as they would a 5xx, and users see the sentence.
+The status is 400: clients do not retry it, as they would a 5xx, and users see the message.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-# (path of the feed, the sentence): every method on the feed and on one of its members is answered with it.
+# (path of the feed, the message): the answer to every method on the feed and on its members.
 FEEDS: Final[tuple[tuple[str, str], ...]] = (
     (
         "dbs/{database}/clientencryptionkeys",
@@ -19,5 +19,5 @@ FEEDS: Final[tuple[tuple[str, str], ...]] = (
     ),
 )
 
-# (method, path, type that requests sign, the sentence): single operations.
-OPERATIONS: Final[tuple[tuple[str, str, str, str], ...]] = ()
+# (method, path, the message): single operations.
+OPERATIONS: Final[tuple[tuple[str, str, str], ...]] = ()

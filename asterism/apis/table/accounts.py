@@ -1,22 +1,23 @@
-"""The accounts of the door, and which of them a request is for."""
+"""The accounts of the door, and the account that a request addresses."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from asterism.access.account_settings import STORAGE
 from asterism.access.checked_signatures import CheckedSignatures
-from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY
+from asterism.access.keys import PUBLIC_KEYS
 
-# Public: printed in the vendor's documentation and the default of every client (`UseDevelopmentStorage=true`).
-DEVELOPMENT_ACCOUNT: Final = "devstoreaccount1"
-DEVELOPMENT_KEY: Final = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+if TYPE_CHECKING:
+    # The spec of the door reads this module, and it has to load quickly.
+    from asterism.keyspaces.catalog.accounts import Accounts as CatalogAccounts
 
-_PUBLIC_KEYS: Final = frozenset(map(base64.b64decode, (DEVELOPMENT_KEY, WELL_KNOWN_EMULATOR_KEY)))
+_PUBLIC_KEYS: Final = frozenset(map(base64.b64decode, PUBLIC_KEYS))
 
 SECONDARY_SUFFIX: Final = "-secondary"
 _HOST_STYLE: Final = re.compile(r"([a-z0-9-]+)\.table\.", re.IGNORECASE)
@@ -28,18 +29,50 @@ class Account:
     name: str
     keys: tuple[bytes, ...]
     checked: CheckedSignatures[None] = field(init=False, repr=False, compare=False, default_factory=CheckedSignatures)
+    # True if a key of the account is printed in documentation.
+    is_public: bool = field(init=False, repr=False, compare=False)
 
-    @property
-    def is_public(self) -> bool:
-        """Whether a key of it is printed in documentation."""
-        return not _PUBLIC_KEYS.isdisjoint(self.keys)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_public", not _PUBLIC_KEYS.isdisjoint(self.keys))
 
 
 Accounts = Mapping[str, Account]
 
 
+class StorageAccounts(Mapping[str, Account]):
+    """The accounts of the configuration, and those of the catalog, as they are now."""
+
+    __slots__ = ("_configured", "_kept", "_records")
+
+    def __init__(self, configured: Accounts, records: CatalogAccounts) -> None:
+        self._configured = configured
+        self._records = records
+        self._kept: dict[str, Account] = {}
+        records.listeners.append(self._renew)
+        for record in records.of_kind(STORAGE):
+            self._renew(record.name)
+
+    def __getitem__(self, name: str) -> Account:
+        account = self._configured.get(name)
+        return account if account is not None else self._kept[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._kept, **self._configured})
+
+    def __len__(self) -> int:
+        return len(self._kept.keys() | self._configured.keys())
+
+    def _renew(self, name: str) -> None:
+        record = self._records.find(name)
+        if record is not None and record.kind == STORAGE:
+            keys = tuple(base64.b64decode(key) for key in (record.primary_key, record.secondary_key))
+            self._kept[name] = Account(name, keys)
+        else:
+            self._kept.pop(name, None)
+
+
 def parse_account(text: str) -> Account:
-    """From `NAME:KEY`, or `NAME:KEY1;KEY2` while keys are being exchanged; ValueError says what is wrong with it."""
+    """Parse `NAME:KEY`, or `NAME:KEY1;KEY2` while keys are rotated; ValueError says what is wrong."""
     name, colon, key_texts = text.partition(":")
     if not colon or not _NAME.fullmatch(name):
         raise ValueError("write NAME:KEY, with a name of small letters, digits and hyphens and a key in base64")
@@ -54,23 +87,23 @@ def parse_account(text: str) -> Account:
 
 @dataclass(slots=True)
 class Address:
-    """What a request's host and path say before anything is looked up."""
+    """The host and path of a request, parsed before anything is looked up."""
 
     account: str
-    # The path behind the account, percent-decoded, without the slash in front.
+    # The path after the account, percent-decoded, without its leading slash.
     resource: str
     is_secondary: bool
-    # The paths that the client may have signed, decoded, the likeliest first.
+    # The decoded paths that the client may have signed, the likeliest first.
     signed_paths: tuple[str, ...]
-    # What answers put in front of a table's name, behind scheme and host.
+    # The part of answers between scheme and host and the name of a table.
     base_path: str
 
 
 def read_address(authority: str, path: str) -> Address:
-    """Path style (`/account/…`) unless the host names the account (`account.table.…`).
+    """Parse an address: path style (`/account/…`) unless the host names the account (`account.table.…`).
 
-    The client mangles a path-style secondary: it puts `account-secondary` before the path it has signed, and when it
-    comes back to the primary, `account` before that.
+    Clients mangle a path-style secondary: they put `account-secondary` before the path that they have signed, and
+    `account` before that when they return to the primary.
     """
     host = _HOST_STYLE.match(authority)
     if host is not None:

@@ -1,4 +1,4 @@
-"""Who is asking: a signature of the account's key, a shared access signature, or a bearer token."""
+"""Authentication: a signature with the account's key, a shared access signature, or a bearer token."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from asterism.access.bearer_token import check_bearer_token
 from asterism.access.http_dates import DATE_SKEW_SECONDS_MAX, wall_seconds_of
 from asterism.access.shared_access import Policy, SasGrant, check_shared_access, is_shared_access
 from asterism.access.shared_key import check_shared_key, is_shared_key, signed_account
-from asterism.apis.http import Request
 from asterism.apis.table import headers
-from asterism.apis.table.access_policies import signing_policies
 from asterism.apis.table.accounts import Account, Address
 from asterism.apis.table.context import Context
 from asterism.apis.table.errors import Refusal, not_authenticated
-from asterism.apis.table.store_contract import StoreLike
+from asterism.apis.table.resources.access_policies import signing_policies
+from asterism.apis.transports.http import Request
+from asterism.models.tables.store import TableStore
 
 _CHALLENGE: Final = (
     "www-authenticate",
     "Bearer authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize "
     "resource_id=https://storage.azure.com",
 )
-# Longer ones name entities, and are seldom asked for twice in a second.
+# Longer paths name entities, and rarely come twice in a second.
 _CHECKED_PATH_CHARACTERS_MAX: Final = 256
 
 
 async def authenticate(
     context: Context, request: Request, account: Account, address: Address, query: dict[str, str]
 ) -> SasGrant | None:
-    """What a shared access signature grants; None when the sender may do everything. Refusal for anybody else."""
+    """Return the grant of a shared access signature, or None if the sender may do everything; refuse other senders."""
     authorization = request.headers.get(headers.AUTHORIZATION)
     if authorization is None:
         if is_shared_access(query):
@@ -59,10 +59,10 @@ async def authenticate(
 def _check_shared_key(
     context: Context, request: Request, account: Account, address: Address, query: dict[str, str], authorization: str
 ) -> None:
-    told = request.headers
-    date = told.get(headers.SIGNED_DATE) or told.get(headers.DATE) or ""
+    given = request.headers
+    date = given.get(headers.SIGNED_DATE) or given.get(headers.DATE) or ""
     _check_date(date, context.clock.wall_seconds())
-    content_md5, content_type, comp = told.get("content-md5"), told.get("content-type"), query.get("comp")
+    content_md5, content_type, comp = given.get("content-md5"), given.get("content-type"), query.get("comp")
     signed = (authorization, request.method, content_md5, content_type, date, request.authority, request.path, comp)
     if signed in account.checked:
         return
@@ -102,18 +102,18 @@ async def _check_shared_access(context: Context, request: Request, account: Acco
     )
 
 
-async def _policies(store: StoreLike, account: str, query: dict[str, str]) -> Mapping[str, Policy]:
+async def _policies(store: TableStore, account: str, query: dict[str, str]) -> Mapping[str, Policy]:
     found = await signing_policies(store, account, query["tn"])
     if query["si"] in found or not store.is_shared:
         return found
-    # Another process may have made the table a moment ago.
+    # Another process may have created the table a moment ago.
     await store.catch_up()
     return await signing_policies(store, account, query["tn"])
 
 
 def _check_bearer(context: Context, request: Request, account: Account, authorization: str) -> None:
     if request.scheme != "https":
-        raise not_authenticated("Bearer tokens are taken over https only.")
+        raise not_authenticated("Bearer tokens are accepted over https only.")
     check_bearer_token(
         account.keys,
         authorization,

@@ -1,30 +1,32 @@
-"""What handlers work with: the door's own things, and what is known of one request."""
+"""The arguments of handlers: the services of the door, and the request whose sender is known."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from asterism.access.shared_access import ResourceType, SasGrant
-from asterism.apis.http import HeaderList, Request, Response
 from asterism.apis.table import headers
 from asterism.apis.table.accounts import Account, Accounts
-from asterism.apis.table.entity_json import Metadata, Place
+from asterism.apis.table.entities.entity_json import Metadata, TableUrl
 from asterism.apis.table.errors import Refusal, not_permitted, resource_not_found, table_not_found
-from asterism.apis.table.names import cosmos_name_refusal, storage_name_refusal
-from asterism.apis.table.resources import Resource
-from asterism.apis.table.store_contract import StoreLike, TableLike
-from asterism.apis.table.stored import Spent, TableKind
+from asterism.apis.table.resource_paths import Resource
+from asterism.apis.table.resources.names import cosmos_name_refusal, storage_name_refusal
+from asterism.apis.transports.http import HeaderList, Request, Response
 from asterism.clock import Clock
+from asterism.keyspaces.routing.keyspace import Spent
+from asterism.models.tables.entities import TableKind
+from asterism.models.tables.store import TableStore
+from asterism.models.tables.table import Table
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    store: StoreLike
+    store: TableStore
     accounts: Accounts
     clock: Clock
-    # Which service the listener speaks for.
+    # True for the port of Cosmos DB for Table, False for that of Azure Table storage.
     is_cosmos: bool
-    # Whether tokens that nobody has signed count; see access/bearer_token.py.
+    # Accepts tokens without a signature; see access/bearer_token.py.
     unsigned_tokens: bool
 
     @property
@@ -34,7 +36,7 @@ class Context:
 
 @dataclass(slots=True)
 class Call:
-    """One request whose sender is known."""
+    """A request whose sender is known."""
 
     context: Context
     request: Request
@@ -43,15 +45,15 @@ class Call:
     resource: Resource
     query: dict[str, str]
     is_secondary: bool
-    # Scheme, host and account, without a slash at the end: what answers put before a table's name.
+    # Scheme, host and account, without a slash at the end: answers put this before the name of a table.
     base: str
     # None when the request was signed with the account's key.
     grant: SasGrant | None
     request_id: str
     spent: Spent = field(default_factory=Spent)
 
-    def place(self, table: str) -> Place:
-        return Place(self.base, self.account.name, table)
+    def table_url(self, table: str) -> TableUrl:
+        return TableUrl(self.base, self.account.name, table)
 
     def level(self) -> Metadata:
         return headers.metadata_level(self.request.headers, self.query)
@@ -61,8 +63,9 @@ class Call:
         if refusal is not None:
             raise refusal
 
-    def table(self, name: str) -> TableLike:
-        """The table of an operation on entities. Whoever holds a signature of another learns nothing of it."""
+    def table(self, name: str) -> Table:
+        """Return the table of an operation on entities. A sender with a signature for another table learns nothing
+        about it."""
         if self.grant is not None and not self.grant.is_about(name):
             raise not_permitted()
         found = self.context.store.find_table(self.account.name, name)
@@ -75,10 +78,10 @@ class Call:
         return resource_not_found() if self.context.is_cosmos else table_not_found()
 
     def allow(self, permissions: str, resource_type: ResourceType, table: str | None) -> None:
-        """Refuses what the request's shared access signature does not permit. Alternatives stand apart: `c|w`."""
+        """Refuse what the request's shared access signature does not permit. Alternatives are separated: `c|w`."""
         if self.grant is None:
             return
-        if not any(self.grant.allows(one, resource_type, table) for one in permissions.split("|")):
+        if not any(self.grant.allows(needed, resource_type, table) for needed in permissions.split("|")):
             raise not_permitted()
 
     def allow_key(self, partition_key: str, row_key: str) -> None:
@@ -87,5 +90,5 @@ class Call:
 
 
 def json_answer(status: int, level: Metadata, body: bytes, more: HeaderList | None = None) -> Response:
-    told = [*headers.JSON_HEADERS[level], *more] if more else list(headers.JSON_HEADERS[level])
-    return Response(status, told, body)
+    answer = [*headers.JSON_HEADERS[level], *more] if more else list(headers.JSON_HEADERS[level])
+    return Response(status, answer, body)

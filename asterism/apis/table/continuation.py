@@ -1,4 +1,4 @@
-"""Continuation tokens: keys as texts that headers and URLs carry unharmed. Opaque to clients."""
+"""Continuation tokens: keys as texts that headers and URLs carry unchanged. Opaque to clients."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _TOKEN: Final = re.compile(r"1!\d+!([A-Za-z0-9_-]*)\Z")
 
 
 def write_token(key: str) -> str:
-    """The service's own form: a version, a length, and the key in base64 with characters that a URL leaves alone."""
+    """Write a key in the service's own form: a version, a length, and the key in base64 that is safe in a URL."""
     encoded = base64.urlsafe_b64encode(key.encode("utf-8", "surrogatepass")).decode().rstrip("=")
     return f"1!{len(encoded)}!{encoded}"
 
 
 def read_token(text: str | None) -> str | None:
-    """The key in a token. A text of another form is the key itself, as some clients write it by hand."""
+    """Return the key in a token. A text of another form is the key itself, as some clients write it by hand."""
     if not text:
         return None
     found = _TOKEN.match(text)

@@ -1,19 +1,17 @@
-"""The table door: from a request to its route, through the signature check, to a response in the protocol's words."""
+"""The table door: from a request to its route, through authentication, to a response of the protocol."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from http import HTTPStatus
 
 from asterism.apis.browser_guard import BrowserGuard
-from asterism.apis.damage import name_damage
-from asterism.apis.http import HeaderList, Request, RequestUnread, Response
+from asterism.apis.http_pipeline import HttpCall, describe, make_pipeline, read_body
+from asterism.apis.pipeline import RequestMeter, look_again
 from asterism.apis.table import headers
 from asterism.apis.table.accounts import Account, Accounts, read_address
 from asterism.apis.table.auth import authenticate
 from asterism.apis.table.context import Call, Context
-from asterism.apis.table.cors import answer_preflight, cors_headers
 from asterism.apis.table.errors import (
     Refusal,
     body_too_large,
@@ -21,21 +19,30 @@ from asterism.apis.table.errors import (
     error_headers,
     internal_error,
     not_authenticated,
-    not_permitted,
     refusal_of,
 )
-from asterism.apis.table.resources import Kind, read_resource
-from asterism.apis.table.routes import BY_KEY, Route, refusal_for
-from asterism.apis.table.store_contract import StoreLike
+from asterism.apis.table.resource_paths import Kind, read_resource
+from asterism.apis.table.resources.cors import answer_preflight, cors_headers
+from asterism.apis.table.routes import BY_KEY, refusal_for
+from asterism.apis.transports.http import HeaderList, Request, Response
 from asterism.clock import Clock
-from asterism.errors import AsterismError, StoredDamage
-from asterism.keyspaces.refusals import REPORTED, as_error
+from asterism.errors import AsterismError, Forbidden
+from asterism.keyspaces.routing.refusals import REPORTED
 from asterism.limits import MIB
-
-_log = logging.getLogger("asterism.table")
+from asterism.models.tables.store import TableStore
 
 BODY_BYTES_MAX = 4 * MIB
 _ABOUT_ENTITIES = frozenset({Kind.ENTITY, Kind.ENTITIES})
+
+
+class Arrival(HttpCall):
+    """A request at the door; `call` is set once its sender and its route are known."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, request: Request, request_id: str) -> None:
+        super().__init__(request, request_id)
+        self.call: Call | None = None
 
 
 class TableDoor:
@@ -43,7 +50,7 @@ class TableDoor:
 
     def __init__(
         self,
-        store: StoreLike,
+        store: TableStore,
         *,
         accounts: Accounts,
         clock: Clock,
@@ -51,57 +58,46 @@ class TableDoor:
         unsigned_tokens: bool = False,
         new_request_id: Callable[[], str],
         guard: BrowserGuard | None = None,
+        meter: RequestMeter | None = None,
     ) -> None:
-        """`guard`: what holds for accounts whose key is a public one."""
+        """`guard` applies to accounts whose key is public."""
         self._context = Context(store, accounts, clock, is_cosmos, unsigned_tokens)
         self._accounts = accounts
         self._new_request_id = new_request_id
         self._guard = guard
-        self._public_accounts = frozenset(name for name, account in accounts.items() if account.is_public)
+        self._pipeline = make_pipeline(
+            "cosmos-table" if is_cosmos else "table",
+            _TableWords(self._context),
+            self._handle,
+            meter or RequestMeter(clock.monotonic_seconds),
+        )
 
     async def answer(self, request: Request) -> Response:
-        request_id = self._new_request_id()
-        try:
-            response = await self._route(request, request_id)
-        except Refusal as refusal:
-            response = self._refused(refusal, request, request_id)
-        except AsterismError as error:
-            response = self._refused(refusal_of(error), request, request_id)
-        except REPORTED as problem:
-            response = self._refused(refusal_of(as_error(problem)), request, request_id)
-        except RequestUnread:
-            raise
-        except Exception:
-            # The path is the client's text: %r keeps line breaks in it from forging lines of the log.
-            _log.exception("request %s failed: %s %r", request_id, request.method, request.path[:512])
-            response = self._refused(internal_error(), request, request_id)
+        arrival = Arrival(request, self._new_request_id())
+        response = await self._pipeline.run(arrival)
         origin = request.headers.get("origin")
         if origin is not None and request.method != "OPTIONS":
             response.headers += await self._cross_origin(request, origin)
-        headers.tell_common(response.headers, request.headers, request_id)
+        headers.add_common(response.headers, request.headers, arrival.request_id)
         return response
 
-    def _refused(self, refusal: Refusal, request: Request, request_id: str) -> Response:
-        if refusal.is_xml and "json" in (request.headers.get("accept") or ""):
-            # Clients in JavaScript make no text of an error in XML when they have asked for JSON, as they do for data.
-            refusal = refusal.as_json()
-        now = self._context.clock.wall_seconds()
-        body = b"" if request.method == "HEAD" else error_body(refusal, request_id=request_id, now_wall_seconds=now)
-        return Response(refusal.status, error_headers(refusal), body)
-
-    async def _route(self, request: Request, request_id: str) -> Response:
-        context = self._context
+    async def _handle(self, arrival: Arrival) -> Response:
+        context, request = self._context, arrival.request
         address = read_address(request.authority, request.path)
         account = self._accounts.get(address.account)
+        if account is None and context.store.is_shared:
+            # Another process may have made it a moment ago.
+            await context.store.catch_up()
+            account = self._accounts.get(address.account)
         if account is None:
             raise not_authenticated("There is no such account.")
-        if self._guard is not None and account.name in self._public_accounts:
+        if self._guard is not None and account.is_public:
             await self._check_page(self._guard, request)
         if request.method == "OPTIONS":
             return await self._preflight(account, request)
         query = headers.read_query(request.query_string)
         grant = await authenticate(context, request, account, address, query)
-        # Only digits get here: the HTTP server refuses any other length itself.
+        # Always digits: the HTTP server refuses any other length itself.
         if int(request.headers.get("content-length") or 0) > BODY_BYTES_MAX:
             raise body_too_large()
         resource = read_resource(address.resource)
@@ -110,60 +106,54 @@ class TableDoor:
         route = BY_KEY.get((method, resource.kind, comp))
         if route is None:
             raise refusal_for(method, resource.kind, comp)
+        arrival.operation = route.operation
         if address.is_secondary and route.is_write and not context.is_cosmos:
             raise Refusal(403, "InsufficientAccountPermissions", "Write operations are not allowed.")
-        await _read_body(request)
+        await read_body(request)
+        if len(request.body) > BODY_BYTES_MAX:
+            raise body_too_large()
         base = f"{request.scheme}://{request.authority}{address.base_path}"
-        call = Call(context, request, method, account, resource, query, address.is_secondary, base, grant, request_id)
-        try:
-            response = await (self._handle_shared(route, call) if context.store.is_shared else route.handler(call))
-        except (AsterismError, Refusal) as problem:
-            if isinstance(problem, StoredDamage):
-                name_damage(problem, call.request)
-            refusal = problem if isinstance(problem, Refusal) else refusal_of(problem)
-            if context.is_cosmos:
-                # What was looked for in vain was paid for as well.
-                refusal.more_headers = [*refusal.more_headers, _charge(call)]
-            raise refusal.as_xml() if comp is not None else refusal from None
+        call = Call(
+            context, request, method, account, resource, query, address.is_secondary, base, grant, arrival.request_id
+        )
+        arrival.call = call
+        if context.store.is_shared:
+            response = await look_again(
+                context.store,
+                route.handler,
+                call,
+                looks_first=call.resource.kind not in _ABOUT_ENTITIES,
+                is_missing=_is_missing,
+            )
+        else:
+            response = await route.handler(call)
         if context.is_cosmos:
             response.headers.append(_charge(call))
         return response
 
     async def _check_page(self, guard: BrowserGuard, request: Request) -> None:
-        """Refuse what a web page asks, unless a rule of the account lets it; preflights are answered by the rules."""
-        told, authority = request.headers, request.authority
+        """Refuse a web page that no rule of the account permits; preflights are answered by the rules."""
+        authority = request.authority
         reason = guard.host_refusal(authority)
         if reason is None and request.method != "OPTIONS":
-            reason = guard.origin_refusal(told, authority)
-            origin = told.get("origin")
+            reason = guard.origin_refusal(request.headers, authority)
+            origin = request.headers.get("origin")
             if reason is not None and origin is not None and await self._cross_origin(request, origin):
                 reason = None
         if reason is not None:
-            raise not_permitted(reason)
+            raise Forbidden(reason=reason)
 
     async def _cross_origin(self, request: Request, origin: str) -> HeaderList:
-        """What lets a page of another origin see the answer. A refusal too: without it, all that a script learns of a
-        table that is already there is that something went wrong."""
+        """Return the headers with which a page of another origin sees the answer. Refusals have them too: otherwise a
+        script could not tell an existing table from any other failure."""
         account = self._accounts.get(read_address(request.authority, request.path).account)
         if account is None or self._context.is_cosmos:
             return []
         try:
             return await cors_headers(self._context.store, account.name, request.method, origin)
         except (AsterismError, *REPORTED):
-            # The answer stands as it is: what was done is done.
+            # The request is done; its answer is sent without these headers.
             return []
-
-    async def _handle_shared(self, route: Route, call: Call) -> Response:
-        """Where other processes make and delete tables too: a request about tables sees what they have done, and one
-        about entities looks there before it says that something is missing. Entities need no look: fences tell."""
-        store = self._context.store
-        seen = 0 if call.resource.kind in _ABOUT_ENTITIES else await store.catch_up()
-        try:
-            return await route.handler(call)
-        except Refusal as refusal:
-            if refusal.status != HTTPStatus.NOT_FOUND or await store.catch_up() == seen:
-                raise
-            return await route.handler(call)
 
     async def _preflight(self, account: Account, request: Request) -> Response:
         if self._context.is_cosmos:
@@ -173,11 +163,49 @@ class TableDoor:
         return await answer_preflight(self._context.store, account.name, request.headers)
 
 
-async def _read_body(request: Request) -> None:
-    if request.read_body is not None:
-        request.body = await request.read_body()
-    if len(request.body) > BODY_BYTES_MAX:
-        raise body_too_large()
+class _TableWords:
+    """The answers of the door for the pipeline."""
+
+    describe = staticmethod(describe)
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def refuse(self, error: AsterismError, arrival: Arrival) -> Response:
+        return self._refused(refusal_of(error), arrival)
+
+    def refuse_own(self, problem: Exception, arrival: Arrival) -> Response | None:
+        return self._refused(problem, arrival) if isinstance(problem, Refusal) else None
+
+    def fail(self, arrival: Arrival) -> Response:
+        return self._in_form(internal_error(), arrival)
+
+    def charge_of(self, arrival: Arrival, answer: Response) -> str:  # noqa: ARG002
+        return "" if arrival.call is None else f"{arrival.call.spent.charge:.2f}"
+
+    def _refused(self, refusal: Refusal, arrival: Arrival) -> Response:
+        call = arrival.call
+        if call is not None:
+            if self._context.is_cosmos:
+                # A request without a result has a charge as well.
+                refusal.more_headers = [*refusal.more_headers, _charge(call)]
+            if "comp" in call.query:
+                refusal = refusal.as_xml()
+        return self._in_form(refusal, arrival)
+
+    def _in_form(self, refusal: Refusal, arrival: Arrival) -> Response:
+        request = arrival.request
+        if refusal.is_xml and "json" in (request.headers.get("accept") or ""):
+            # Clients in JavaScript cannot show an XML error after they asked for JSON, as they do for data.
+            refusal = refusal.as_json()
+        now = self._context.clock.wall_seconds()
+        is_head = request.method == "HEAD"
+        body = b"" if is_head else error_body(refusal, request_id=arrival.request_id, now_wall_seconds=now)
+        return Response(refusal.status, error_headers(refusal), body)
+
+
+def _is_missing(problem: Exception) -> bool:
+    return isinstance(problem, Refusal) and problem.status == HTTPStatus.NOT_FOUND
 
 
 def _charge(call: Call) -> tuple[str, str]:
@@ -185,7 +213,7 @@ def _charge(call: Call) -> tuple[str, str]:
 
 
 def _method_of(request: Request) -> str:
-    """PATCH is another word for MERGE, and a POST may say that it stands for another method."""
+    """Return the method of a request: PATCH is MERGE, and a header of a POST may name another method."""
     method = request.method
     if method == "PATCH":
         return "MERGE"

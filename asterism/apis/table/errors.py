@@ -1,4 +1,4 @@
-"""Every refusal of the table protocols: status, code and words, and the table from the database's errors to them."""
+"""Every refusal of the table protocols: status, code and message, and the table from the database's errors to them."""
 
 from __future__ import annotations
 
@@ -10,40 +10,43 @@ from xml.sax.saxutils import escape
 
 from asterism import errors
 from asterism.apis.damage import report_damage
-from asterism.apis.http import HeaderList
-from asterism.errors import AsterismError
-from asterism.values.json_text import dumps
+from asterism.apis.translation import Translation
+from asterism.apis.transports.http import HeaderList
+from asterism.errors import AsterismError, Category
+from asterism.languages.odata.malformed_filter import MalformedFilter
+from asterism.models.tables.entities import FailureReason, OperationFailed
+from asterism.values.json.text import dumps
 
 JSON_ERROR_TYPE: Final = "application/json;odata=minimalmetadata;streaming=true;charset=utf-8"
 XML_ERROR_TYPE: Final = "application/xml"
 
 
 class Refusal(Exception):
-    """What a client is told instead of an answer. Clients choose their exception by the code, not by the status."""
+    """An answer that refuses a request. Clients choose their exception by the code, not by the status."""
 
     def __init__(
-        self, status: int, code: str, words: str, *, is_xml: bool = False, more_headers: HeaderList | None = None
+        self, status: int, code: str, message: str, *, is_xml: bool = False, more_headers: HeaderList | None = None
     ) -> None:
-        super().__init__(words)
+        super().__init__(message)
         self.status = status
         self.code = code
-        self.words = words
+        self.message = message
         self.is_xml = is_xml
         self.more_headers: HeaderList = more_headers or []
 
     def at(self, index: int) -> Refusal:
-        """The same, said of one operation of a change set."""
-        return Refusal(self.status, self.code, f"{index}:{self.words}", more_headers=self.more_headers)
+        """Return the refusal of a single operation of a change set."""
+        return Refusal(self.status, self.code, f"{index}:{self.message}", more_headers=self.more_headers)
 
     def as_xml(self) -> Refusal:
-        return Refusal(self.status, self.code, self.words, is_xml=True, more_headers=self.more_headers)
+        return Refusal(self.status, self.code, self.message, is_xml=True, more_headers=self.more_headers)
 
     def as_json(self) -> Refusal:
-        return Refusal(self.status, self.code, self.words, more_headers=self.more_headers)
+        return Refusal(self.status, self.code, self.message, more_headers=self.more_headers)
 
 
-def invalid_input(words: str = "One of the request inputs is not valid.") -> Refusal:
-    return Refusal(400, "InvalidInput", words)
+def invalid_input(message: str = "One of the request inputs is not valid.") -> Refusal:
+    return Refusal(400, "InvalidInput", message)
 
 
 def bad_query_syntax() -> Refusal:
@@ -101,17 +104,17 @@ def properties_need_value() -> Refusal:
 
 
 def not_authenticated(reason: str = "") -> Refusal:
-    """403, and this code: clients take any other for a refusal they should not mend by signing anew."""
-    words = (
+    """Return a 403 with this code: after any other, clients do not sign the request again."""
+    message = (
         "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly "
         "including the signature."
     )
-    return Refusal(403, "AuthenticationFailed", f"{words} {reason}".rstrip(), is_xml=True)
+    return Refusal(403, "AuthenticationFailed", f"{message} {reason}".rstrip(), is_xml=True)
 
 
 def not_permitted(reason: str = "") -> Refusal:
-    words = "This request is not authorized to perform this operation."
-    return Refusal(403, "AuthorizationFailure", f"{words} {reason}".rstrip(), is_xml=True)
+    message = "This request is not authorized to perform this operation."
+    return Refusal(403, "AuthorizationFailure", f"{message} {reason}".rstrip(), is_xml=True)
 
 
 def body_too_large() -> Refusal:
@@ -120,53 +123,77 @@ def body_too_large() -> Refusal:
     )
 
 
-_UNAVAILABLE = "The server is currently unable to receive requests. Please retry your request."
+def busy() -> Refusal:
+    """Return a 503 without the error's reason, which names nodes and addresses behind the server."""
+    return Refusal(503, "ServerBusy", "The server is currently unable to receive requests. Please retry your request.")
 
-# From the database's own errors; those that the door's handlers never let out are here all the same, so that a new way
-# of saying no cannot become an unexplained 500.
-TABLE: Final[dict[type[AsterismError], Callable[[Any], Refusal]]] = {
+
+# The reason for which a write of an entity is not possible -> its refusal.
+FAILURES: Final[dict[FailureReason, Callable[[], Refusal]]] = {
+    FailureReason.EXISTS: entity_exists,
+    FailureReason.NOT_FOUND: resource_not_found,
+    FailureReason.ETAG_MISMATCH: condition_not_satisfied,
+    FailureReason.TOO_MANY_PROPERTIES: too_many_properties,
+    FailureReason.TOO_LARGE: entity_too_large,
+}
+
+
+def _malformed_filter(error: MalformedFilter) -> Refusal:
+    return invalid_input(
+        "The query condition specified in the request is invalid. "
+        f"At character {error.position + 1} of the filter: {error.reason}"
+    )
+
+
+_BY_CATEGORY: Final[dict[Category, Callable[[Any], Refusal]]] = {
+    Category.MALFORMED: lambda error: invalid_input(error.sentence),
+    Category.TOO_LARGE: lambda _: body_too_large(),
+    Category.UNAUTHENTICATED: lambda error: not_authenticated(error.sentence),
+    Category.DENIED: lambda error: not_permitted(error.sentence),
+    Category.ABSENT: lambda _: resource_not_found(),
+    Category.EXISTS: lambda _: entity_exists(),
+    Category.PRECONDITION: lambda _: condition_not_satisfied(),
+    Category.REFUSED: lambda error: invalid_input(error.sentence),
+    Category.CONTENTION: lambda _: busy(),
+    Category.THROTTLED: lambda error: throttled(error.retry_after_seconds),
+    Category.TIMED_OUT: lambda error: Refusal(500, "OperationTimedOut", error.sentence),
+    # Not a 5xx that clients repeat: an operator must make room, and retries do not help.
+    Category.FULL: lambda _: Refusal(507, "InsufficientStorage", "The server has no room left for writes."),
+    Category.UNAVAILABLE: lambda _: busy(),
+    Category.INTERNAL: lambda _: internal_error(),
+}
+
+_OWN: Final[dict[type[AsterismError], Callable[[Any], Refusal]]] = {
     errors.MalformedRequest: lambda error: invalid_input(f"One of the request inputs is not valid. {error.reason}"),
-    errors.MalformedQuery: lambda error: invalid_input(error.reason),
     errors.PartitionKeyMismatch: lambda _: invalid_input(),
-    errors.CrossPartitionNotEnabled: lambda _: invalid_input(),
-    errors.NeedsQueryPlan: lambda _: invalid_input(),
-    errors.TooLarge: lambda _: body_too_large(),
-    errors.Unauthorized: lambda error: not_authenticated(error.reason),
-    errors.Forbidden: lambda error: not_permitted(error.reason),
     errors.ResourceNotFound: lambda error: table_not_found() if error.kind == "table" else resource_not_found(),
     errors.OwnerNotFound: lambda _: table_not_found(),
     errors.ResourceExists: lambda _: Refusal(409, "TableAlreadyExists", "The table specified already exists."),
-    errors.ItemNotFound: lambda _: resource_not_found(),
-    errors.ItemExists: lambda _: entity_exists(),
-    errors.UniqueKeyViolation: lambda _: entity_exists(),
-    errors.ContainerRecreated: lambda _: table_not_found(),
-    errors.SessionNotAvailable: lambda _: Refusal(503, "ServerBusy", _UNAVAILABLE),
-    errors.PreconditionFailed: lambda _: condition_not_satisfied(),
-    errors.TooMuchContention: lambda _: Refusal(503, "ServerBusy", _UNAVAILABLE),
-    errors.RequestRateTooLarge: lambda error: throttled(error.retry_after_seconds),
-    errors.QueryMemoryInUse: lambda error: throttled(error.retry_after_seconds),
+    OperationFailed: lambda error: FAILURES[error.failure](),
+    MalformedFilter: _malformed_filter,
     errors.QueryTookTooLong: lambda _: Refusal(500, "OperationTimedOut", "The query took longer than it may."),
+    errors.QuotaExceeded: lambda error: Refusal(
+        403, "AccountLimitExceeded", f"The account's quota {error.quota} is {error.limit}."
+    ),
     errors.LogicalPartitionFull: lambda _: Refusal(
         403, "Forbidden", "The PartitionKey has reached the maximum size of a logical partition."
     ),
     errors.PhysicalPartitionFull: lambda _: Refusal(
         403, "Forbidden", "The physical partition has reached its maximum size and holds a single PartitionKey."
     ),
-    # Not a 5xx that clients repeat: trying again does not empty a disk, a person does.
-    errors.StorageFull: lambda _: Refusal(507, "InsufficientStorage", "The server has no room left for writes."),
-    errors.StorageUnavailable: lambda _: Refusal(503, "ServerBusy", _UNAVAILABLE),
     errors.StoredDamage: lambda error: Refusal(500, "InternalError", report_damage(error)),
-    errors.ReshapeRefused: lambda error: invalid_input(error.reason),
     errors.ThroughputRefused: lambda error: Refusal(400, "BadRequest", error.reason),
 }
 
+TRANSLATION: Final = Translation(_BY_CATEGORY, _OWN)
+
 
 def refusal_of(error: AsterismError) -> Refusal:
-    return TABLE[type(error)](error)
+    return TRANSLATION.row(error)(error)
 
 
 def throttled(retry_after_seconds: float) -> Refusal:
-    """The client repeats a POST or PATCH after a 429 only if the plain `Retry-After` is there."""
+    """Return a 429. Clients repeat a POST or PATCH only if it has the plain `Retry-After` header."""
     milliseconds = max(1, math.ceil(retry_after_seconds * 1000))
     return Refusal(
         429,
@@ -187,15 +214,15 @@ def internal_error() -> Refusal:
 
 def error_body(refusal: Refusal, *, request_id: str, now_wall_seconds: float) -> bytes:
     moment = datetime.fromtimestamp(now_wall_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f0Z")
-    words = f"{refusal.words}\nRequestId:{request_id}\nTime:{moment}"
+    message = f"{refusal.message}\nRequestId:{request_id}\nTime:{moment}"
     if refusal.is_xml:
         return (
             '<?xml version="1.0" encoding="utf-8"?><error '
             'xmlns="http://schemas.microsoft.com/ado/2007/08/dataservices/metadata">'
-            f'<code>{escape(refusal.code)}</code><message xml:lang="en-US">{escape(words)}</message></error>'
+            f'<code>{escape(refusal.code)}</code><message xml:lang="en-US">{escape(message)}</message></error>'
         ).encode("utf-8", "replace")
-    # No other key may stand in `odata.error`: the client would print the whole object instead of the message.
-    return dumps({"odata.error": {"code": refusal.code, "message": {"lang": "en-US", "value": words}}})
+    # With another key in `odata.error`, clients print the whole object instead of the message.
+    return dumps({"odata.error": {"code": refusal.code, "message": {"lang": "en-US", "value": message}}})
 
 
 def error_headers(refusal: Refusal) -> HeaderList:

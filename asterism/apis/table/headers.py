@@ -1,13 +1,13 @@
-"""The protocol's headers: their names, what every response carries, and the metadata level a request asks for."""
+"""The headers of the protocol: their names, those of every response, and the metadata level of a request."""
 
 from __future__ import annotations
 
 from typing import Final
 from urllib.parse import unquote
 
-from asterism.apis.http import HeaderList, Headers
-from asterism.apis.table.entity_json import Metadata
+from asterism.apis.table.entities.entity_json import Metadata
 from asterism.apis.table.errors import Refusal, invalid_input
+from asterism.apis.transports.http import HeaderList, Headers
 
 AUTHORIZATION: Final = "authorization"
 CHARGE: Final = "x-ms-request-charge"
@@ -32,7 +32,7 @@ COMMON: Final[HeaderList] = [
     ("x-content-type-options", "nosniff"),
 ]
 _VERSION_DEFAULT: Final = "2019-02-02"
-# Whatever clients call their requests, a response does not carry it back without end.
+# A longer name of a request is not echoed in its response.
 _ECHOED_CHARACTERS_MAX: Final = 1024
 
 JSON_TYPES: Final = {level: f"application/json;odata={level.value};streaming=true;charset=utf-8" for level in Metadata}
@@ -42,7 +42,7 @@ JSON_HEADERS: Final[dict[Metadata, HeaderList]] = {
 }
 XML_HEADERS: Final[HeaderList] = [("content-type", "application/xml")]
 
-# What clients send, word for word; any other Accept is looked at more closely.
+# The usual texts of clients; any other Accept is parsed.
 _USUAL_ACCEPT: Final[dict[str | None, Metadata]] = {
     "application/json;odata=minimalmetadata": Metadata.MINIMAL,
     "application/json;odata=nometadata": Metadata.NONE,
@@ -53,19 +53,19 @@ _USUAL_ACCEPT: Final[dict[str | None, Metadata]] = {
 }
 
 
-def tell_common(answer: HeaderList, told: Headers, request_id: str) -> None:
-    """Every response: who answers, which request it was, and the version that the client speaks."""
+def add_common(answer: HeaderList, given: Headers, request_id: str) -> None:
+    """Add the headers of every response: the server, the request, and the version that the client speaks."""
     answer += COMMON
     answer.append((REQUEST_ID, request_id))
-    answer.append((VERSION, told.get(VERSION) or _VERSION_DEFAULT))
-    client_request_id = told.get(CLIENT_REQUEST_ID)
+    answer.append((VERSION, given.get(VERSION) or _VERSION_DEFAULT))
+    client_request_id = given.get(CLIENT_REQUEST_ID)
     if client_request_id is not None and len(client_request_id) <= _ECHOED_CHARACTERS_MAX:
         answer.append((CLIENT_REQUEST_ID, client_request_id))
 
 
-def metadata_level(told: Headers, query: dict[str, str]) -> Metadata:
-    """The level that `$format` or else `Accept` asks for."""
-    wanted = query.get("$format") if "$format" in query else told.get("accept")
+def metadata_level(given: Headers, query: dict[str, str]) -> Metadata:
+    """Return the level that `$format`, or else `Accept`, asks for."""
+    wanted = query.get("$format") if "$format" in query else given.get("accept")
     level = _USUAL_ACCEPT.get(wanted)
     return level if level is not None else _unusual_level(wanted or "")
 
@@ -81,8 +81,8 @@ def _unusual_level(wanted: str) -> Metadata:
 
 
 def read_query(query_string: str) -> dict[str, str]:
-    """The parameters of a URL. A plus is a space, as in a form: older clients write filters so, and all of them encode
-    a plus that is meant."""
+    """Return the parameters of a URL. A plus is a space, as in a form: older clients write filters this way, and all
+    clients encode a plus."""
     if not query_string:
         return {}
     if "+" in query_string:
@@ -95,9 +95,9 @@ def read_query(query_string: str) -> dict[str, str]:
     return parameters
 
 
-def read_preference(told: Headers) -> str | None:
-    """`return-content`, `return-no-content`, or None when the request has no wish."""
-    wanted = told.get(PREFER)
+def read_preference(given: Headers) -> str | None:
+    """Return `return-content`, `return-no-content`, or None if the request has no preference."""
+    wanted = given.get(PREFER)
     if wanted is None:
         return None
     for preference in ("return-no-content", "return-content"):
@@ -106,8 +106,8 @@ def read_preference(told: Headers) -> str | None:
     return None
 
 
-def read_if_match(told: Headers) -> str | None:
-    wanted = told.get(IF_MATCH)
+def read_if_match(given: Headers) -> str | None:
+    wanted = given.get(IF_MATCH)
     if wanted is not None and not wanted.strip():
         raise invalid_input()
     return None if wanted is None else wanted.strip()

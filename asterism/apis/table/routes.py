@@ -1,4 +1,4 @@
-"""What the door can do, one line each. A route is found by its method, the kind of its resource, and `comp`."""
+"""The operations of the door, one line each. A route is found by its method, the kind of its resource, and `comp`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from asterism.apis.http import Response
-from asterism.apis.table import access_policies, batches, entities, queries, service, tables
 from asterism.apis.table.context import Call
+from asterism.apis.table.entities import batches, entities, queries
 from asterism.apis.table.errors import Refusal
-from asterism.apis.table.resources import Kind
+from asterism.apis.table.resource_paths import Kind
+from asterism.apis.table.resources import access_policies, service, tables
+from asterism.apis.transports.http import Response
 
 Handler = Callable[[Call], Awaitable[Response]]
 RouteKey = tuple[str, Kind, str | None]
@@ -21,38 +22,49 @@ class Route:
     method: str
     kind: Kind
     comp: str | None
+    # The name in metrics and logs.
+    operation: str
     handler: Handler
-    # A secondary location takes none of these.
-    is_write: bool
     help: str
 
     @property
     def key(self) -> RouteKey:
         return self.method, self.kind, self.comp
 
+    @property
+    def is_write(self) -> bool:
+        """Return whether a secondary location refuses the route; a path that is refused anyway has its own refusal."""
+        return self.method != "GET" and self.kind is not Kind.BEHIND_A_TABLE
+
+
+_NO_PROPERTIES: Final = "Refused: a table has no properties."
 
 ROUTES: Final[tuple[Route, ...]] = (
-    Route("POST", Kind.TABLES, None, tables.create_table, True, "Create a table."),
-    Route("GET", Kind.TABLES, None, tables.list_tables, False, "The tables of the account, in pages."),
-    Route("GET", Kind.TABLE, None, tables.read_table, False, "Whether a table is there."),
-    Route("DELETE", Kind.TABLE, None, tables.delete_table, True, "Delete a table with its entities."),
-    Route("POST", Kind.ENTITIES, None, entities.insert_entity, True, "Insert an entity."),
-    Route("GET", Kind.ENTITIES, None, queries.query_entities, False, "Query the entities of a table, in pages."),
-    Route("GET", Kind.ENTITY, None, entities.read_one_entity, False, "One entity."),
-    Route("PUT", Kind.ENTITY, None, entities.write_one_entity, True, "Replace an entity, or insert it."),
-    Route("MERGE", Kind.ENTITY, None, entities.write_one_entity, True, "Merge into an entity, or insert it."),
-    Route("DELETE", Kind.ENTITY, None, entities.delete_one_entity, True, "Delete an entity."),
-    Route("POST", Kind.BATCH, None, batches.post_batch, True, "An entity group transaction."),
-    Route("GET", Kind.ENTITIES, "acl", access_policies.get_policies, False, "A table's access policies."),
-    Route("PUT", Kind.ENTITIES, "acl", access_policies.set_policies, True, "Set a table's access policies."),
-    Route("GET", Kind.SERVICE, "properties", service.get_properties, False, "The service's properties."),
-    Route("PUT", Kind.SERVICE, "properties", service.set_properties, True, "Set the service's properties."),
-    Route("GET", Kind.SERVICE, "stats", service.get_statistics, False, "How far the secondary location is behind."),
-    Route("GET", Kind.ENTITIES, "properties", service.get_properties, False, "Refused: a table has no properties."),
-    Route("PUT", Kind.ENTITIES, "properties", service.set_properties, True, "Refused: a table has no properties."),
-    Route("GET", Kind.ENTITIES, "stats", service.get_statistics, False, "Refused: a table has no statistics."),
+    Route("POST", Kind.TABLES, None, "create_table", tables.create_table, "Create a table."),
+    Route("GET", Kind.TABLES, None, "list_tables", tables.list_tables, "The tables of the account, in pages."),
+    Route("GET", Kind.TABLE, None, "read_table", tables.read_table, "Whether a table exists."),
+    Route("DELETE", Kind.TABLE, None, "delete_table", tables.delete_table, "Delete a table with its entities."),
+    Route("POST", Kind.ENTITIES, None, "insert_entity", entities.insert_entity, "Insert an entity."),
+    Route("GET", Kind.ENTITIES, None, "query_entities", queries.query_entities, "Query a table's entities, in pages."),
+    Route("GET", Kind.ENTITY, None, "read_entity", entities.read_entity_by_keys, "One entity."),
+    Route(
+        "PUT", Kind.ENTITY, None, "replace_entity", entities.write_entity_by_keys, "Replace an entity, or insert it."
+    ),
+    Route(
+        "MERGE", Kind.ENTITY, None, "merge_entity", entities.write_entity_by_keys, "Merge into an entity, or insert it."
+    ),
+    Route("DELETE", Kind.ENTITY, None, "delete_entity", entities.delete_entity_by_keys, "Delete an entity."),
+    Route("POST", Kind.BATCH, None, "run_batch", batches.post_batch, "An entity group transaction."),
+    Route("GET", Kind.ENTITIES, "acl", "read_policies", access_policies.get_policies, "A table's access policies."),
+    Route("PUT", Kind.ENTITIES, "acl", "set_policies", access_policies.set_policies, "Set a table's access policies."),
+    Route("GET", Kind.SERVICE, "properties", "read_properties", service.get_properties, "The service's properties."),
+    Route("PUT", Kind.SERVICE, "properties", "set_properties", service.set_properties, "Set the service's properties."),
+    Route("GET", Kind.SERVICE, "stats", "read_statistics", service.get_statistics, "The secondary location's delay."),
+    Route("GET", Kind.ENTITIES, "properties", "read_properties", service.get_properties, _NO_PROPERTIES),
+    Route("PUT", Kind.ENTITIES, "properties", "set_properties", service.set_properties, _NO_PROPERTIES),
+    Route("GET", Kind.ENTITIES, "stats", "read_statistics", service.get_statistics, "Refused: a table has none."),
     *(
-        Route(method, Kind.BEHIND_A_TABLE, comp, tables.behind_a_table, False, "Refused: a segment too many.")
+        Route(method, Kind.BEHIND_A_TABLE, comp, "refuse_path", tables.behind_a_table, "Refused: a segment too many.")
         for method in ("GET", "POST", "PUT", "MERGE", "DELETE")
         for comp in (None, "acl")
     ),
@@ -63,7 +75,7 @@ _KINDS: Final = frozenset((kind, comp) for _, kind, comp in BY_KEY)
 
 
 def refusal_for(method: str, kind: Kind, comp: str | None) -> Refusal:
-    """Why no route was found."""
+    """Return the refusal of a request for which there is no route."""
     if (kind, comp) in _KINDS:
         return Refusal(405, "MethodNotAllowed", f"The method {method[:16]} is not known for this resource.")
     if comp is not None:

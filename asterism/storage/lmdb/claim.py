@@ -1,8 +1,8 @@
 """The claim of one server on a store's directory, however many processes it has.
 
-Every process of the server holds a shared lock on a file in the directory, and the file says whose lock it is. LMDB
-itself lets any number of processes in; but two servers that do not know of each other would each take the catalog in
-its memory for the only one.
+Every process of the server holds a shared lock on a file in the directory, and the file names the holder. LMDB itself
+admits any number of processes; but two servers that do not know of each other would each rely on their own copy of the
+catalog in memory.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from pathlib import Path
 from asterism.storage.contract import EngineFailed
 
 CLAIM_FILE = "server.lock"
-# Always as long as this, so that the claim of a later server is written in place, also on a full disk.
+# A fixed length, so that the claim of a later server is written in place, also on a full disk.
 _CLAIM_BYTES = 64
-# A process holds the lock alone while it writes its name: a moment.
+# A process holds the lock exclusively only while it writes its name: a moment.
 _ATTEMPTS_MAX = 100
 _ATTEMPT_SECONDS = 0.01
 
 
 class DirectoryClaim:
-    """The lock of one process. The operating system gives it back if the process dies."""
+    """The lock of one process. The operating system releases it if the process dies."""
 
     def __init__(self, directory: Path, *, server: str) -> None:
-        """`server` begins with the number of a process, for the person who is told that the directory is in use."""
+        """Take the lock. `server` begins with a process id, which the refusal of another server shows."""
         try:
             directory.mkdir(parents=True, exist_ok=True)
             self._handle = os.open(directory / CLAIM_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -42,7 +42,7 @@ class DirectoryClaim:
     def _claim(self, directory: Path, server: bytes) -> None:
         for _ in range(_ATTEMPTS_MAX):
             if _lock(self._handle, fcntl.LOCK_EX):
-                # Not worth failing for where nothing can be written.
+                # Not worth failing for on a store that cannot be written.
                 with contextlib.suppress(OSError):
                     os.pwrite(self._handle, server, 0)
             if _lock(self._handle, fcntl.LOCK_SH):
@@ -50,9 +50,9 @@ class DirectoryClaim:
                 if holder in (server, b""):
                     return
                 process = holder.decode("ascii", "replace").partition(" ")[0]
-                raise EngineFailed(f"another server (process {process}) is using {directory}; stop that first")
+                raise EngineFailed(f"another server (process {process}) is using {directory}; stop it first")
             time.sleep(_ATTEMPT_SECONDS)
-        raise EngineFailed(f"another server is using {directory}; stop that first")
+        raise EngineFailed(f"another server is using {directory}; stop it first")
 
     def release(self) -> None:
         os.close(self._handle)

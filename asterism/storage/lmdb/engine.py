@@ -38,16 +38,16 @@ from asterism.storage.lmdb.views import LmdbSnapshot, journal_entries, scan_page
 from asterism.storage.lmdb.watching import Watchers
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
 
-# How many changes of `transactions.REMOVE_ENTRIES_PER_CHANGE` entries one call of `drop_partition` is worth.
+# Changes of `transactions.REMOVE_ENTRIES_PER_CHANGE` entries in one call of `drop_partition`.
 DROP_CHANGES_PER_CALL = 10
 
 _unpack_meta = META.unpack
 
 
 class LmdbEngine:
-    """See `asterism.storage.contract.Engine`. Several processes may open one directory, each of them once.
+    """An engine on LMDB; see `asterism.storage.contract.Engine`. Several processes may open one directory, each once.
 
-    The fence is read inside every transaction and never remembered: another process may have moved it.
+    The fence is read inside every transaction and never cached: another process may have changed it.
     """
 
     def __init__(self, store: StoreEnvironment, *, shared: bool = False, claim: DirectoryClaim | None = None) -> None:
@@ -67,10 +67,10 @@ class LmdbEngine:
         shared: bool = False,
         server: str | None = None,
     ) -> Self:
-        """Opens the directory, which is made if it is missing. Without `map_bytes` the map is as large as allowed, up
-        to 1 TiB. An engine that is not `durable` leaves it to the operating system when to write: for tests. `shared`:
-        other processes write to the store, and `watch` is to hear of it. With `server`, only processes that name the
-        same one have the directory open at a time; others are refused."""
+        """Open the directory, and create it if it is missing. Without `map_bytes` the map is as large as allowed, up to
+        1 TiB. An engine that is not `durable` leaves the time of writes to the operating system: for tests. `shared`:
+        other processes write to the store, and `watch` reports their batches. With `server`, only processes that name
+        the same server can have the directory open at a time; others are refused."""
         claim = None if server is None else DirectoryClaim(Path(path), server=server)
         try:
             store = StoreEnvironment(Path(path), map_bytes=map_bytes, durable=durable)
@@ -94,7 +94,7 @@ class LmdbEngine:
             if record is not None:
                 flags, stored_epoch, lsn, _ = _unpack_meta(record)
                 if stored_epoch == epoch and not flags & FLAGS_CLOSED:
-                    # Loops of the interpreter's own: of many keys, these take a tenth off.
+                    # Loops inside the interpreter: with many keys, these save a tenth of the time.
                     values = list(map(get, map(prefix.__add__, keys)))
                     txn.abort()
                     return lsn, values
@@ -151,11 +151,9 @@ class LmdbEngine:
     # --- writing --------------------------------------------------------------------------------------------------
 
     async def apply(self, partition: PartitionNumber, epoch: Epoch, batch: Batch) -> Lsn:
-        lsn = await self._committer.submit(
-            partial(transactions.apply_batch, partition=partition, epoch=epoch, batch=batch)
-        )
-        if partition in self._watchers:
-            self._watchers.tell(partition, lsn)
+        lsn = await self._committer.submit(partial(transactions.apply_batch, partition, epoch, batch))
+        if partition in self._watchers.callbacks:
+            self._watchers.notify(partition, lsn)
         return lsn
 
     # --- partitions -----------------------------------------------------------------------------------------------
@@ -163,14 +161,14 @@ class LmdbEngine:
     async def create_partition(
         self, partition: PartitionNumber, fence: Fence, *, lsn: Lsn = Lsn(0), announced: bool = False
     ) -> None:
-        # Every partition can be watched here, so that there is nothing to remember of one that is announced.
+        # Every partition can be watched here, so an announced one needs no record.
         await self._committer.submit(partial(transactions.create_partition, partition=partition, fence=fence, lsn=lsn))
 
     def watch(self, partition: PartitionNumber, callback: Callable[[], None]) -> Callable[[], None]:
         return self._watchers.add(partition, callback)
 
     def _lsn_now(self, partition: PartitionNumber) -> Lsn | None:
-        """None for a partition that is not there, or while the store cannot tell."""
+        """Return the LSN; None for a partition that does not exist, or while the store cannot be read."""
         try:
             with self._store.begin_read() as txn:
                 record = txn.get(self._names[partition][0])
@@ -185,12 +183,12 @@ class LmdbEngine:
         return False
 
     async def partitions(self) -> dict[PartitionNumber, tuple[Fence, Lsn]]:
-        """By their numbers on node 0: the store does not know which node it is."""
+        """Return the partitions by their numbers on node 0: the store does not know its node."""
         found: dict[PartitionNumber, tuple[Fence, Lsn]] = {}
         try:
             with self._store.begin_read() as txn:
                 cursor = txn.cursor()
-                # A cursor that found nothing would begin at the store's first entry.
+                # A cursor that found nothing would start at the store's first entry.
                 for key, record in cursor.iternext() if cursor.set_range(META_PREFIX) else ():
                     if key >= META_END:
                         break
@@ -220,7 +218,7 @@ class LmdbEngine:
     ) -> Lsn:
         set_fence = partial(transactions.set_fence, partition=partition, fence=fence, lsn=lsn, expected=expected)
         lsn_now, has_more = await self._committer.submit(set_fence)
-        # The journal is forgotten already; what is left of it is taken away in pieces that others can write between.
+        # The journal is discarded already; its records are removed in pieces, so that other changes can run in between.
         while has_more:
             remove = partial(transactions.remove_forgotten_journal, partition=partition)
             has_more = await self._committer.submit(remove)

@@ -1,4 +1,4 @@
-"""The LMDB environment of a node: opening it, opening it again after a fatal error, and what its errors mean."""
+"""The LMDB environment of a node: opening, reopening after a fatal error, and translation of its errors."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from asterism.storage.contract import EngineFailed, OutOfSpace, StorageRefusal
 from asterism.storage.lmdb.file_check import DATA_FILE, allocate_lock_file, check_data_file, is_marked, mark_store
 from asterism.storage.lmdb.layout import FORMAT_KEY, FORMAT_VERSION, check_format, encode_format
 
-# The map is only address space, the file grows as it is used; where a limit on address space forbids this much, the
-# map is halved until it is allowed.
+# The map is only address space, the file grows as it is used; if a limit on address space forbids this much, the map is
+# halved until it is allowed.
 MAP_BYTES_DEFAULT = 1 << 40
 MAP_BYTES_LEAST = 1 << 26
-# One slot per read transaction alive at once, in all processes together: snapshots are what uses them.
+# One slot per open read transaction, in all processes together: mostly snapshots.
 READERS_MAX = 1024
-# LMDB's reader table: 64 bytes a slot, and two more of them at its head.
+# LMDB's reader table: 64 bytes a slot, and two more slots at its head.
 LOCK_FILE_BYTES = (READERS_MAX + 2) * 64
-# Ended read transactions kept for the next read; it halves the time of a point read.
+# Ended read transactions kept for the next read; this halves the time of a point read.
 SPARE_TRANSACTIONS = 16
 
 # Room that only deletes may use, and the few small records without which a store cannot be served
-# (`Batch.may_use_reserve`): they need pages of their own before they give any back, and those come back two commits
-# later. A full group of deletes dirties a few megabytes, a lone one some twenty pages in all.
+# (`Batch.may_use_reserve`): they need pages of their own before they free any, and freed pages are reusable two commits
+# later. A full group of deletes dirties a few megabytes, a single one some twenty pages in all.
 RESERVED_BYTES_MAX = 1 << 24
 RESERVED_BYTES_MIN = 1 << 18
 RESERVED_SHARE = 16
-# With this much beyond the reserve, this many transactions of a few megabytes cannot use it up.
+# With this much room beyond the reserve, this many transactions of a few megabytes cannot use it up.
 PLENTY_BYTES = 256 * 1024 * 1024
-TRANSACTIONS_WITHOUT_ASKING = 16
+ROOM_CHECKS_SKIPPED = 16
 
 SPACE_ERRORS = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
-# What is written to see whether there is room: as much as the least reserve.
+# Size of the file written to test for room: that of the least reserve.
 PROBE_BYTES = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
 class EngineStats:
-    """What an operator wants to know of a node's store. `bytes_used` counts pages that are free to be used again."""
+    """Statistics of a node's store for operators. `bytes_used` includes pages that are free for reuse."""
 
     bytes_used: int
     map_bytes: int
@@ -55,14 +55,14 @@ class EngineStats:
 
 
 class StoreEnvironment:
-    """Owns the `lmdb.Environment`, which is replaced when it has failed for good."""
+    """Owner of the `lmdb.Environment`, which is replaced after a fatal error."""
 
     def __init__(self, path: Path, *, map_bytes: int | None, durable: bool) -> None:
         self._path = path
         self._map_bytes = map_bytes
         self._durable = durable
         self._map_bytes_open = 0
-        self._transactions_without_asking = 0
+        self._checks_to_skip = 0
         self.env = self._open()
 
     @property
@@ -102,7 +102,7 @@ class StoreEnvironment:
                     map_size=map_bytes,
                     sync=self._durable,
                     metasync=self._durable,
-                    # Point reads all over a store larger than memory: reading ahead would evict what is wanted.
+                    # Random point reads in a store larger than memory: reading ahead would evict needed pages.
                     readahead=False,
                     max_readers=READERS_MAX,
                     max_spare_txns=SPARE_TRANSACTIONS,
@@ -114,7 +114,7 @@ class StoreEnvironment:
                 map_bytes //= 2
 
     def reopen(self) -> None:
-        """Replaces an environment that refuses further work. Snapshots of the old one fail from here on."""
+        """Replace an environment that refuses further work. Snapshots of the old one fail afterwards."""
         self.env.close()
         self.env = self._open()
 
@@ -122,7 +122,7 @@ class StoreEnvironment:
         self.env.close()
 
     def begin_read(self) -> lmdb.Transaction[bytes]:
-        """A read transaction; mends what can be mended when LMDB refuses one."""
+        """Begin a read transaction; repair the cause if LMDB refuses and the cause is repairable."""
         try:
             return self.env.begin()
         except lmdb.ReadersFullError:
@@ -134,16 +134,16 @@ class StoreEnvironment:
             return self.env.begin()
 
     def has_room(self, txn: lmdb.Transaction[bytes]) -> bool:
-        """Whether the store may grow: what its tree uses leaves more than the reserve, in the map and on the disk.
+        """Return True if the store may grow: its tree leaves more than the reserve, in the map and on the disk.
 
-        Asking the file system costs as much as writing an item, so with plenty of room it is asked now and then.
+        Asking the file system costs as much as writing an item, so with plenty of room it is asked only now and then.
         """
-        if self._transactions_without_asking > 0:
-            self._transactions_without_asking -= 1
+        if self._checks_to_skip > 0:
+            self._checks_to_skip -= 1
             return True
         room_bytes = self.room_bytes(txn)
         if room_bytes > PLENTY_BYTES:
-            self._transactions_without_asking = TRANSACTIONS_WITHOUT_ASKING
+            self._checks_to_skip = ROOM_CHECKS_SKIPPED
         return room_bytes > 0
 
     def room_bytes(self, txn: lmdb.Transaction[bytes]) -> int:
@@ -156,7 +156,7 @@ class StoreEnvironment:
         return capacity_bytes - used_bytes - reserved_bytes
 
     def translate(self, error: Exception) -> StorageRefusal:
-        """The refusal that a failure inside a transaction means for its callers, if nothing was committed."""
+        """Return the refusal for the callers of a transaction that failed, if nothing was committed."""
         if isinstance(error, StorageRefusal):
             return error
         if isinstance(error, lmdb.MapFullError):
@@ -166,10 +166,10 @@ class StoreEnvironment:
         return EngineFailed(f"{type(error).__name__}: {error}")
 
     def translate_commit(self, error: Exception) -> StorageRefusal:
-        """The same for a failed commit, called on the thread that made it.
+        """Return the refusal for a failed commit; called on the thread that made it.
 
-        LMDB undoes a commit that fails before its last page, the one that publishes it. If that page is what failed,
-        it declares the environment dead, and whether the commit will be seen is not known.
+        LMDB undoes a commit that fails before its last page, the one that publishes it. If that page failed, it
+        declares the environment dead, and the outcome of the commit is unknown.
         """
         try:
             self.env.begin(write=True).abort()
@@ -180,8 +180,8 @@ class StoreEnvironment:
     def _is_out_of_space(self, error: lmdb.Error) -> bool:
         if error.code in SPACE_ERRORS:
             return True
-        # LMDB reports a write that was cut short as EIO, which is how both a full disk and a file at its size limit
-        # first show themselves; a defect of the disk has the same code.
+        # LMDB reports a short write as EIO, which is the first sign of both a full disk and a file at its size limit; a
+        # defect of the disk has the same code.
         return error.code == errno.EIO and (self._file_is_at_limit() or self._disk_is_full())
 
     def _file_is_at_limit(self) -> bool:
@@ -211,30 +211,30 @@ class StoreEnvironment:
 
 
 def _claim_format(env: lmdb.Environment) -> None:
-    """Checks whose store this is; an empty one becomes ours."""
+    """Check the format of the store; write it to an empty one."""
     with env.begin() as txn:
         record = txn.get(FORMAT_KEY)
     if record is None:
         with env.begin(write=True) as txn:
-            # Another process may have come first.
+            # Another process may have been first.
             record = txn.get(FORMAT_KEY)
             if record is None and txn.stat()["entries"] == 0:
                 record = encode_format()
                 txn.put(FORMAT_KEY, record)
     if check_format(record or b"") != FORMAT_VERSION:
-        # The engine's own records are as they were; what lies in partitions is converted by the floors above.
+        # The engine's own records are unchanged; the floors above convert the contents of partitions.
         with env.begin(write=True) as txn:
             txn.put(FORMAT_KEY, encode_format())
 
 
 def _file_bytes_limit() -> int:
-    """How large the operating system lets a file of this process become."""
+    """Return the operating system's limit for the size of a file of this process."""
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     return sys.maxsize if limit == resource.RLIM_INFINITY else limit
 
 
 def _sync_directory(path: Path) -> None:
-    # A directory that may not be opened cannot be synced by us, and was not made by us.
+    # A directory that this process may not open cannot be synced, and was not made by it.
     with contextlib.suppress(PermissionError):
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:

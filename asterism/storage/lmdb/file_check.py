@@ -1,10 +1,10 @@
 """Checks of a store's files before LMDB maps them into memory.
 
-LMDB believes its header. A data file that was cut short is opened all the same, and the first read behind its end is a
-bus error that no handler can answer; an empty one is taken for a new store. Both are looked for here, with plain reads.
+LMDB trusts its header. It opens a data file that was cut short, and the first read behind its end is a bus error that
+no handler can recover from; it takes an empty one for a new store. Both are detected here, with plain reads.
 
-The layout is LMDB's, version 1, on a machine of 64 bits: two header pages with a meta record each, of which the one
-with the higher transaction number counts.
+The layout is LMDB's, version 1, on a 64-bit machine: two header pages with a meta record each, of which the one with
+the higher transaction number is valid.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from asterism.storage.contract import EngineFailed
 
 DATA_FILE = "data.mdb"
 LOCK_FILE = "lock.mdb"
-# Made when a store is complete for the first time, and never removed: a data file was there.
+# Made when a store is complete for the first time, and never removed: proof that a data file existed.
 MARKER_FILE = "store.marker"
 _MARKER_TEXT = b"This directory holds an Asterism store; its data is in data.mdb.\n"
 
-# Number, padding, flags and the bounds of the free space, which is what an overflow page has its length in.
+# Number, padding, flags and the bounds of the free space, which contain the length of an overflow page.
 _PAGE = struct.Struct("=QHHHH")
 _NODE = struct.Struct("=HHHH")
 _NUMBER = struct.Struct("=Q")
-# Magic, version, two fields of the map, a record of 48 bytes each for the tree of free pages and for that of the data
+# Magic, version, two fields of the map, a record of 48 bytes each for the tree of free pages and for the tree of data
 # (the first begins with the page size, each ends with its root), the last page in use and the transaction.
 _META = struct.Struct("=II16xI36xQ48xQQ")
 _MAGIC = 0xBEEFC0DE
@@ -38,10 +38,10 @@ _BRANCH, _LEAF, _META_PAGE = 0x01, 0x02, 0x08
 _NODE_IN_OVERFLOW = 0x01
 _NO_PAGE = 2**64 - 1
 _PAGE_BYTES_MIN, _PAGE_BYTES_MAX = 512, 65536
-# Another process may write while the file is looked at.
-_LOOKS_MAX = 10
+# Another process may write while the file is checked.
+_ATTEMPTS_MAX = 10
 
-_RESTORE = "restore it from a copy, or remove the directory to begin with an empty store"
+_RESTORE = "restore it from a copy, or remove the directory to start with an empty store"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,11 @@ class _Meta:
 
 
 class _Damaged(Exception):
-    """The file is not what its header says."""
+    """The file contradicts its header."""
 
 
 def check_data_file(directory: Path) -> None:
-    """Raises EngineFailed for a data file that must not be opened. One that is not there yet is fine, if none was."""
+    """Raise EngineFailed for a data file that must not be opened. A missing file is fine, if none existed before."""
     path = directory / DATA_FILE
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -76,8 +76,8 @@ def check_data_file(directory: Path) -> None:
 
 
 def mark_store(directory: Path) -> None:
-    """Notes that the directory has a data file from now on."""
-    # On a full disk it is not worth failing for.
+    """Record that the directory has a data file."""
+    # Not worth failing for on a full disk.
     with contextlib.suppress(OSError):
         descriptor = os.open(directory / MARKER_FILE, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -91,11 +91,11 @@ def is_marked(directory: Path) -> bool:
 
 
 def allocate_lock_file(directory: Path, *, lock_bytes: int) -> None:
-    """Gives the lock file all of its blocks: it is written through a map, and a hole in it on a disk that has become
-    full is a bus error.
+    """Allocate all blocks of the lock file: it is written through a map, and a hole in it is a bus error once the disk
+    is full.
 
-    Call it before the environment is opened. To close a file drops the locks that this process has on it, so that one
-    that has its blocks is not touched.
+    Must be called before the environment is opened. Closing a file drops the locks of this process on it, so a file
+    that has all of its blocks is not opened.
     """
     path = directory / LOCK_FILE
     found = path.stat() if path.exists() else None
@@ -105,7 +105,7 @@ def allocate_lock_file(directory: Path, *, lock_bytes: int) -> None:
     try:
         os.posix_fallocate(descriptor, 0, max(lock_bytes, found.st_size if found is not None else 0))
     except OSError as error:
-        # A file system that cannot do it; or a full one, on which the part of the file that is there has to do.
+        # The file system does not support it, or is full, and then the existing part of the file must suffice.
         if error.errno in (errno.ENOSPC, errno.EDQUOT) and (found is None or not found.st_size):
             raise EngineFailed(f"the disk is full: there is no room for {path}") from None
     finally:
@@ -122,13 +122,13 @@ def _check(descriptor: int, directory: Path) -> None:
         return
     if sys.maxsize < 2**32:
         return
-    for _ in range(_LOOKS_MAX):
+    for _ in range(_ATTEMPTS_MAX):
         try:
             meta = _newest_meta(descriptor)
         except _Damaged as damage:
             raise EngineFailed(f"{DATA_FILE} in {directory} is damaged: {damage}; {_RESTORE}") from None
         if meta is None:
-            # Not LMDB's, or another version's: it says so itself.
+            # Not LMDB's, or of another version: LMDB reports that itself.
             return
         # The size after the header: pages are written before the header that counts them.
         file_bytes, needed_bytes = os.fstat(descriptor).st_size, (meta.last_page + 1) * meta.page_bytes
@@ -143,7 +143,7 @@ def _check(descriptor: int, directory: Path) -> None:
 
 
 def _newest_meta(descriptor: int) -> _Meta | None:
-    """The meta record that counts; None for a file that is not of this layout."""
+    """Return the valid meta record; None for a file of another layout."""
     first = _read_meta(descriptor, 0)
     if first is None:
         return None
@@ -165,8 +165,8 @@ def _read_meta(descriptor: int, offset: int) -> _Meta | None:
 
 
 def _lacks_free_pages_only(descriptor: int, meta: _Meta, file_bytes: int) -> bool:
-    """Whether every page behind the end of the file is free. Pages that a transaction took and gave back before it was
-    over are counted and never written."""
+    """Return True if every page behind the end of the file is free. Pages that a transaction allocated and freed again
+    are counted and never written."""
     pages_in_file = file_bytes // meta.page_bytes
     try:
         free = _free_pages_behind(descriptor, meta, pages_in_file)
@@ -176,7 +176,7 @@ def _lacks_free_pages_only(descriptor: int, meta: _Meta, file_bytes: int) -> boo
 
 
 def _free_pages_behind(descriptor: int, meta: _Meta, pages_in_file: int) -> set[int]:
-    """The free pages from a number on, from the tree of free pages, whose values are lists: a count and the numbers."""
+    """Return the free pages from a number on. Values of the tree of free pages are lists: a count and the numbers."""
     found: set[int] = set()
     waiting = [] if meta.free_root == _NO_PAGE else [meta.free_root]
     seen: set[int] = set()
@@ -187,13 +187,13 @@ def _free_pages_behind(descriptor: int, meta: _Meta, pages_in_file: int) -> set[
         seen.add(number)
         page = os.pread(descriptor, meta.page_bytes, number * meta.page_bytes)
         _, _, flags, lower, _ = _PAGE.unpack_from(page)
-        for place in range(_PAGE.size, lower, 2):
-            (at,) = struct.unpack_from("=H", page, place)
-            low, high, node_flags, key_bytes = _NODE.unpack_from(page, at)
+        for pointer_at in range(_PAGE.size, lower, 2):
+            (node_at,) = struct.unpack_from("=H", page, pointer_at)
+            low, high, node_flags, key_bytes = _NODE.unpack_from(page, node_at)
             if flags & _BRANCH:
                 waiting.append(low | high << 16 | node_flags << 32)
             elif flags & _LEAF:
-                value = page[at + _NODE.size + key_bytes :]
+                value = page[node_at + _NODE.size + key_bytes :]
                 length = low | high << 16
                 if node_flags & _NODE_IN_OVERFLOW:
                     (overflow,) = _NUMBER.unpack_from(value)

@@ -1,13 +1,13 @@
 """Group commit: changes that arrive while another group is being synced share the next transaction and its fsync.
 
-Two threads take turns, and never work on a transaction at the same time:
+Two threads alternate, and never work on a transaction at the same time:
 
     event loop   submit ─┐        ┌─ apply the waiting changes ─┐              ┌─ resolve their callers
     writer               └─ begin ┘                             └─ commit ─────┘
 
-LMDB's writer lock belongs to a thread, so beginning and committing are the writer's. The puts between them are done
-by the event loop itself: each one releases and takes the interpreter's lock, and doing that against a busy loop from
-another thread costs more than the put.
+LMDB's writer lock belongs to a thread, so the writer begins and commits. The event loop itself does the puts in
+between: each releases and takes the interpreter's lock, and doing that against a busy loop from another thread costs
+more than the put.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from asterism.storage.lmdb.environment import StoreEnvironment
 from asterism.storage.lmdb.layout import PartitionNames
 from asterism.storage.lmdb.transactions import WriteView
 
-# How long a group holds the event loop in one go; others have their turn before it goes on.
+# Time for which a group holds the event loop before it yields to other tasks.
 SLICE_SECONDS_MAX = 0.0005
-# How long the changes of one group may take; what is still waiting then goes into the next transaction.
+# Time for the changes of one group; the changes still waiting then go into the next transaction.
 GROUP_SECONDS_MAX = 0.006
-# How long a transaction waits for changes that are just being made. With 32 writers on one core, 3 ms gave a tenth more
-# writes a second than 1 ms, at a lower median latency, because fewer commits are made; 6 ms gave nothing more.
+# Time for which a transaction waits for further changes. With 32 writers on one core, 3 ms gave a tenth more writes a
+# second than 1 ms, at a lower median latency, because fewer commits are made; 6 ms gave no further gain.
 GATHER_SECONDS_MAX = 0.003
-# Bounds what has to be tried again, one by one, when a change spoils its group's transaction.
+# Bounds the retries, one by one, after a change spoils its group's transaction.
 GROUP_CHANGES_MAX = 256
 
-Result = TypeVar("Result")
+ChangeResult = TypeVar("ChangeResult")
 
 
 class _Order(enum.Enum):
-    """What the event loop tells the writer."""
+    """Order of the event loop to the writer."""
 
     BEGIN = enum.auto()
     COMMIT = enum.auto()
@@ -51,8 +51,8 @@ class _Order(enum.Enum):
     STOP = enum.auto()
 
 
-class _Entry:
-    """A change and who waits for it."""
+class _PendingChange:
+    """A change and the future of its caller."""
 
     __slots__ = ("change", "future", "refusal", "result")
 
@@ -70,7 +70,7 @@ class _Entry:
             self.refusal = refusal
 
     def resolve(self) -> None:
-        # A caller that was cancelled no longer asks.
+        # The caller was canceled.
         if self.future.done():
             return
         if self.refusal is None:
@@ -79,29 +79,29 @@ class _Entry:
             self.future.set_exception(self.refusal)
 
     def fail(self, refusal: StorageRefusal) -> None:
-        # Each caller raises an exception of its own, or their tracebacks would grow into each other.
+        # Each caller raises an exception of its own; a shared one would collect all their tracebacks.
         self.refusal = type(refusal)(*refusal.args)
         self.resolve()
 
 
 class GroupCommitter:
-    """Carries out changes in the order they were submitted. All methods belong to one event loop's thread, but for
-    those whose name begins with `_writer`."""
+    """Carry out changes in the order of their submission. All methods run on the event loop's thread, except those
+    whose name begins with `_writer`."""
 
     def __init__(self, store: StoreEnvironment, names: PartitionNames) -> None:
         self._store = store
         self._names = names
-        self._waiting: deque[_Entry] = deque()
-        self._group: list[_Entry] = []
-        # Why the group's transaction may not be committed.
+        self._waiting: deque[_PendingChange] = deque()
+        self._group: list[_PendingChange] = []
+        # Reason for which the group's transaction must not be committed.
         self._spoiled_by: StorageRefusal | None = None
-        # How many of the waiting changes get a transaction each, after one of them spoiled the one they shared.
+        # Number of waiting changes that get a transaction each, after one of them spoiled a shared one.
         self._alone_count = 0
         self._begins_failed = 0
         self._is_busy = False
-        # Set between the wish for a transaction and its beginning.
+        # Set while the next transaction waits for further changes.
         self._gathering: asyncio.Handle | None = None
-        # How many changes the next transaction waits for.
+        # Number of changes that the next transaction waits for.
         self._expected = 1
         self._stopped_by: EngineFailed | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -110,15 +110,15 @@ class GroupCommitter:
         self._writer = threading.Thread(target=self._writer_main, name="asterism-lmdb-writer", daemon=True)
         self._writer.start()
 
-    def submit(self, change: Callable[[WriteView], Result]) -> asyncio.Future[Result]:
-        """The future is resolved when the change is durable, or refused."""
+    def submit(self, change: Callable[[WriteView], ChangeResult]) -> asyncio.Future[ChangeResult]:
+        """Queue a change. The future is resolved when the change is durable, or refused."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._adopt(loop)
         if self._stopped_by is not None:
             raise EngineFailed(str(self._stopped_by))
-        future: asyncio.Future[Result] = loop.create_future()
-        self._waiting.append(_Entry(change, future))
+        future: asyncio.Future[ChangeResult] = loop.create_future()
+        self._waiting.append(_PendingChange(change, future))
         if not self._is_busy:
             self._is_busy = True
             self._gather()
@@ -128,14 +128,14 @@ class GroupCommitter:
 
     def _adopt(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._is_busy:
-            raise EngineFailed("another event loop has writes under way in this engine")
+            raise EngineFailed("another event loop has writes in flight in this engine")
         self._loop = loop
 
     async def close(self) -> None:
-        """Waits for what was submitted, then ends the writer. Nothing can be submitted any more."""
+        """Wait for the submitted changes, then end the writer. Later submissions are refused."""
         if self._stopped_by is None:
             self._stopped_by = EngineFailed("the engine is closed")
-        # Writes of an event loop that is gone can never be finished.
+        # Writes of a closed event loop can never be completed.
         if self._is_busy and self._loop is asyncio.get_running_loop():
             self._became_idle = self._became_idle or asyncio.Event()
             await self._became_idle.wait()
@@ -152,14 +152,14 @@ class GroupCommitter:
             view = WriteView(txn, self._names, has_room=self._store.has_room(txn))
             self._fill(view, changes_max, GROUP_SECONDS_MAX)
 
-    def _go_on_filling(self, view: WriteView, changes_max: int, seconds_left: float) -> None:
+    def _continue_filling(self, view: WriteView, changes_max: int, seconds_left: float) -> None:
         with self._transaction_at_stake():
             self._fill(view, changes_max, seconds_left)
 
     @contextmanager
     def _transaction_at_stake(self) -> Iterator[None]:
-        """Has the writer end the transaction if what is done with it fails: part of a change is in it then."""
-        # What stands if the work is interrupted by something that is not an Exception.
+        """Make the writer abort the transaction if the block fails: it then contains part of a change."""
+        # Stays set if the block is interrupted by something that is not an Exception.
         self._spoiled_by = EngineFailed("the transaction was interrupted")
         is_whole = False
         try:
@@ -173,7 +173,7 @@ class GroupCommitter:
                 self._orders.put(_Order.ABORT)
 
     def _fill(self, view: WriteView, changes_max: int, seconds_left: float) -> None:
-        """Carries out waiting changes; commits when the group is large enough, and otherwise goes on in a moment."""
+        """Carry out waiting changes; commit if the group is large enough, and otherwise continue in a moment."""
         assert self._loop is not None
         group = self._group
         began_at = time.perf_counter()
@@ -186,36 +186,36 @@ class GroupCommitter:
                 entry.carry_out(view)
         seconds_left -= time.perf_counter() - began_at
         if self._waiting and len(group) < changes_max and seconds_left > 0:
-            self._loop.call_soon(self._go_on_filling, view, changes_max, seconds_left)
+            self._loop.call_soon(self._continue_filling, view, changes_max, seconds_left)
             return
         view.save_metas()
         self._orders.put(_Order.COMMIT)
 
     def _on_ended(self, commit_failure: StorageRefusal | None) -> None:
         group, self._group = self._group, []
-        # Three quarters, so that the number finds its way down again when some of those who wrote have gone.
+        # Three quarters, so that the number falls again when some of the writers have stopped.
         self._expected = max(1, min(len(group) + len(self._waiting), GROUP_CHANGES_MAX) * 3 // 4)
         failure = self._spoiled_by or commit_failure
         if failure is None:
             for entry in group:
                 entry.resolve()
         elif len(group) > 1 and (self._spoiled_by is not None or isinstance(failure, OutOfSpace)):
-            # Nothing was written. Only a transaction each can tell whose change it was.
+            # Nothing was written. Only a transaction each can identify the change that failed.
             self._waiting.extendleft(reversed(group))
             self._alone_count = len(group)
         else:
             for entry in group:
                 entry.fail(failure)
             if not group:
-                # It failed before any change was looked at, and would do so for ever.
+                # It failed before any change was tried, and would fail forever.
                 self._fail_waiting(failure)
-        self._go_on()
+        self._begin_next()
 
     def _gather(self) -> None:
-        """Begins a transaction when about as many changes wait as the last one carried, or after a moment.
+        """Begin a transaction when about as many changes wait as the last one carried, or after a moment.
 
-        Those who write at the same time come back at about the same time; a transaction that began with the first of
-        them would have all the others wait for its fsync. Somebody who writes alone is not kept waiting.
+        Concurrent writers return at about the same time; a transaction that began with the first of them would make all
+        the others wait for its fsync. A single writer does not have to wait.
         """
         assert self._loop is not None
         if len(self._waiting) >= self._expected:
@@ -229,7 +229,7 @@ class GroupCommitter:
             self._gathering = None
             self._orders.put(_Order.BEGIN)
 
-    def _go_on(self) -> None:
+    def _begin_next(self) -> None:
         if self._waiting:
             self._gather()
             return
@@ -238,7 +238,7 @@ class GroupCommitter:
             self._became_idle.set()
 
     def _on_begin_failed(self, error: Exception) -> None:
-        """Opens the environment again; if that does not help, fails what waits and leaves the next call to try."""
+        """Reopen the environment; if that does not help, fail the waiting changes and let the next call retry."""
         self._begins_failed += 1
         try:
             self._store.reopen()
@@ -246,7 +246,7 @@ class GroupCommitter:
             self._fail_waiting(refusal)
         if self._begins_failed > 1:
             self._fail_waiting(self._store.translate(error))
-        self._go_on()
+        self._begin_next()
 
     def _fail_waiting(self, refusal: StorageRefusal) -> None:
         while self._waiting:
@@ -257,7 +257,7 @@ class GroupCommitter:
         for entry in self._group:
             entry.fail(self._stopped_by)
         self._fail_waiting(self._stopped_by)
-        self._go_on()
+        self._begin_next()
 
     # --- on the writer's thread -----------------------------------------------------------------------------------
 
@@ -270,7 +270,7 @@ class GroupCommitter:
             self._writer_posts(self._on_writer_died, error)
 
     def _writer_runs_transaction(self) -> None:
-        """One transaction from beginning to end."""
+        """Run one transaction from beginning to end."""
         try:
             txn = self._store.env.begin(write=True)
         except lmdb.Error as error:
@@ -294,7 +294,7 @@ class GroupCommitter:
             self._writer_posts(self._on_ended, failure)
 
     def _writer_posts(self, callback: Callable[..., None], *arguments: Any) -> bool:
-        """Has the event loop call back; False if it is closed, when nobody waits for anything any more."""
+        """Make the event loop call back; False if it is closed, and no caller is waiting any more."""
         assert self._loop is not None
         try:
             self._loop.call_soon_threadsafe(callback, *arguments)

@@ -1,7 +1,7 @@
-"""Where every byte of the LMDB engine lies. docs/storage-format.md tells the same story in prose.
+"""Layout of the LMDB engine's keys and records. docs/storage-format.md describes it in prose.
 
 A caller's key is stored under its partition's number (4 bytes, big-endian), so that a partition is one contiguous span
-of the only tree. The engine's own records lie under the number no partition may have, after all of them.
+of the only tree. The engine's own records are stored under the number that no partition may have, after all of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from asterism.storage.contract import (
 )
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber, sequence_of
 
-# 2 tells programs that know only 1 to keep off: they would write items that no reader of this one finds.
+# Version 2 keeps programs off that know only 1: they would write items that readers of version 2 do not find.
 FORMAT_VERSION = 2
 OLDEST_FORMAT_VERSION = 1
 FORMAT_NAME = b"asterism-lmdb"
@@ -37,7 +37,7 @@ META = struct.Struct(">BQQQ")
 FLAG_SEALED = 1
 FLAG_JOURNALING = 2
 FLAG_DROPPING = 4
-# A partition with one of these serves no call that carries an epoch.
+# A partition with one of these flags refuses every call with an epoch.
 FLAGS_CLOSED = FLAG_SEALED | FLAG_DROPPING
 
 _LSN = struct.Struct(">Q")
@@ -46,10 +46,10 @@ _LENGTH = struct.Struct(">H")
 
 
 class PartitionNames(dict[int, tuple[bytes, bytes]]):
-    """The meta key and the key prefix of each partition number met so far, made once.
+    """Cache of the meta key and the key prefix by partition number.
 
-    The store knows a partition by its place in the fleet's sequence, which no two have in common: the four bytes are
-    the same whatever the store's number among the nodes.
+    The store identifies a partition by its number in the fleet's sequence, which is unique: the four bytes do not
+    depend on the store's node number.
     """
 
     def __missing__(self, partition: int) -> tuple[bytes, bytes]:
@@ -63,14 +63,14 @@ class PartitionNames(dict[int, tuple[bytes, bytes]]):
 
 @dataclass(slots=True)
 class PartitionMeta:
-    """One partition's meta record, open for change within a transaction."""
+    """The meta record of a partition, mutable within a transaction."""
 
     epoch: Epoch
     lsn: Lsn
     sealed: bool = False
     journaling: bool = False
     dropping: bool = False
-    # Journal records up to this LSN are forgotten, whether or not they are removed yet.
+    # Journal records up to this LSN are discarded, even if they are not removed yet.
     journal_after: Lsn = Lsn(0)
 
     def fence(self) -> Fence:
@@ -98,22 +98,25 @@ def encode_format() -> bytes:
 
 
 def check_format(record: bytes) -> int:
-    """Refuses a store that another program, or a later version of this one, has written; returns its version."""
+    """Return the version of the store; refuse one of another program, or of a later version of this one."""
     if len(record) != len(FORMAT_NAME) + _COUNT.size or not record.startswith(FORMAT_NAME):
         raise EngineFailed("the directory holds an LMDB environment that is not Asterism's")
     (version,) = _COUNT.unpack(record[len(FORMAT_NAME) :])
     if not OLDEST_FORMAT_VERSION <= version <= FORMAT_VERSION:
-        raise EngineFailed(f"the store has format version {version}; this program knows {FORMAT_VERSION}")
+        raise EngineFailed(
+            f"the store has format version {version}, but this program supports versions up to {FORMAT_VERSION}; "
+            "use a later version of the program"
+        )
     return int(version)
 
 
 def bounds(prefix: bytes, span: Span) -> tuple[bytes, bytes]:
-    """The first stored key a span may hold, and the first after it."""
+    """Return the first stored key of a span, and the first after it."""
     return prefix + span.start, after_prefix(prefix) if span.end is None else prefix + span.end
 
 
 def after_prefix(prefix: bytes) -> bytes:
-    """The first key after all that begin with a prefix whose last four bytes are not all 0xFF."""
+    """Return the first key after all keys with a prefix whose last four bytes are not all 0xFF."""
     number = int.from_bytes(prefix[-PREFIX_BYTES:], "big") + 1
     return prefix[:-PREFIX_BYTES] + number.to_bytes(PREFIX_BYTES, "big")
 
@@ -123,7 +126,7 @@ def journal_key(prefix: bytes, lsn: int) -> bytes:
 
 
 def encode_journal(batch: Batch, stamp: bytes) -> bytes:
-    """The keys and spans a batch touches, given the LSN bytes that go into its stamped keys."""
+    """Return the record of the keys and spans that a batch touches, given the LSN bytes of its stamped keys."""
     keys = [
         *batch.deletes,
         *(key for key, _ in batch.puts),
@@ -150,7 +153,7 @@ def decode_journal(lsn: Lsn, record: bytes) -> JournalEntry:
 
 
 class _RecordReader:
-    """Walks a journal record from its beginning."""
+    """Cursor over a journal record, from its beginning."""
 
     def __init__(self, record: bytes) -> None:
         self._record = record

@@ -1,7 +1,7 @@
-"""Writing: the changes a write transaction can carry, each all or nothing.
+"""Changes that a write transaction can carry, each all or nothing.
 
-A change first looks at everything that may refuse it, and raises its refusal before it has written anything; several
-changes can then share a transaction, although LMDB cannot undo one of them alone.
+A change first checks everything that may refuse it, and raises its refusal before it writes; several changes can then
+share a transaction, although LMDB cannot undo a single one of them.
 """
 
 from __future__ import annotations
@@ -41,28 +41,35 @@ from asterism.storage.lmdb.layout import (
 )
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber, sequence_of
 
-# Entries removed in one go when a partition or a journal is taken away: a millisecond or two of the event loop.
+# Entries of a partition or a journal that are removed at once: a millisecond or two of the event loop.
 REMOVE_ENTRIES_PER_CHANGE = 1000
 
 
 class WriteView:
-    """One write transaction, and the meta records it has read: each is read once and written once per transaction."""
+    """A write transaction, and the meta records it has read: each is read once and written once per transaction."""
 
-    __slots__ = ("_changed", "_metas", "_names", "has_room", "txn")
+    __slots__ = ("_changed", "_cursor", "_metas", "_names", "has_room", "txn")
 
     def __init__(self, txn: lmdb.Transaction[bytes], names: PartitionNames, *, has_room: bool) -> None:
         self.txn = txn
-        # Without room, only changes that take away more than they bring are carried out.
+        # Without room, only changes that remove more than they add are carried out.
         self.has_room = has_room
         self._names = names
         self._metas: dict[PartitionNumber, PartitionMeta | None] = {}
         self._changed: set[PartitionNumber] = set()
+        # One for the whole transaction: to make it takes as long as two puts.
+        self._cursor: lmdb.Cursor[bytes] | None = None
+
+    def put_many(self, entries: Sequence[tuple[bytes, bytes]]) -> None:
+        if self._cursor is None:
+            self._cursor = self.txn.cursor()
+        self._cursor.putmulti(entries)
 
     def prefix(self, partition: PartitionNumber) -> bytes:
         return self._names[partition][1]
 
     def stored_meta(self, partition: PartitionNumber) -> PartitionMeta | None:
-        """The meta record, also of a partition that is being dropped."""
+        """Return the meta record, also of a partition that is being dropped."""
         if partition not in self._metas:
             record = self.txn.get(self._names[partition][0])
             self._metas[partition] = None if record is None else decode_meta(record)
@@ -87,7 +94,7 @@ class WriteView:
                 self.txn.put(self._names[partition][0], meta.encode())
 
 
-def apply_batch(view: WriteView, partition: PartitionNumber, epoch: Epoch, batch: Batch) -> Lsn:
+def apply_batch(partition: PartitionNumber, epoch: Epoch, batch: Batch, view: WriteView) -> Lsn:
     meta = view.meta(partition)
     if meta.sealed or meta.epoch != epoch:
         raise EpochFenced(partition)
@@ -95,7 +102,7 @@ def apply_batch(view: WriteView, partition: PartitionNumber, epoch: Epoch, batch
     txn = view.txn
     _check_expectations(txn, prefix, batch)
     if not view.has_room and not batch.may_use_reserve and _grows(batch):
-        raise OutOfSpace("the store is nearly full; what is left is for deletes")
+        raise OutOfSpace("the store is nearly full: the remaining space is reserved for deletes")
     totals = _add_up(txn, prefix, batch)
 
     lsn = Lsn(meta.lsn + 1)
@@ -104,17 +111,16 @@ def apply_batch(view: WriteView, partition: PartitionNumber, epoch: Epoch, batch
         remove_span(txn, *bounds(prefix, span))
     for key in batch.deletes:
         txn.delete(prefix + key)
-    # One call for many puts, and a cursor that stays where the last one was: entries of one index lie side by side.
-    with txn.cursor() as cursor:
-        put_many = cursor.putmulti
-        put_many([(prefix + key, value) for key, value in batch.puts])
-        put_many([(prefix + key, stamp + value) for key, value in batch.versioned_puts])
-        put_many([(prefix + head + stamp + tail, value) for head, tail, value in batch.stamped_puts])
+    # One call for all puts, and a cursor that keeps its position: entries of an index are adjacent.
+    puts = [(prefix + key, value) for key, value in batch.puts]
+    puts += [(prefix + key, stamp + value) for key, value in batch.versioned_puts]
+    puts += [(prefix + head + stamp + tail, value) for head, tail, value in batch.stamped_puts]
     for key, counters in totals:
         if counters is None:
             txn.delete(prefix + key)
         else:
-            txn.put(prefix + key, counters)
+            puts.append((prefix + key, counters))
+    view.put_many(puts)
     if meta.journaling:
         txn.put(journal_key(prefix, lsn), encode_journal(batch, stamp))
     meta.lsn = lsn
@@ -131,13 +137,13 @@ def _check_expectations(txn: lmdb.Transaction[bytes], prefix: bytes, batch: Batc
 
 
 def _grows(batch: Batch) -> bool:
-    """A guess from the number of entries: removing an item deletes several and adds one to the change log."""
+    """Estimate growth by the number of entries: removing an item deletes several and adds one to the change log."""
     put_count = len(batch.puts) + len(batch.versioned_puts) + len(batch.stamped_puts)
     return not batch.range_deletes and put_count > len(batch.deletes)
 
 
 def _add_up(txn: lmdb.Transaction[bytes], prefix: bytes, batch: Batch) -> list[tuple[bytes, bytes | None]]:
-    """What the batch's adds will leave, None for a record that goes; refuses before anything is written."""
+    """Return the totals after the batch's adds, None for a record to delete; refuse before anything is written."""
     totals: dict[bytes, tuple[int, ...]] = {}
     for add in batch.adds:
         key, deltas = add.key, add.deltas
@@ -148,7 +154,9 @@ def _add_up(txn: lmdb.Transaction[bytes], prefix: bytes, batch: Batch) -> list[t
                 counters = () if is_emptied else decode_counters(txn.get(prefix + key))
             except struct.error:
                 raise RecordDamaged(key) from None
-        if len(counters) == len(deltas):
+        if not counters:
+            counters = deltas
+        elif len(counters) == len(deltas):
             counters = tuple(map(int.__add__, counters, deltas))
         else:
             counters = tuple(map(sum, zip_longest(counters, deltas, fillvalue=0)))
@@ -158,11 +166,11 @@ def _add_up(txn: lmdb.Transaction[bytes], prefix: bytes, batch: Batch) -> list[t
     try:
         return [(key, encode_counters(counters) if any(counters) else None) for key, counters in totals.items()]
     except struct.error as error:
-        raise EngineFailed("a counter of the batch leaves 64 bits") from error
+        raise EngineFailed("a counter of the batch overflows 64 bits") from error
 
 
 def remove_span(txn: lmdb.Transaction[bytes], low: bytes, high: bytes, *, limit: int | None = None) -> int:
-    """Removes the stored keys from `low` up to `high`, at most `limit` of them; returns how many it removed."""
+    """Remove the stored keys from `low` up to `high`, at most `limit` of them; return the number of removed keys."""
     removed = 0
     with txn.cursor() as cursor:
         found = cursor.set_range(low)
@@ -185,7 +193,7 @@ def create_partition(view: WriteView, partition: PartitionNumber, fence: Fence, 
 def set_fence(
     view: WriteView, partition: PartitionNumber, fence: Fence, lsn: Lsn | None, expected: Fence | None
 ) -> tuple[Lsn, bool]:
-    """Returns the LSN, and whether there are forgotten journal records still to be removed."""
+    """Set the fence; return the LSN, and True if discarded journal records remain to be removed."""
     meta = view.meta(partition)
     if expected is not None and meta.fence() != expected:
         raise FenceChanged(partition)
@@ -200,7 +208,7 @@ def set_fence(
 
 
 def remove_forgotten_journal(view: WriteView, partition: PartitionNumber) -> bool:
-    """Removes some journal records that no longer count; returns whether there are more."""
+    """Remove some of the discarded journal records; return True if there are more."""
     meta = view.stored_meta(partition)
     if meta is None:
         return False
@@ -210,7 +218,7 @@ def remove_forgotten_journal(view: WriteView, partition: PartitionNumber) -> boo
 
 
 def drop_some(view: WriteView, partition: PartitionNumber) -> bool:
-    """Closes the partition for good and removes some of its entries; True when it was the last of them."""
+    """Close the partition for good and remove some of its entries; return True if none are left."""
     meta = view.stored_meta(partition)
     if meta is None:
         return True
@@ -235,7 +243,7 @@ def write_copied(
     if not meta.sealed or meta.epoch != epoch:
         raise EpochFenced(partition)
     if not view.has_room and puts:
-        raise OutOfSpace("the store is nearly full; what is left is for deletes")
+        raise OutOfSpace("the store is nearly full: the remaining space is reserved for deletes")
     prefix = view.prefix(partition)
     txn = view.txn
     for span in range_deletes:

@@ -1,4 +1,4 @@
-"""Reading: what a transaction shows of one partition, and the snapshot that keeps one open."""
+"""Read views of a partition: scans within a transaction, and the snapshot that keeps a transaction open."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from asterism.storage.lmdb.layout import (
 )
 from asterism.values.identifiers import Lsn
 
-# Entries are taken from the store in runs, whose loop is the library's: one by one costs twice as much. The first run
-# is short, because values may be large and the span small; the others are twice as long each, as far as bytes allow.
+# Entries are read from the store in runs, with a loop inside the library: one by one costs twice as much. The first run
+# is short, because values may be large and the span small; each further run is twice as long, as far as bytes allow.
 _FIRST_RUN_ENTRIES = 16
 _RUN_ENTRIES_MAX = 512
 
@@ -33,7 +33,7 @@ def scan_page(
     limit: int,
     bytes_max: int | None,
 ) -> ScanPage:
-    """One page of a span; looks one entry further than it returns, to know whether there is more."""
+    """Return a page of a span; read one entry further than the page, to set `more`."""
     low, high = bounds(prefix, span)
     cursor = txn.cursor()
     entries: list[tuple[bytes, bytes]] = []
@@ -72,7 +72,7 @@ def _cut_page(
     *,
     more: bool,
 ) -> ScanPage:
-    """A page that ends within its last run, where its bytes do: with the entry that passes them."""
+    """Return a page that ends within its last run, with the entry that exceeds its bytes."""
     for key, value in run:
         if len(entries) >= limit or (bytes_left <= 0 and entries):
             return ScanPage(entries, more=True)
@@ -99,7 +99,7 @@ def journal_entries(txn: lmdb.Transaction[bytes], prefix: bytes, *, after: int, 
 
 
 class LmdbSnapshot:
-    """A read transaction held open; LMDB keeps every page it can see until it is closed."""
+    """An open read transaction; LMDB keeps every page that is visible to it until it is closed."""
 
     def __init__(self, txn: lmdb.Transaction[bytes], prefix: bytes, lsn: Lsn) -> None:
         self._txn = txn

@@ -1,7 +1,7 @@
 """The connection string of a node: `postgresql://user@one:5432,two:5432/name` names a server and its standbys.
 
-Each host gets a connection string of its own, because each is to be tried with a time of its own: a host that swallows
-packets must not keep us from the next one.
+Each host gets a connection string of its own, because each is tried with its own timeout: a host that drops packets
+must not delay the attempt at the next one.
 """
 
 from __future__ import annotations
@@ -12,43 +12,43 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from asterism.storage.contract import EngineFailed
 
 SCHEMES = ("postgresql", "postgres")
-# We look for the primary and the standbys ourselves.
+# The engine finds the primary and the standbys itself.
 OWN_PARAMETERS = {"target_session_attrs", "host", "port"}
 
 
 def split_hosts(connection_string: str) -> tuple[str, ...]:
-    """One connection string for each host of a node's, in the order they are named."""
+    """Return one connection string for each host of a node, in the order of the hosts."""
     parts = urlsplit(connection_string)
     if parts.scheme not in SCHEMES:
-        raise EngineFailed("a node's connection string begins with postgresql://")
+        raise EngineFailed("a node's connection string must begin with postgresql://")
     parameters = dict(parse_qsl(parts.query, keep_blank_values=True))
     hosts = parameters.get("host", "").split(",") if parameters.get("host") else []
     ports = parameters.get("port", "").split(",") if parameters.get("port") else []
     rest = {name: value for name, value in parameters.items() if name not in OWN_PARAMETERS}
     user, at, named = parts.netloc.rpartition("@")
-    places: list[tuple[str, dict[str, str]]] = [(user + at + host, {}) for host in named.split(",")]
+    locations: list[tuple[str, dict[str, str]]] = [(user + at + host, {}) for host in named.split(",")]
     if hosts:
-        places = [(user + at, {"host": host}) for host in hosts]
+        locations = [(user + at, {"host": host}) for host in hosts]
     return tuple(
-        _join(parts.scheme, netloc, parts.path, rest | own | _one_port(ports, place))
-        for place, (netloc, own) in enumerate(places)
+        _join(parts.scheme, netloc, parts.path, rest | own | _port_of(ports, index))
+        for index, (netloc, own) in enumerate(locations)
     )
 
 
 def _join(scheme: str, netloc: str, path: str, parameters: Mapping[str, str]) -> str:
-    # The standard library leaves out the slashes of an address without a host.
+    # The standard library omits the slashes of a URL without a host.
     return f"{scheme}://{netloc}{path}" + (f"?{urlencode(parameters)}" if parameters else "")
 
 
-def _one_port(ports: list[str], place: int) -> dict[str, str]:
-    """As libpq has it: one port for all hosts, or one for each."""
+def _port_of(ports: list[str], index: int) -> dict[str, str]:
+    """Return the port of a host as libpq does: one port for all hosts, or one for each."""
     if not ports:
         return {}
-    return {"port": ports[place] if place < len(ports) else ports[0]}
+    return {"port": ports[index] if index < len(ports) else ports[0]}
 
 
 def without_password(connection_string: str) -> str:
-    """The connection string as it may be shown."""
+    """Return the connection string in a form that may be shown."""
     parts = urlsplit(connection_string)
     user, at, hosts = parts.netloc.rpartition("@")
     netloc = user.partition(":")[0] + at + hosts

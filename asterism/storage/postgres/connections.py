@@ -1,4 +1,4 @@
-"""Connections to a node: opening them, losing them, and who gets which."""
+"""Connections to a node: opening, losing and pooling them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import asyncpg
 from asterism.storage.contract import EngineFailed
 from asterism.storage.postgres.database_errors import (
     ConnectionLost,
-    TryAgain,
-    in_words,
+    TransientError,
     is_hopeless,
     is_lost,
-    is_passing,
+    is_transient,
+    message_of,
 )
 
-# Index lookups are all we ever want: a plan that was made while a table was empty must not stay with it. Timeouts of
-# the server's own would end the wait for a standby, and a commit that stopped waiting looks like a success.
+# Only index lookups are wanted: a plan made while a table was empty must not be kept. The server's own timeouts would
+# end the wait for a standby, and a commit that stopped waiting looks like a success.
 SESSION_SETTINGS = {
     "application_name": "asterism",
     "client_min_messages": "warning",
@@ -35,21 +35,21 @@ SESSION_SETTINGS = {
     "plan_cache_mode": "force_generic_plan",
     "statement_timeout": "0",
 }
-# A database or a role may have been set to answer before a commit is on disk; stronger settings than "on" stay.
+# A database or a role may be configured to answer before a commit is on disk; settings stronger than "on" are kept.
 PREPARE_SESSION = """
 SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on',
     CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END
 """
-# How often this server, or the one it was copied from, has become a primary. Asked only of nodes with several hosts.
+# Number of promotions of this server and those it was copied from. Read only on nodes with several hosts.
 READ_TIMELINE = """
 SELECT CASE WHEN pg_is_in_recovery() THEN 0
     ELSE ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::integer END
 """
 # A node of a large fleet has hundreds of partitions, with about four statements each.
 STATEMENTS_CACHED = 1024
-# How long a connection may be without use before it is ended: a server has room for so many, and others may need it.
+# An idle connection is closed after this long: a server's connections are limited, and other clients may need them.
 IDLE_SECONDS_MAX = 10.0
-# The server keeps some 300 KB for every partition that a connection has written to, for as long as it is open.
+# The server keeps some 300 KB for every partition that a connection has written to, until the connection is closed.
 PARTITIONS_WRITTEN_MAX = 256
 BACK_OFF_SECONDS_FIRST = 0.05
 BACK_OFF_SECONDS_MAX = 1.0
@@ -57,8 +57,8 @@ SECONDS_MIN = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How long things may take. `total_seconds` bounds every call; the others bound its parts."""
+class Timeouts:
+    """Time limits. `total_seconds` bounds every call; the others bound its parts."""
 
     connect_seconds: float = 3.0
     read_seconds: float = 5.0
@@ -67,17 +67,17 @@ class Patience:
     total_seconds: float = 15.0
 
     @property
-    def seconds_when_away(self) -> float:
-        """Instead of `total_seconds` once a node has let those pass: who waited behind another has waited already."""
+    def seconds_when_unreachable(self) -> float:
+        """Limit in place of `total_seconds` once a node has exceeded it: queued calls have already waited."""
         return self.total_seconds / 3
 
 
 @dataclass(slots=True)
 class Hosts:
-    """The hosts of a node, the one that was the primary last time first. All pools of an engine share them.
+    """The hosts of a node, the last known primary first. All pools of an engine share them.
 
-    A primary that was replaced and has come back still takes itself for one; its timeline is lower than that of the
-    standby that took its place, and it is passed over.
+    A primary that was replaced and has restarted still claims to be the primary; its timeline is lower than that of the
+    standby that replaced it, and it is skipped.
     """
 
     addresses: list[str]
@@ -89,12 +89,12 @@ class Hosts:
 
 
 def seconds_until(deadline: float, seconds_max: float) -> float:
-    """How long a part of a call may take that began late: never so short that it cannot be done."""
+    """Return the time left for a part of a call, but never so little that the part cannot succeed."""
     return min(seconds_max, max(deadline - asyncio.get_running_loop().time(), SECONDS_MIN))
 
 
 class Link:
-    """One connection. Everything that is sent to a database passes `ask`."""
+    """A connection. All statements to a database pass through `ask` or `run`."""
 
     __slots__ = ("connection", "idle_since", "is_primary", "pool", "timeline", "warnings", "written_to")
 
@@ -112,29 +112,29 @@ class Link:
         self.warnings += 1
 
     async def ask(self, seconds: float, statement: str, *arguments: Any) -> Any:
-        """The first row of the answer, within a time. A connection that lets it pass is ended, without the request to
-        cancel that the driver would send: cancelling a commit that waits for a standby makes it succeed too early."""
+        """Return the first row of the answer, within a time limit. A connection that exceeds it is closed, without the
+        driver's cancel request: canceling a commit that waits for a standby makes it succeed too early."""
         connection = self.connection
         self.pool.statements += 1
         alarm = asyncio.get_running_loop().call_later(seconds, connection.terminate)
         try:
             return await connection.fetchrow(statement, *arguments)
         except asyncio.CancelledError:
-            # The answer may still come, and nobody would take it.
+            # The answer may still arrive, and would be taken for that of the next statement.
             connection.terminate()
             raise
         except Exception as error:
             if connection.is_closed() or is_lost(error):
                 connection.terminate()
                 raise ConnectionLost(str(error)) from error
-            if is_passing(error):
-                raise TryAgain(str(error)) from error
+            if is_transient(error):
+                raise TransientError(str(error)) from error
             raise
         finally:
             alarm.cancel()
 
     async def run(self, seconds: float, script: str) -> None:
-        """Statements without arguments or answers, in one transaction unless they say otherwise."""
+        """Run statements without arguments or answers, in one transaction unless they control it themselves."""
         connection = self.connection
         self.pool.statements += 1
         alarm = asyncio.get_running_loop().call_later(seconds, connection.terminate)
@@ -158,7 +158,7 @@ class Link:
 
 
 async def connect(address: str, seconds: float, pool: Pool) -> Link:
-    """A connection to one host, be it a primary or a standby."""
+    """Connect to a host, which may be a primary or a standby."""
     connection = await asyncpg.connect(
         address,
         timeout=seconds,
@@ -179,11 +179,11 @@ async def connect(address: str, seconds: float, pool: Pool) -> Link:
 
 
 class Pool:
-    """At most `size` connections to the primary of a node, or to its standbys, opened when they are needed."""
+    """At most `size` connections to the primary of a node, or to its standbys, opened on demand."""
 
-    def __init__(self, hosts: Hosts, patience: Patience, *, size: int, primary: bool = True) -> None:
+    def __init__(self, hosts: Hosts, timeouts: Timeouts, *, size: int, primary: bool = True) -> None:
         self.hosts = hosts
-        self.patience = patience
+        self.timeouts = timeouts
         self._size = size
         self._primary = primary
         self._idle: list[Link] = []
@@ -192,38 +192,38 @@ class Pool:
         self._opening = asyncio.Lock()
         self._back_off_seconds = BACK_OFF_SECONDS_FIRST
         self._is_closed = False
-        self._looking_at_idle: asyncio.TimerHandle | None = None
-        # Whether the node was not to be reached when it was last tried, for as long as patience goes.
-        self._is_away = False
-        # Statements sent so far, each a round trip: what the tests count.
+        self._idle_timer: asyncio.TimerHandle | None = None
+        # True if the last attempt to reach the node exhausted its time limit.
+        self._is_unreachable = False
+        # Statements sent so far, each a round trip: counted by tests.
         self.statements = 0
         self.opened = 0
 
     def deadline(self) -> float:
-        """When to give up what begins now, as a time of the event loop."""
-        patience = self.patience
-        seconds = patience.seconds_when_away if self._is_away else patience.total_seconds
+        """Return the deadline of a call that starts now, as a time of the event loop."""
+        timeouts = self.timeouts
+        seconds = timeouts.seconds_when_unreachable if self._is_unreachable else timeouts.total_seconds
         return asyncio.get_running_loop().time() + seconds
 
     def check_time(self, deadline: float, error: Exception) -> None:
         if asyncio.get_running_loop().time() >= deadline:
-            self._is_away = True
-            raise EngineFailed(f"the node does not answer: {in_words(error)}") from error
+            self._is_unreachable = True
+            raise EngineFailed(f"the node does not answer: {message_of(error)}") from error
 
     def is_overdue(self, since: float) -> bool:
-        """Whether something that has waited since then has no time left for another attempt at a node that is away."""
-        if not self._is_away:
+        """Return True if a call queued since then has no time left for another attempt at an unreachable node."""
+        if not self._is_unreachable:
             return False
         waited_seconds = asyncio.get_running_loop().time() - since
-        return waited_seconds > self.patience.total_seconds - self.patience.seconds_when_away
+        return waited_seconds > self.timeouts.total_seconds - self.timeouts.seconds_when_unreachable
 
     @property
-    def is_away(self) -> bool:
-        return self._is_away
+    def is_unreachable(self) -> bool:
+        return self._is_unreachable
 
     async def acquire(self, deadline: float, prefer: Link | None = None) -> Link:
-        """A connection that is open as far as can be told; `EngineFailed` when there is none until `deadline` (a time
-        of the event loop)."""
+        """Return a connection that appears open; `EngineFailed` if none is available until `deadline` (a time of the
+        event loop)."""
         while True:
             if self._is_closed:
                 raise EngineFailed("the engine is closed")
@@ -261,10 +261,10 @@ class Pool:
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
             elif not waiter.cancelled():
-                # It was this one's turn, and now it is another's.
+                # It had been woken already: wake the next.
                 self._wake()
             if isinstance(error, TimeoutError):
-                raise EngineFailed("every connection to the node is in use") from None
+                raise EngineFailed("all connections to the node are in use") from None
             raise
 
     def _wake(self) -> None:
@@ -276,19 +276,19 @@ class Pool:
 
     def release(self, link: Link) -> None:
         if link.is_worth_keeping and not self._is_closed:
-            self._is_away = False
+            self._is_unreachable = False
             self._idle.append(link)
             loop = asyncio.get_running_loop()
             link.idle_since = loop.time()
-            if self._looking_at_idle is None:
-                self._looking_at_idle = loop.call_later(IDLE_SECONDS_MAX, self._end_idle)
+            if self._idle_timer is None:
+                self._idle_timer = loop.call_later(IDLE_SECONDS_MAX, self._end_idle)
         else:
             link.connection.terminate()
             self._count -= 1
         self._wake()
 
     def _end_idle(self) -> None:
-        """The one that was used last stays, for whoever comes next."""
+        """Close connections that have been idle too long, except the last used one, which the next call gets."""
         loop = asyncio.get_running_loop()
         overdue = loop.time() - IDLE_SECONDS_MAX
         for link in self._idle[:-1]:
@@ -298,11 +298,11 @@ class Pool:
                 self._count -= 1
                 self._wake()
         more = len(self._idle) > 1
-        self._looking_at_idle = loop.call_later(IDLE_SECONDS_MAX / 4, self._end_idle) if more else None
+        self._idle_timer = loop.call_later(IDLE_SECONDS_MAX / 4, self._end_idle) if more else None
 
     def suspect(self) -> None:
-        """One connection fell silent: those that nobody uses are probably no better, and each would be found out only
-        after a time of its own."""
+        """Close the idle connections after one was lost: they are probably lost too, and each would be noticed only
+        after a timeout of its own."""
         for link in self._idle:
             link.connection.terminate()
 
@@ -312,7 +312,7 @@ class Pool:
         try:
             async with asyncio.timeout_at(deadline), self._opening:
                 while not self._is_closed:
-                    # While others opened theirs, or the server took no more, one may have become free.
+                    # While others connected, or the server accepted no more, a connection may have become free.
                     idle = self._take_idle(None)
                     if idle is not None:
                         self._count -= 1
@@ -330,12 +330,12 @@ class Pool:
                     await asyncio.sleep(self._back_off_seconds * random.uniform(0.5, 1.0))
                     self._back_off_seconds = min(self._back_off_seconds * 2, BACK_OFF_SECONDS_MAX)
         except TimeoutError:
-            self._is_away = True
-        raise EngineFailed(f"the node cannot be reached: {in_words(problem)}")
+            self._is_unreachable = True
+        raise EngineFailed(f"the node cannot be reached: {message_of(problem)}")
 
     async def _try_hosts(self, seconds_left: float) -> Link:
-        """The host that is most likely comes first; if it is not the right one, all others are asked at once."""
-        seconds = min(self.patience.connect_seconds, max(seconds_left, 0.01))
+        """Try the most likely host first; if it is not the right one, try all others at once."""
+        seconds = min(self.timeouts.connect_seconds, max(seconds_left, 0.01))
         first, *others = self.hosts.addresses if self._primary else self.hosts.addresses[::-1]
         if self._primary and others and not self.hosts.timeline:
             return await self._try_all_hosts(seconds)
@@ -365,7 +365,7 @@ class Pool:
         return chosen.result()
 
     async def _try_all_hosts(self, seconds: float) -> Link:
-        """The first time, several may take themselves for the primary: the one that became it last is right."""
+        """Connect for the first time: several hosts may claim to be the primary, and the last promoted one is."""
         addresses = list(self.hosts.addresses)
         found = await asyncio.gather(
             *(self._try_host(address, seconds) for address in addresses), return_exceptions=True
@@ -383,7 +383,7 @@ class Pool:
         link = await connect(address, seconds, self)
         if link.is_primary != self._primary:
             link.connection.terminate()
-            raise EngineFailed("the host is a standby" if self._primary else "the host is no standby")
+            raise EngineFailed("the host is a standby" if self._primary else "the host is not a standby")
         if self._primary and link.timeline < self.hosts.timeline:
             link.connection.terminate()
             raise EngineFailed("the host is a primary that has been replaced")
@@ -392,8 +392,8 @@ class Pool:
 
     async def close(self) -> None:
         self._is_closed = True
-        if self._looking_at_idle is not None:
-            self._looking_at_idle.cancel()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)
@@ -406,6 +406,6 @@ class Pool:
 
 
 def _end(task: asyncio.Task[Link]) -> None:
-    """A host that answered after another had been chosen."""
+    """Close the connection to a host that answered after another had been chosen."""
     if not task.cancelled() and task.exception() is None:
         task.result().connection.terminate()

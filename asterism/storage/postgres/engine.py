@@ -20,7 +20,7 @@ from asterism.storage.contract import (
     StandbyStatus,
 )
 from asterism.storage.postgres.addresses import split_hosts
-from asterism.storage.postgres.connections import Patience, Pool
+from asterism.storage.postgres.connections import Pool, Timeouts
 from asterism.storage.postgres.journal_record import decode_journal
 from asterism.storage.postgres.layout import (
     DONE,
@@ -32,28 +32,28 @@ from asterism.storage.postgres.layout import (
     UNKNOWN_PARTITION,
     partition_ddl,
 )
-from asterism.storage.postgres.node import Node
-from asterism.storage.postgres.opening import NodeIdentity, claim_identity, prepare_database, read_identity
-from asterism.storage.postgres.reading import PartitionReader, check_fence, page_of, scan_arguments
+from asterism.storage.postgres.node import PostgresNode
+from asterism.storage.postgres.opening import DatabaseIdentity, claim_identity, prepare_database, read_identity
+from asterism.storage.postgres.reading import PooledReader, check_fence, page_of, scan_arguments
 from asterism.storage.postgres.snapshots import PostgresSnapshot, open_snapshot
 from asterism.storage.postgres.standbys import StandbyReads
 from asterism.storage.postgres.statements import (
     CREATE_PARTITION,
     DROP_PARTITION,
-    FORGET_JOURNAL,
     LIST_PARTITIONS,
     READ_FENCE,
     READ_JOURNAL,
+    REMOVE_JOURNAL,
 )
-from asterism.storage.postgres.watching import Listener
+from asterism.storage.postgres.watching import NotificationListener
 from asterism.storage.postgres.writing import PartitionWriter
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
 
-# A partition with more entries is dropped by the second call, so that the first, which closes it, is quick.
+# A partition with more entries is dropped by the second call, so that the first, which closes it, is fast.
 DROP_ENTRIES_AT_ONCE = 10_000
 JOURNAL_RECORDS_PER_STATEMENT = 5_000
 
-# How a standby follows is shown to the role only if it was granted pg_monitor.
+# The state of a standby is visible to the role only if it was granted pg_monitor.
 READ_STATUS = """
 SELECT current_setting('server_version'), NOT pg_is_in_recovery(),
     (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
@@ -65,13 +65,14 @@ SELECT current_setting('server_version'), NOT pg_is_in_recovery(),
 
 
 class PostgresEngine:
-    """See `asterism.storage.contract.Engine`. Any number of engines, in any number of processes, share a database."""
+    """An engine on PostgreSQL; see `asterism.storage.contract.Engine`. Engines of any number of processes share a
+    database."""
 
-    def __init__(self, addresses: Sequence[str], patience: Patience, **sizes: int) -> None:
-        self._node = Node(addresses, patience, **sizes)
-        self._listener = Listener(self._node.listeners)
+    def __init__(self, addresses: Sequence[str], timeouts: Timeouts, **sizes: int) -> None:
+        self._node = PostgresNode(addresses, timeouts, **sizes)
+        self._listener = NotificationListener(self._node.listeners)
         self._writers: dict[PartitionNumber, PartitionWriter] = {}
-        self._readers: dict[PartitionNumber, PartitionReader] = {}
+        self._readers: dict[PartitionNumber, PooledReader] = {}
         self._standby_reads = StandbyReads(self._node)
         self._is_closed = False
         self._became_idle: asyncio.Event | None = None
@@ -81,16 +82,16 @@ class PostgresEngine:
         cls,
         connection_string: str,
         *,
-        patience: Patience | None = None,
+        timeouts: Timeouts | None = None,
         writers: int = 8,
         readers: int = 8,
         snapshots: int = 16,
     ) -> Self:
-        """Connects, and makes the tables and functions if they are missing. The connection string may name several
-        hosts: one of them is the primary, wherever it is at the time, and the others are its standbys. The numbers are
-        those of connections that may be open at once."""
+        """Connect, and create the tables and functions if they are missing. The connection string may name several
+        hosts: any one of them is the primary, and the others are its standbys. The numbers are the maximums of open
+        connections."""
         addresses = split_hosts(connection_string)
-        engine = cls(addresses, patience or Patience(), writers=writers, readers=readers, snapshots=snapshots)
+        engine = cls(addresses, timeouts or Timeouts(), writers=writers, readers=readers, snapshots=snapshots)
         try:
             await prepare_database(engine._node)
         except BaseException:
@@ -140,15 +141,15 @@ class PostgresEngine:
                 return snapshot
         return await open_snapshot(self._node, self._node.snapshots, partition, epoch)
 
-    def _reader(self, partition: PartitionNumber) -> PartitionReader:
+    def _reader(self, partition: PartitionNumber) -> PooledReader:
         reader = self._readers.get(partition)
         if reader is None:
             check_number(partition)
-            reader = self._readers[partition] = PartitionReader(self._node, self._node.readers, partition)
+            reader = self._readers[partition] = PooledReader(self._node, self._node.readers, partition)
         return reader
 
     async def _ask(self, statement: str, *arguments: Any, pool: Pool | None = None) -> Any:
-        return await self._node.ask(pool or self._node.readers, self._node.patience.read_seconds, statement, *arguments)
+        return await self._node.ask(pool or self._node.readers, self._node.timeouts.read_seconds, statement, *arguments)
 
     # --- writing --------------------------------------------------------------------------------------------------
 
@@ -177,10 +178,10 @@ class PostgresEngine:
             raise EngineFailed(f"a partition cannot have the number {partition}")
         node = self._node
         arguments = (fence.epoch, fence.sealed, fence.journaling, announced, lsn, partition_ddl(partition))
-        # The token tells, if this has to be asked again, that it was this very call that made the partition.
+        # If the call has to be repeated, the token shows that this call created the partition.
         (answer,) = await node.ask(
             node.writers,
-            node.patience.commit_seconds,
+            node.timeouts.commit_seconds,
             CREATE_PARTITION,
             partition,
             node.gateway,
@@ -198,7 +199,7 @@ class PostgresEngine:
             return True
         node = self._node
         (is_gone,) = await node.ask(
-            node.writers, node.patience.commit_seconds, DROP_PARTITION, partition, DROP_ENTRIES_AT_ONCE
+            node.writers, node.timeouts.commit_seconds, DROP_PARTITION, partition, DROP_ENTRIES_AT_ONCE
         )
         return bool(is_gone)
 
@@ -235,15 +236,15 @@ class PostgresEngine:
         if answer < 0:
             raise EngineFailed(f"the database refused the fence with status {answer}")
         if not fence.journaling:
-            await self._forget_journal(partition)
+            await self._remove_journal(partition)
         return Lsn(answer)
 
-    async def _forget_journal(self, partition: PartitionNumber) -> None:
-        """It counts no longer; what is left of it is taken away in pieces that others can write between."""
+    async def _remove_journal(self, partition: PartitionNumber) -> None:
+        """Remove the discarded journal, in pieces, so that other writes can run in between."""
         removed = JOURNAL_RECORDS_PER_STATEMENT
         while removed >= JOURNAL_RECORDS_PER_STATEMENT:
             (removed,) = await self._ask(
-                FORGET_JOURNAL, partition, JOURNAL_RECORDS_PER_STATEMENT, pool=self._node.writers
+                REMOVE_JOURNAL, partition, JOURNAL_RECORDS_PER_STATEMENT, pool=self._node.writers
             )
 
     # --- copying --------------------------------------------------------------------------------------------------
@@ -297,17 +298,17 @@ class PostgresEngine:
 
     # --- the engine itself ----------------------------------------------------------------------------------------
 
-    async def identity(self) -> NodeIdentity | None:
-        """Which node of which fleet the database is; None if it has not been claimed."""
+    async def identity(self) -> DatabaseIdentity | None:
+        """Return the fleet and node of the database; None if it has not been claimed."""
         return await read_identity(self._node)
 
-    async def claim(self, identity: NodeIdentity) -> None:
-        """Makes the database this node of this fleet; `EngineFailed` if it is another already."""
+    async def claim(self, identity: DatabaseIdentity) -> None:
+        """Record the fleet and node of the database; `EngineFailed` if it already has others."""
         await claim_identity(self._node, identity)
 
     @property
     def statements_sent(self) -> int:
-        """Round trips to the node since the engine was opened."""
+        """Number of round trips to the node since the engine was opened."""
         return sum(pool.statements for pool in self._node.pools)
 
     async def status(self) -> EngineStatus:

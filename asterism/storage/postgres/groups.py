@@ -1,8 +1,8 @@
-"""Which batches can share a transaction, and what is sent to the database for them. No connection, no waiting.
+"""Groups of batches that can share a transaction, and their arguments for the database. No connections, no waiting.
 
-Batches of a group must not get in each other's way: what one expects or writes, none before it has written. Adds to one
-key are the exception, because their sum is the same in any order; a ceiling on such a key is then checked as if all
-growth before it had happened, and a batch that fails such a check is asked about again in a later group.
+Batches of a group must not conflict: a key that a batch expects or writes must not be written by an earlier one. Adds
+to one key are the exception, because their sum is the same in any order; a ceiling on such a key is then checked as if
+all earlier growth had happened, and a batch that fails such a check is retried in a later group.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from asterism.storage.postgres.journal_record import encode_journal
 from asterism.values.identifiers import Epoch, Lsn
 
 GROUP_BATCHES_MAX = 128
-# A group's transaction holds up the ones behind it, and is sent in one message.
+# A group's transaction blocks the next ones, and is sent in one message.
 GROUP_BYTES_MAX = 4 * 1024 * 1024
 # Below any counter: a condition that cannot hold.
 NEVER = -(1 << 63)
@@ -31,8 +31,8 @@ NEVER = -(1 << 63)
 
 @dataclass(slots=True, eq=False)
 class WaitingBatch:
-    """A batch, who waits for it and since when (a time of the event loop). `alone` once it has spoiled a group it
-    shared."""
+    """A batch, the future of its caller, and its start of waiting (a time of the event loop). `alone` after a group
+    that it shared has failed."""
 
     epoch: Epoch
     batch: Batch
@@ -42,14 +42,14 @@ class WaitingBatch:
 
 
 @dataclass(slots=True)
-class Condition:
-    """What must hold for one member: its key begins with these bytes, is absent, or counts no more than `ceiling`."""
+class MemberCondition:
+    """Condition of one member: its key begins with these bytes, is absent, or counts no more than `ceiling`."""
 
     member: int
     key: bytes
     begins_with: bytes | None
     ceiling: int | None
-    # False if the answer may be different once it is known what became of the members before.
+    # False if the result may differ once the outcome of earlier members is known.
     is_certain: bool = True
 
     def refusal(self) -> StorageRefusal:
@@ -62,11 +62,11 @@ class Group:
 
     epoch: Epoch
     members: list[WaitingBatch] = field(default_factory=list)
-    conditions: list[Condition] = field(default_factory=list)
+    conditions: list[MemberCondition] = field(default_factory=list)
     _written: set[bytes] = field(default_factory=set)
     # The sums of all members' adds.
     _added: dict[bytes, list[int]] = field(default_factory=dict)
-    # By how much the first counter may have grown through the members so far.
+    # Maximum growth of the first counter through the members so far.
     _growth: dict[bytes, int] = field(default_factory=dict)
     _bytes: int = 0
 
@@ -92,7 +92,7 @@ class Group:
         member = len(self.members)
         self.members.append(waiting)
         for wanted in batch.expectations:
-            self.conditions.append(Condition(member, wanted.key, wanted.begins_with, None))
+            self.conditions.append(MemberCondition(member, wanted.key, wanted.begins_with, None))
         if batch.adds:
             self._add_up(member, batch)
         self._written.update(_keys_written(batch))
@@ -116,7 +116,7 @@ class Group:
                     # The span is empty by then: only the batch's own adds count.
                     ceiling = NEVER if ceiling < 0 else -NEVER - 1
                 ceiling = max(NEVER, min(ceiling, -NEVER - 1))
-                self.conditions.append(Condition(member, key, None, ceiling, is_certain=before is None))
+                self.conditions.append(MemberCondition(member, key, None, ceiling, is_certain=before is None))
             known = self._added.get(key)
             if known is None:
                 self._added[key] = list(deltas)
@@ -128,7 +128,7 @@ class Group:
             self._growth[key] = self._growth.get(key, 0) + most
 
     def arguments(self, *, journaling: bool) -> tuple[Any, ...]:
-        """The arguments of the partition's `apply` function from the epoch on."""
+        """Return the arguments of the partition's `apply` function from the epoch on."""
         batches = [waiting.batch for waiting in self.members]
         spans = batches[0].range_deletes
         puts = {key: value for batch in batches for key, value in batch.puts}
@@ -154,29 +154,29 @@ class Group:
             [key for batch in batches for key in batch.deletes],
             list(puts),
             list(puts.values()),
-            [one[0] for one in versioned],
-            [one[1] for one in versioned],
-            [one[2] for one in versioned],
-            [one[0] for one in stamped],
-            [one[1] for one in stamped],
-            [one[2] for one in stamped],
-            [one[3] for one in stamped],
+            [key for key, _, _ in versioned],
+            [value for _, value, _ in versioned],
+            [step for _, _, step in versioned],
+            [head for head, _, _, _ in stamped],
+            [tail for _, tail, _, _ in stamped],
+            [value for _, _, value, _ in stamped],
+            [step for _, _, _, step in stamped],
             list(self._added),
             [encode_counters(deltas) for deltas in self._added.values()],
             [encode_journal(batch) for batch in batches] if journaling else None,
         )
 
-    def part_with(self, failed: list[int]) -> tuple[Group, list[WaitingBatch]]:
-        """Refuses the members whose conditions do not hold, given the places of those conditions (from 1). Returns a
-        group of those for which all was well, and those to be asked about again when these have been applied.
+    def split_off(self, failed: list[int]) -> tuple[Group, list[WaitingBatch]]:
+        """Refuse the members whose conditions do not hold, given the numbers of those conditions (from 1). Return a
+        group of the members without failed conditions, and the members to retry after these have been applied.
 
         The first member's conditions are certain, so that each time a member is refused or the group becomes smaller.
         """
-        first_failed: dict[int, Condition] = {}
-        for place in sorted(failed):
-            condition = self.conditions[place - 1]
+        first_failed: dict[int, MemberCondition] = {}
+        for number in sorted(failed):
+            condition = self.conditions[number - 1]
             first_failed.setdefault(condition.member, condition)
-        again: list[WaitingBatch] = []
+        retries: list[WaitingBatch] = []
         others = Group(self.epoch)
         for member, waiting in enumerate(self.members):
             failing = first_failed.get(member)
@@ -185,8 +185,8 @@ class Group:
             elif failing.is_certain:
                 refuse(waiting, failing.refusal())
             else:
-                again.append(waiting)
-        return others, again
+                retries.append(waiting)
+        return others, retries
 
 
 def _keys_written(batch: Batch) -> list[bytes]:
@@ -197,12 +197,12 @@ def _keys_written(batch: Batch) -> list[bytes]:
 
 
 def refuse(waiting: WaitingBatch, refusal: StorageRefusal) -> None:
-    # A caller that was cancelled no longer asks.
+    # The caller may have been canceled.
     if not waiting.future.done():
         waiting.future.set_exception(refusal)
 
 
 def fail_all(members: list[WaitingBatch], refusal: StorageRefusal) -> None:
     for waiting in members:
-        # Each caller raises an exception of its own, or their tracebacks would grow into each other.
+        # Each caller raises an exception of its own; a shared one would collect all their tracebacks.
         refuse(waiting, type(refusal)(*refusal.args))

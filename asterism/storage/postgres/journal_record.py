@@ -1,6 +1,6 @@
-"""A journal record's bytes: what a batch touched, as it can be written down before the batch has an LSN.
+"""Bytes of a journal record: the keys that a batch touched, in a form that does not need the batch's LSN.
 
-Stamped keys are kept in two parts and put together, with the LSN of the record's row between them, when it is read.
+Stamped keys are stored in two parts, and joined with the LSN of the record's row between them when it is read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from asterism.values.identifiers import Lsn
 
 _COUNTS = struct.Struct(">III")
 _LENGTH = struct.Struct(">i")
-# The length of an end that is not there.
+# The length of a missing end.
 _NO_END = -1
 
 

@@ -1,32 +1,32 @@
-"""What the engine keeps in a database: its tables, and the functions that change them.
+"""Layout of the engine's database: its tables, and the functions that change them.
 
-docs/storage-format.md tells the same story in prose. The functions exist so that a batch is one round trip: each
-statement inside one sees what was committed before it began, which a single statement with many parts would not.
+docs/storage-format.md describes it in prose. The functions exist so that a batch is one round trip: each statement
+inside a function sees everything committed before it started, which a single statement with many parts would not.
 """
 
 from __future__ import annotations
 
 from asterism.storage.contract import KEY_BYTES_MAX
 
-# 2 tells programs that know only 1 to keep off: they would write items that no reader of this one finds.
+# Version 2 keeps programs off that know only 1: they would write items that readers of version 2 do not find.
 FORMAT_VERSION = 2
 OLDEST_FORMAT_VERSION = 1
-# Raised whenever a function below changes. It is part of the functions' names where their arguments or their meaning
-# change, so that programs of two versions can work on one database.
+# Raised whenever a function below changes. If its arguments or its meaning change, the version is part of its name, so
+# that programs of two versions can use one database.
 FUNCTIONS_VERSION = 2
 CHANNEL = "asterism"
 PARTITION_NUMBER_MAX = (1 << 63) - 1
-# How many gateways' last orders a partition remembers; see `resolve`.
+# Number of gateways whose last order a partition remembers; see `resolve`.
 GATEWAYS_MAX = 32
 
-# What `apply` and `copy` answer first.
+# First number of the answer of `apply` and `copy`.
 DONE = 0
 UNKNOWN_PARTITION = 1
 FENCED = 2
 REFUSED = 3
 NEEDS_JOURNAL = 4
 ABANDONED = 5
-# What `resolve`, `set_fence` and `create_partition` answer instead of an LSN.
+# Answers of `resolve`, `set_fence` and `create_partition` in place of an LSN.
 NOT_THERE = -1
 NOT_DONE = -2
 CANNOT_TELL = -3
@@ -66,9 +66,9 @@ CREATE TABLE IF NOT EXISTS asterism.journal (
 INSERT INTO asterism.node (format_version, functions_version) VALUES ({FORMAT_VERSION}, 0) ON CONFLICT DO NOTHING;
 """
 
-# Remembers the last order of a gateway in a partition's row: the caller holds the row's lock and writes the three
-# arrays back. An outcome of 0 or more is the LSN the order began with; a negative one is an order given up at LSN
-# -1 - outcome. Of too many gateways, the one that was heard of longest ago is forgotten.
+# Stores the last order of a gateway in a partition's row: the caller holds the row's lock and writes the three arrays
+# back. An outcome of 0 or more is the LSN at the start of the order; a negative one is an order given up at LSN
+# -1 - outcome. With too many gateways, the one whose last order is oldest is dropped.
 _REMEMBER = f"""
     IF slot IS NULL THEN
         slot := cardinality(meta.gateways) + 1;
@@ -232,8 +232,8 @@ CREATE TABLE asterism.p{{number}} (k bytea PRIMARY KEY CHECK (length(k) <= {KEY_
     WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.05);
 """
 
-# Both take the lock of the partition's row before anything else, so that LSNs are given in the order of commits, and
-# look at the data in later statements, which see everything that was committed under the lock before.
+# Both lock the partition's row before anything else, so that LSNs are assigned in the order of commits, and read the
+# data in later statements, which see everything that was committed under the lock before.
 _BEGIN_ORDER = f"""
     SELECT p.epoch, p.sealed, p.journaling, p.announced, p.lsn, p.gateways, p.tokens, p.outcomes INTO meta
         FROM asterism.partitions p WHERE p.number = {{number}} AND NOT p.dropping FOR UPDATE;
@@ -256,7 +256,7 @@ _DELETE_SPANS = """
     END LOOP;
 """
 
-# A call that is refused has nothing to make durable: without the setting it would wait for the disk all the same.
+# A refused call has nothing to make durable: without the setting it would still wait for the disk.
 _DO_NOT_WAIT = "PERFORM set_config('synchronous_commit', 'off', true);"
 
 _PARTITION_FUNCTIONS = f"""

@@ -1,4 +1,4 @@
-"""Reading one partition: reads that wait at the same time share a statement, and so a moment and a round trip."""
+"""Reads of a partition: reads that wait at the same time share a statement, and thus a snapshot and a round trip."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from asterism.storage.contract import EngineFailed, EpochFenced, PartitionUnknown, ScanPage, Span, StorageRefusal
 from asterism.storage.postgres.connections import Pool
 from asterism.storage.postgres.database_errors import translate
-from asterism.storage.postgres.node import Node, copy_of
+from asterism.storage.postgres.node import PostgresNode, copy_of
 from asterism.storage.postgres.statements import statements
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
 
 KEYS_PER_STATEMENT_MAX = 256
-# With one under way the database would rest while we take its answer apart; with many, fewer reads share one.
+# With one the database would idle while its answer is processed; with many, fewer reads share a statement.
 STATEMENTS_AT_ONCE = 2
 # More bytes than any page has.
 NO_BYTES_MAX = 1 << 62
@@ -31,36 +31,36 @@ class _WaitingRead:
         self.epoch = epoch
         self.keys = keys
         self.future = future
-        # When it was asked for, as a time of the event loop.
+        # Start of waiting, as a time of the event loop.
         self.since = since
 
 
 def check_fence(partition: PartitionNumber, epoch: Epoch | None, row: Any) -> None:
-    """Of a row that begins with epoch and sealed; without an epoch everything passes."""
+    """Check a row that begins with epoch and sealed; without an epoch everything passes."""
     if row is None:
         raise PartitionUnknown(partition)
     if epoch is not None and (row[1] or row[0] != epoch):
         raise EpochFenced(partition)
 
 
-class PartitionReader:
-    """The reads of one partition that go to one pool, the primary's or the standbys'."""
+class PooledReader:
+    """The reads of one partition through one pool, the primary's or the standbys'."""
 
-    def __init__(self, node: Node, pool: Pool, partition: PartitionNumber) -> None:
+    def __init__(self, node: PostgresNode, pool: Pool, partition: PartitionNumber) -> None:
         self._node = node
         self._pool = pool
         self._partition = partition
         self._statements = statements(partition)
         self._waiting: list[_WaitingRead] = []
-        self._under_way = 0
+        self._in_flight = 0
         self._is_about_to_send = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def read(self, epoch: Epoch | None, keys: Sequence[bytes]) -> ReadAnswer:
-        if self._under_way or self._waiting:
+        if self._in_flight or self._waiting:
             return await self._read_with_others(epoch, keys)
-        # Whoever reads alone is spared the detour through a task, which takes half as long as the reading.
-        self._under_way += 1
+        # A single read needs no task, which would take half as long as the read itself.
+        self._in_flight += 1
         try:
             row, values = await self._ask(keys)
         finally:
@@ -72,8 +72,8 @@ class PartitionReader:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[ReadAnswer] = loop.create_future()
         self._waiting.append(_WaitingRead(epoch, keys, future, loop.time()))
-        if not self._is_about_to_send and self._under_way < STATEMENTS_AT_ONCE:
-            # Whoever else reads in this turn of the event loop comes along.
+        if not self._is_about_to_send and self._in_flight < STATEMENTS_AT_ONCE:
+            # Other reads of this iteration of the event loop share the statement.
             self._is_about_to_send = True
             loop.call_soon(self._send)
         return future
@@ -91,14 +91,14 @@ class PartitionReader:
             taken.append(read)
             keys += read.keys
         del self._waiting[: len(taken)]
-        self._under_way += 1
+        self._in_flight += 1
         task = asyncio.get_running_loop().create_task(self._read_together(taken, keys))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def _give_up_overdue(self) -> None:
-        """Who waited behind others for a node that is away is not made to wait as long again."""
-        if not self._pool.is_away:
+        """Fail reads that have waited too long for an unreachable node, so that they need not wait as long again."""
+        if not self._pool.is_unreachable:
             return
         waiting, self._waiting = self._waiting, []
         for read in waiting:
@@ -118,13 +118,13 @@ class PartitionReader:
             self._end_statement()
 
     def _end_statement(self) -> None:
-        self._under_way -= 1
+        self._in_flight -= 1
         if self._waiting and not self._is_about_to_send:
             self._send()
 
     async def _ask(self, keys: Sequence[bytes]) -> tuple[Any, list[bytes | None]]:
-        """A row of epoch, sealed and LSN, None for a partition that is not there; and the values."""
-        ask, pool, seconds = self._node.ask, self._pool, self._pool.patience.read_seconds
+        """Return a row of epoch, sealed and LSN, None for an unknown partition; and the values."""
+        ask, pool, seconds = self._node.ask, self._pool, self._pool.timeouts.read_seconds
         if len(keys) == 1:
             row = await ask(pool, seconds, self._statements.read_one, keys[0])
             return row, [] if row is None else [row[3]]
@@ -148,13 +148,13 @@ class PartitionReader:
 def scan_arguments(
     partition: PartitionNumber, span: Span, *, reverse: bool, limit: int, bytes_max: int | None
 ) -> tuple[Any, ...]:
-    """The statement of a scan and its arguments: one entry more than the page may have is looked at."""
+    """Return the statement of a scan and its arguments: it reads one entry more than the page may have."""
     statement = statements(partition).scans[reverse, span.end is not None]
     arguments = (statement, span.start, limit + 1, NO_BYTES_MAX if bytes_max is None else bytes_max)
     return arguments if span.end is None else (*arguments, span.end)
 
 
 def page_of(row: Any) -> ScanPage:
-    """Of a row of epoch, sealed, LSN, keys, values and how many entries were looked at."""
+    """Return the page of a row of epoch, sealed, LSN, keys, values and the number of entries read."""
     keys = row[3] or []
     return ScanPage(list(zip(keys, row[4] or [], strict=True)), more=row[5] > len(keys))

@@ -1,4 +1,4 @@
-"""Snapshots: a transaction of its own connection that sees one moment until it is closed."""
+"""Snapshots: each is a repeatable-read transaction on a connection of its own, until it is closed."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 import asyncpg
 
 from asterism.storage.contract import EngineFailed, PartitionUnknown, ScanPage, Span
-from asterism.storage.postgres.connections import Link, Patience, Pool
-from asterism.storage.postgres.database_errors import ConnectionLost, TryAgain
-from asterism.storage.postgres.node import Node
+from asterism.storage.postgres.connections import Link, Pool, Timeouts
+from asterism.storage.postgres.database_errors import ConnectionLost, TransientError
+from asterism.storage.postgres.node import PostgresNode
 from asterism.storage.postgres.reading import check_fence, page_of, scan_arguments
 from asterism.storage.postgres.statements import statements
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
 
 
 class PostgresSnapshot:
-    def __init__(self, link: Link, patience: Patience, partition: PartitionNumber, lsn: Lsn) -> None:
+    def __init__(self, link: Link, timeouts: Timeouts, partition: PartitionNumber, lsn: Lsn) -> None:
         self._link = link
-        self._patience = patience
+        self._patience = timeouts
         self._partition = partition
         self._lsn = lsn
 
@@ -41,7 +41,7 @@ class PostgresSnapshot:
     async def _ask(self, statement: str, *arguments: Any) -> Any:
         try:
             return await self._link.ask(self._patience.read_seconds, statement, *arguments)
-        except (ConnectionLost, TryAgain, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        except (ConnectionLost, TransientError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             raise EngineFailed(f"the snapshot cannot be read: {error}") from error
 
     async def close(self) -> None:
@@ -53,20 +53,20 @@ class PostgresSnapshot:
             self._link.pool.release(self._link)
 
 
-async def open_snapshot(node: Node, pool: Pool, partition: PartitionNumber, epoch: Epoch) -> PostgresSnapshot:
-    deadline = asyncio.get_running_loop().time() + pool.patience.total_seconds
-    seconds = pool.patience.read_seconds
+async def open_snapshot(node: PostgresNode, pool: Pool, partition: PartitionNumber, epoch: Epoch) -> PostgresSnapshot:
+    deadline = asyncio.get_running_loop().time() + pool.timeouts.total_seconds
+    seconds = pool.timeouts.read_seconds
     while True:
         link = await pool.acquire(deadline)
         is_kept = False
         try:
             await link.run(seconds, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            # Naming the table locks it against being dropped for as long as the snapshot is open.
+            # Reading the table locks it against being dropped while the snapshot is open.
             row = await link.ask(seconds, statements(partition).read_many, [])
             check_fence(partition, epoch, row)
             is_kept = True
-            return PostgresSnapshot(link, node.patience, partition, Lsn(row[2]))
-        except (ConnectionLost, TryAgain) as error:
+            return PostgresSnapshot(link, node.timeouts, partition, Lsn(row[2]))
+        except (ConnectionLost, TransientError) as error:
             pool.suspect()
             pool.check_time(deadline, error)
         except asyncpg.UndefinedTableError as error:
@@ -75,9 +75,9 @@ async def open_snapshot(node: Node, pool: Pool, partition: PartitionNumber, epoc
             raise EngineFailed(str(error)) from error
         finally:
             if not is_kept:
-                await _give_back(node, link)
+                await _return_link(node, link)
 
 
-async def _give_back(node: Node, link: Link) -> None:
-    snapshot = PostgresSnapshot(link, node.patience, PartitionNumber(0), Lsn(0))
+async def _return_link(node: PostgresNode, link: Link) -> None:
+    snapshot = PostgresSnapshot(link, node.timeouts, PartitionNumber(0), Lsn(0))
     await snapshot.close()

@@ -1,4 +1,4 @@
-"""Reads that may be old, from the standbys of a node. Whatever a standby cannot do is left to the primary."""
+"""Reads that may be stale, from the standbys of a node. The primary serves every read that a standby cannot."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 
 from asterism.storage.contract import EngineFailed, StorageRefusal
 from asterism.storage.postgres.connections import Pool
-from asterism.storage.postgres.node import Node
-from asterism.storage.postgres.reading import PartitionReader, ReadAnswer, check_fence
+from asterism.storage.postgres.node import PostgresNode
+from asterism.storage.postgres.reading import PooledReader, ReadAnswer, check_fence
 from asterism.storage.postgres.snapshots import PostgresSnapshot, open_snapshot
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
 
-# How long nothing is asked of the standbys after they could not be reached.
+# The standbys are not used for this long after they could not be reached.
 REST_SECONDS = 3.0
 
 
 class StandbyReads:
-    """Each answers None when the primary has to be asked."""
+    """Reads from standbys. Each method returns None if the primary has to be used."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: PostgresNode) -> None:
         self._node = node
-        self._readers: dict[PartitionNumber, PartitionReader] = {}
+        self._readers: dict[PartitionNumber, PooledReader] = {}
         self._rests_until = 0.0
 
     def _pool(self, pool: Pool | None) -> Pool | None:
@@ -36,7 +36,7 @@ class StandbyReads:
             return None
         reader = self._readers.get(partition)
         if reader is None:
-            reader = self._readers[partition] = PartitionReader(self._node, pool, partition)
+            reader = self._readers[partition] = PooledReader(self._node, pool, partition)
         try:
             answer = await reader.read(epoch, keys)
         except StorageRefusal as refusal:
@@ -45,12 +45,12 @@ class StandbyReads:
         return answer if answer[0] >= at_least else None
 
     async def ask(self, partition: PartitionNumber, epoch: Epoch, at_least: Lsn, *arguments: Any) -> Any:
-        """A row that begins with epoch, sealed and LSN."""
+        """Return a row that begins with epoch, sealed and LSN."""
         pool = self._pool(self._node.standby_readers)
         if pool is None:
             return None
         try:
-            row = await self._node.ask(pool, pool.patience.read_seconds, *arguments)
+            row = await self._node.ask(pool, pool.timeouts.read_seconds, *arguments)
             check_fence(partition, epoch, row)
         except StorageRefusal as refusal:
             self._rest_after(refusal)

@@ -1,4 +1,4 @@
-"""What is asked of a database, as SQL: the calls of its functions, and reads of its tables."""
+"""SQL statements of the engine: calls of the database's functions, and reads of its tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SELECT m.journaling, ARRAY(SELECT j.lsn FROM asterism.journal j
     WHERE j.partition = $1 AND j.lsn > greatest($2, m.journal_after) ORDER BY j.lsn LIMIT $3)
 FROM asterism.partitions m WHERE m.number = $1 AND NOT m.dropping
 """
-FORGET_JOURNAL = """
+REMOVE_JOURNAL = """
 WITH gone AS (
     DELETE FROM asterism.journal WHERE partition = $1 AND lsn IN (
         SELECT j.lsn FROM asterism.journal j, asterism.partitions m
@@ -46,11 +46,11 @@ class PartitionStatements:
 
 
 def _parameters(count: int) -> str:
-    return ", ".join(f"${place}" for place in range(1, count + 1))
+    return ", ".join(f"${number}" for number in range(1, count + 1))
 
 
 def _scan(number: int, *, reverse: bool, has_end: bool) -> str:
-    """$1 start, $2 entries at most, one more than the page has; $3 bytes after which a page ends; $4 end."""
+    """Return the scan: $1 start, $2 maximum of entries, one more than the page has; $3 maximum of bytes; $4 end."""
     order = "DESC" if reverse else "ASC"
     end = "AND k < $4" if has_end else ""
     return f"""

@@ -1,43 +1,40 @@
-"""Hearing of batches that anyone applied: LISTEN on a connection of its own, while somebody watches."""
+"""Notifications of applied batches: LISTEN on a connection of its own, while there are watches."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import asyncpg
 
-from asterism.storage.contract import StorageRefusal
+from asterism.storage.contract import StorageRefusal, WatchCallback
 from asterism.storage.postgres.connections import Link, Pool
-from asterism.storage.postgres.database_errors import ConnectionLost, TryAgain
+from asterism.storage.postgres.database_errors import ConnectionLost, TransientError
 from asterism.storage.postgres.layout import CHANNEL
 from asterism.values.identifiers import PartitionNumber
 
-# A connection on which nothing is said looks the same as one that swallows everything.
+# A silent connection looks the same as one that drops all packets.
 HEARTBEAT_SECONDS = 5.0
 RETRY_SECONDS = 0.1
 
-Callback = Callable[[], None]
 
-
-class Listener:
+class NotificationListener:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._patience = pool.patience
-        self._callbacks: dict[PartitionNumber, list[Callback]] = {}
+        self._patience = pool.timeouts
+        self._callbacks: dict[PartitionNumber, list[WatchCallback]] = {}
         self._task: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
 
-    def add(self, partition: PartitionNumber, callback: Callback) -> Callback:
+    def add(self, partition: PartitionNumber, callback: WatchCallback) -> WatchCallback:
         self._callbacks.setdefault(partition, []).append(callback)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._listen())
         return partial(self._remove, partition, callback)
 
-    def _remove(self, partition: PartitionNumber, callback: Callback) -> None:
+    def _remove(self, partition: PartitionNumber, callback: WatchCallback) -> None:
         callbacks = self._callbacks.get(partition, [])
         if callback in callbacks:
             callbacks.remove(callback)
@@ -49,20 +46,20 @@ class Listener:
 
     async def _listen(self) -> None:
         while True:
-            with contextlib.suppress(ConnectionLost, TryAgain, StorageRefusal, asyncpg.PostgresError, OSError):
+            with contextlib.suppress(ConnectionLost, TransientError, StorageRefusal, asyncpg.PostgresError, OSError):
                 await self._listen_once()
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _listen_once(self) -> None:
-        """Listens until the connection is lost."""
+        """Listen until the connection is lost."""
         link = await self._pool.acquire(asyncio.get_running_loop().time() + self._patience.total_seconds)
         try:
             self._ended.clear()
             link.connection.add_termination_listener(self._on_ended)
             await self._start(link)
-            # Whatever was applied before is news to whoever watches.
+            # Batches applied before were not notified.
             for partition in list(self._callbacks):
-                self._tell(partition)
+                self._notify(partition)
             while link.is_open:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(HEARTBEAT_SECONDS):
@@ -85,9 +82,9 @@ class Listener:
         self._ended.set()
 
     def _on_notice(self, _connection: Any, _process: int, _channel: str, payload: str) -> None:
-        self._tell(PartitionNumber(int(payload)))
+        self._notify(PartitionNumber(int(payload)))
 
-    def _tell(self, partition: PartitionNumber) -> None:
+    def _notify(self, partition: PartitionNumber) -> None:
         loop = asyncio.get_running_loop()
         for callback in self._callbacks.get(partition, ()):
             loop.call_soon(callback)

@@ -1,9 +1,9 @@
-"""Writing to one partition: one order at a time, and what waits meanwhile shares the next.
+"""Writes to a partition: one order at a time, and the batches that wait meanwhile share the next.
 
-An order is one call of a function in the database, and so one transaction. It carries the gateway's name and a token
-that rises; the partition's row remembers the last token of each gateway. If the connection is lost before the answer
-comes, `resolve` asks under the row's lock whether the order was carried out, and if not, sees to it that it never will
-be. Orders of one gateway to one partition follow one another, so that its last token is all there is to remember.
+An order is one call of a function in the database, and thus one transaction. It carries the gateway's number and a
+rising token; the partition's row stores the last token of each gateway. If the connection is lost before the answer
+arrives, `resolve` asks under the row's lock whether the order was carried out, and if not, makes sure that it never
+will be. Orders of one gateway to one partition are sequential, so that its last token is sufficient.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import asyncpg
 
 from asterism.storage.contract import Batch, EngineFailed, EpochFenced, PartitionUnknown, StorageRefusal
 from asterism.storage.postgres.connections import Link, seconds_until
-from asterism.storage.postgres.database_errors import ConnectionLost, TryAgain, translate
+from asterism.storage.postgres.database_errors import ConnectionLost, TransientError, translate
 from asterism.storage.postgres.groups import Group, WaitingBatch, fail_all
 from asterism.storage.postgres.layout import (
     CANNOT_TELL,
@@ -30,40 +30,40 @@ from asterism.storage.postgres.layout import (
     REFUSED,
     UNKNOWN_PARTITION,
 )
-from asterism.storage.postgres.node import Node
+from asterism.storage.postgres.node import PostgresNode
 from asterism.storage.postgres.statements import RESOLVE, SET_FENCE, statements
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
 
-# How far behind the head of the queue a batch is looked for that can join a group.
+# Number of batches that may be skipped in the search for further members of a group.
 LOOK_AHEAD = 256
 
 
 @dataclass(slots=True, eq=False)
-class Order:
-    """Something other than batches that must not meet them: a change of the fence, entries that are copied."""
+class ExclusiveOrder:
+    """An order that must not run together with batches: a change of the fence, or copied entries."""
 
     statement: str
-    # Before and after the gateway and the token.
+    # Arguments before and after the gateway and the token.
     head: tuple[Any, ...]
     tail: tuple[Any, ...]
     future: asyncio.Future[Any]
-    # When it was asked for, as a time of the event loop.
+    # Start of waiting, as a time of the event loop.
     since: float
 
 
 class PartitionWriter:
-    """The queue of one partition in this engine, and the task that works it off while there is something in it."""
+    """The queue of one partition in this engine, and the task that processes it while it is not empty."""
 
-    def __init__(self, node: Node, partition: PartitionNumber, on_idle: Callable[[], None]) -> None:
+    def __init__(self, node: PostgresNode, partition: PartitionNumber, on_idle: Callable[[], None]) -> None:
         self._node = node
         self._partition = partition
         self._on_idle = on_idle
-        self._waiting: deque[WaitingBatch | Order] = deque()
+        self._waiting: deque[WaitingBatch | ExclusiveOrder] = deque()
         self._task: asyncio.Task[None] | None = None
         self._statements = statements(partition)
-        # Whether the partition was journaling when it was last heard of.
+        # The last known state of the partition's journaling.
         self._journaling = False
-        # Its statements are prepared there, and the plans of its functions are made.
+        # Preferred, because its statements and the plans of its functions are prepared.
         self._last_link: Link | None = None
 
     @property
@@ -77,20 +77,20 @@ class PartitionWriter:
         return future
 
     def set_fence(self, arguments: tuple[Any, ...]) -> asyncio.Future[int]:
-        """The LSN, or one of the negative numbers of the layout."""
+        """Set the fence; the result is the LSN, or one of the negative numbers of the layout."""
         return self._order(SET_FENCE, (self._partition,), arguments)
 
     def copy(self, arguments: tuple[Any, ...]) -> asyncio.Future[Any]:
-        """The function's answer, or the LSN if only the outcome could be found out."""
+        """Copy entries; the result is the function's answer, or the LSN if only the outcome could be resolved."""
         return self._order(self._statements.copy, (), arguments)
 
     def _order(self, statement: str, head: tuple[Any, ...], tail: tuple[Any, ...]) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        self._submit(Order(statement, head, tail, future, loop.time()))
+        self._submit(ExclusiveOrder(statement, head, tail, future, loop.time()))
         return future
 
-    def _submit(self, waiting: WaitingBatch | Order) -> None:
+    def _submit(self, waiting: WaitingBatch | ExclusiveOrder) -> None:
         self._waiting.append(waiting)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._work())
@@ -99,7 +99,7 @@ class PartitionWriter:
         try:
             while self._waiting:
                 first = self._waiting[0]
-                if isinstance(first, Order):
+                if isinstance(first, ExclusiveOrder):
                     self._waiting.popleft()
                     await self._send_order(first)
                 else:
@@ -112,44 +112,49 @@ class PartitionWriter:
 
     def _take_group(self, epoch: Epoch) -> Group:
         group = Group(epoch)
-        passed_over: list[WaitingBatch | Order] = []
+        skipped: list[WaitingBatch | ExclusiveOrder] = []
         waiting = self._waiting
-        while waiting and len(passed_over) < LOOK_AHEAD and not isinstance(waiting[0], Order):
-            one = waiting.popleft()
-            assert isinstance(one, WaitingBatch)
-            if one.future.done() or self._is_overdue(one):
+        while waiting and len(skipped) < LOOK_AHEAD and not isinstance(waiting[0], ExclusiveOrder):
+            candidate = waiting.popleft()
+            assert isinstance(candidate, WaitingBatch)
+            if candidate.future.done() or self._is_overdue(candidate):
                 continue
-            if group.admits(one):
-                group.add(one)
+            if group.admits(candidate):
+                group.add(candidate)
             else:
-                passed_over.append(one)
-        waiting.extendleft(reversed(passed_over))
+                skipped.append(candidate)
+        waiting.extendleft(reversed(skipped))
         return group
 
     async def _send_group(self, group: Group) -> None:
-        """Sends a group until each of its members is applied, refused, or back at the head of the queue."""
+        """Send a group until each of its members is applied, refused, or back at the head of the queue."""
         while group.members:
             group = await self._send_once(group)
 
     async def _send_once(self, group: Group) -> Group:
-        """Sends a group; if the database refuses some of its members, it has done nothing, and the group of the others
-        is returned."""
-        members, nobody = group.members, Group(group.epoch)
+        """Send a group and return the group that is left to send. If the database refuses some of the members, it has
+        changed nothing, and the others are left."""
+        members, nothing_left = group.members, Group(group.epoch)
         try:
             arguments = group.arguments(journaling=self._journaling)
             answer = await self._carry_out(self._statements.apply, (), arguments)
         except Exception as error:
-            self._part_after_failure(members, error)
-            return nobody
-        status = DONE if isinstance(answer, int) else answer[0]
+            self._retry_one_by_one(members, error)
+            return nothing_left
+        if isinstance(answer, int):
+            # The answer was lost, and the order resolved: only the LSN before the group is known.
+            self._acknowledge(members, lsn_before=answer)
+            return nothing_left
+        status, *details = answer
         if status == DONE:
-            self._acknowledge(members, answer if isinstance(answer, int) else answer[1])
-            if not isinstance(answer, int):
-                self._journaling = bool(answer[2])
+            lsn_before, journaling = details
+            self._journaling = bool(journaling)
+            self._acknowledge(members, lsn_before)
         elif status == REFUSED:
-            self._journaling = bool(answer[2])
-            others, again = group.part_with(answer[3:])
-            self._waiting.extendleft(reversed(again))
+            _, journaling, *failed_conditions = details
+            self._journaling = bool(journaling)
+            others, retries = group.split_off(failed_conditions)
+            self._waiting.extendleft(reversed(retries))
             return others
         elif status == NEEDS_JOURNAL:
             self._journaling = True
@@ -160,7 +165,7 @@ class PartitionWriter:
             fail_all(members, PartitionUnknown(self._partition))
         else:
             fail_all(members, EngineFailed(f"the database refused the group with status {status}"))
-        return nobody
+        return nothing_left
 
     @staticmethod
     def _acknowledge(members: list[WaitingBatch], lsn_before: int) -> None:
@@ -168,8 +173,9 @@ class PartitionWriter:
             if not waiting.future.done():
                 waiting.future.set_result(Lsn(lsn))
 
-    def _part_after_failure(self, members: list[WaitingBatch], error: Exception) -> None:
-        """The database undid the group, or it could not even be sent: only one by one can tell whose fault it was."""
+    def _retry_one_by_one(self, members: list[WaitingBatch], error: Exception) -> None:
+        """Queue each member again as a group of its own: the database rolled the group back, or it could not be sent,
+        and only then the member that caused it is known."""
         if isinstance(error, StorageRefusal) or len(members) == 1:
             fail_all(members, translate(error))
             return
@@ -179,7 +185,7 @@ class PartitionWriter:
 
     # --- orders ---------------------------------------------------------------------------------------------------
 
-    async def _send_order(self, order: Order) -> None:
+    async def _send_order(self, order: ExclusiveOrder) -> None:
         if order.future.done() or self._is_overdue(order):
             return
         try:
@@ -191,17 +197,17 @@ class PartitionWriter:
         if not order.future.done():
             order.future.set_result(answer)
 
-    def _is_overdue(self, waiting: WaitingBatch | Order) -> bool:
-        """Who waited behind others for a node that is away is not made to wait as long again."""
+    def _is_overdue(self, waiting: WaitingBatch | ExclusiveOrder) -> bool:
+        """Fail an order that has waited too long for an unreachable node, so that it need not wait as long again."""
         if not self._node.writers.is_overdue(waiting.since):
             return False
         waiting.future.set_exception(EngineFailed("the node does not answer"))
         return True
 
     async def _carry_out(self, statement: str, head: tuple[Any, ...], tail: tuple[Any, ...]) -> Any:
-        """The function's answer; the LSN that a resolved order began with, if the answer was lost.
+        """Return the function's answer, or the LSN at the start of a resolved order, if the answer was lost.
 
-        Raises what the database raised if it undid the order, and `EngineFailed` if the time is over.
+        Raises the database's error if it rolled the order back, and `EngineFailed` if the time limit is exceeded.
         """
         node = self._node
         deadline = node.writers.deadline()
@@ -211,15 +217,15 @@ class PartitionWriter:
             warnings = link.warnings
             link.written_to.add(self._partition)
             try:
-                seconds = seconds_until(deadline, node.patience.commit_seconds)
+                seconds = seconds_until(deadline, node.timeouts.commit_seconds)
                 row = await link.ask(seconds, statement, *head, node.gateway, token, *tail)
                 self._last_link = link
-                # The one warning a commit can bring: it was told not to wait for its standby any longer.
+                # The only possible warning of a commit: it was canceled while it waited for its standby.
                 if link.warnings == warnings:
                     return row[0]
             except ConnectionLost:
                 node.writers.suspect()
-            except TryAgain as error:
+            except TransientError as error:
                 node.writers.check_time(deadline, error)
                 await asyncio.sleep(0.01)
                 continue
@@ -239,11 +245,11 @@ class PartitionWriter:
             try:
                 link = await node.writers.acquire(deadline)
             except EngineFailed as error:
-                raise EngineFailed(f"it is not known whether the write was done: {error}") from error
+                raise EngineFailed(f"the outcome of the write is unknown: {error}") from error
             try:
-                seconds = seconds_until(deadline, node.patience.commit_seconds)
+                seconds = seconds_until(deadline, node.timeouts.commit_seconds)
                 row = await link.ask(seconds, RESOLVE, self._partition, node.gateway, token)
-            except (ConnectionLost, TryAgain) as error:
+            except (ConnectionLost, TransientError) as error:
                 node.writers.suspect()
                 node.writers.check_time(deadline, error)
                 await asyncio.sleep(0.01)
@@ -254,5 +260,5 @@ class PartitionWriter:
             if outcome == NOT_THERE:
                 raise PartitionUnknown(self._partition)
             if outcome == CANNOT_TELL:
-                raise EngineFailed("it is not known whether the write was done: too many gateways")
+                raise EngineFailed("the outcome of the write is unknown: too many gateways")
             return outcome

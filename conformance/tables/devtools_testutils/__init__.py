@@ -1,4 +1,4 @@
-"""What the client's tests import from a package that the vendor does not publish, as far as a live run needs it.
+"""The names that the client's tests import from an unpublished package of the vendor, as far as a live run needs them.
 
 No recording and no resource manager: decorators pass through, and what they would prepare comes from the environment
 (see conformance/tables/plugin.py).
@@ -36,7 +36,7 @@ def prepared_value(name: str) -> Value:
 
 
 class PowerShellPreparer:
-    """Gives a test the arguments that begin with the name of the service."""
+    """A decorator that gives a test the arguments that begin with the name of the service."""
 
     def __init__(self, service: str, *_: Any, **wanted: Any) -> None:
         self.names = [name for name in wanted if service in name]
@@ -63,7 +63,11 @@ class PowerShellPreparer:
         """pytest would take them for fixtures."""
         signature = inspect.signature(test)
         variable = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-        kept = [one for one in signature.parameters.values() if one.name not in self.names and one.kind not in variable]
+        kept = [
+            parameter
+            for parameter in signature.parameters.values()
+            if parameter.name not in self.names and parameter.kind not in variable
+        ]
         if not kept or kept[0].name != "self":
             kept.insert(0, inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD))
         prepared.__signature__ = signature.replace(parameters=kept)
@@ -74,10 +78,10 @@ def wanted_by(test: Callable[..., Any], named: dict[str, Any]) -> dict[str, Any]
     """Of the arguments, those that the test takes."""
     if getattr(test, "__is_preparer", False):
         return named
-    told = inspect.getfullargspec(inspect.unwrap(test))
-    if told.varkw:
+    signature = inspect.getfullargspec(inspect.unwrap(test))
+    if signature.varkw:
         return named
-    return {name: value for name, value in named.items() if name in told.args or name in told.kwonlyargs}
+    return {name: value for name, value in named.items() if name in signature.args or name in signature.kwonlyargs}
 
 
 def recorded_by_proxy(test: Callable[..., Any]) -> Callable[..., Any]:
@@ -107,7 +111,7 @@ class AzureRecordedTestCase:
 
 
 class ResponseCallback:
-    """Changes the status of answers, so that the client repeats what it has done."""
+    """A policy that changes the status of answers, so that the client retries."""
 
     def __init__(self, status: int | None = None, new_status: int | None = None) -> None:
         self.status = status

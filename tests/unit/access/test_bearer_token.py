@@ -34,13 +34,13 @@ def check(authorization: str, *, unsigned_allowed: bool = False) -> None:
     check_bearer_token((KEY,), authorization, account="acct", unsigned_allowed=unsigned_allowed, now_wall_seconds=NOW)
 
 
-def test_a_token_signed_with_the_accounts_key_counts() -> None:
+def test_a_token_signed_with_the_accounts_key_is_accepted() -> None:
     check(token())
     check(token({**CLAIMS, "aud": "https://cosmos.azure.com/"}))
     check(token({**CLAIMS, "aud": "https://acct.table.core.windows.net"}))
 
 
-def test_a_token_of_another_key_counts_only_where_unsigned_ones_do() -> None:
+def test_a_token_of_another_key_is_accepted_only_if_unsigned_ones_are() -> None:
     with pytest.raises(Unauthorized):
         check(token(key=b"another"))
     check(token(key=b"another"), unsigned_allowed=True)
@@ -57,12 +57,12 @@ def test_a_token_of_another_key_counts_only_where_unsigned_ones_do() -> None:
         [],
     ],
 )
-def test_claims_are_checked_whoever_signed_them(claims: object) -> None:
+def test_claims_are_checked_with_any_signature(claims: object) -> None:
     with pytest.raises(Unauthorized):
         check(token(claims), unsigned_allowed=True)
 
 
 @pytest.mark.parametrize("authorization", ["Bearer", "Bearer x", "Bearer a.b.c", "Bearer ....", "Bearer é.é.é"])
-def test_what_is_no_token_is_refused(authorization: str) -> None:
+def test_other_texts_are_refused(authorization: str) -> None:
     with pytest.raises(Unauthorized):
         check(authorization, unsigned_allowed=True)

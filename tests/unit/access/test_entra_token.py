@@ -33,7 +33,7 @@ def test_a_token_may_leave_out_its_times() -> None:
 
 
 @pytest.mark.parametrize("now", [0, 6000])
-def test_a_token_counts_only_in_its_time(now: int) -> None:
+def test_a_token_is_valid_only_in_its_time(now: int) -> None:
     with pytest.raises(Unauthorized):
         check_entra_token(KEYS, token(), now_wall_seconds=now)
 

@@ -99,7 +99,7 @@ def test_the_account_is_read_with_an_empty_type_and_link() -> None:
         token(base64.b64encode(b"another key").decode()),
     ],
 )
-def test_a_signature_of_something_else_is_refused_and_the_signed_text_is_told(signed_otherwise: str) -> None:
+def test_a_signature_of_something_else_is_refused_and_the_signed_text_is_shown(signed_otherwise: str) -> None:
     with pytest.raises(Unauthorized) as refusal:
         check(signed_otherwise)
     assert r"'post\ndocs\ndbs/Db/colls/Coll\nsun, 15 nov 2026 12:00:00 gmt\n\n'" in refusal.value.reason

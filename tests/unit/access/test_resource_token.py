@@ -20,9 +20,7 @@ key_values = st.one_of(st.none(), st.booleans(), st.integers(-10, 10), st.text(m
 
 
 @given(st.text(max_size=30), st.booleans(), st.one_of(st.none(), st.lists(key_values, min_size=1).map(tuple)))
-def test_a_token_gives_back_what_was_granted(
-    resource: str, is_read_only: bool, partition_key: tuple[object, ...] | None
-) -> None:
+def test_a_token_returns_its_grant(resource: str, is_read_only: bool, partition_key: tuple[object, ...] | None) -> None:
     grant = ResourceGrant(resource, is_read_only, partition_key, 1000)
     token = make_resource_token(KEYS, grant)
     assert check_resource_token(KEYS, token, now_wall_seconds=999) == grant
@@ -39,7 +37,7 @@ def test_a_token_has_the_services_form() -> None:
     assert make_resource_token(KEYS, GRANT).startswith("type=resource&ver=1.0&sig=")
 
 
-def test_a_token_whose_time_is_over_is_forbidden() -> None:
+def test_an_expired_token_is_forbidden() -> None:
     token = make_resource_token(KEYS, GRANT)
     with pytest.raises(Forbidden, match="expired"):
         check_resource_token(KEYS, token, now_wall_seconds=1000)
@@ -50,7 +48,7 @@ def test_a_token_of_another_account_is_not_accepted() -> None:
         check_resource_token(KEYS, make_resource_token(OTHER_KEYS, GRANT), now_wall_seconds=0)
 
 
-def test_a_token_stays_good_when_its_key_has_become_the_second() -> None:
+def test_a_token_stays_valid_when_its_key_has_become_the_secondary() -> None:
     token = make_resource_token(OTHER_KEYS, GRANT)
     rotated = AccountKeys.complete(primary=WELL_KNOWN_EMULATOR_KEY, secondary=OTHER_KEYS.primary)
     assert check_resource_token(rotated, token, now_wall_seconds=0) == GRANT
@@ -63,10 +61,10 @@ def test_a_read_only_key_makes_no_tokens() -> None:
 
 
 @given(st.integers(min_value=0), st.characters(codec="ascii", exclude_characters="%"))
-def test_no_character_of_a_token_can_be_changed(place: int, character: str) -> None:
+def test_no_character_of_a_token_can_be_changed(offset: int, character: str) -> None:
     token = make_resource_token(KEYS, GRANT)
     start = len("type=resource&ver=1.0&sig=")
-    at = start + place % (len(token) - start - 1)
+    at = start + offset % (len(token) - start - 1)
     changed = token[:at] + character + token[at + 1 :]
     assume(changed != token)
     with pytest.raises(Unauthorized):
@@ -74,7 +72,7 @@ def test_no_character_of_a_token_can_be_changed(place: int, character: str) -> N
 
 
 @pytest.mark.parametrize("token", ["", "type=resource", "type=resource&ver=1.0&sig=", "type=resource&ver=1.0&sig=é.é"])
-def test_what_is_no_token_is_not_accepted(token: str) -> None:
+def test_other_texts_are_not_accepted(token: str) -> None:
     with pytest.raises(Unauthorized):
         check_resource_token(KEYS, token, now_wall_seconds=0)
 

@@ -109,7 +109,7 @@ def test_no_field_can_be_changed(name: str) -> None:
 
 
 @pytest.mark.parametrize("hours", [0, 5, 18, 23])
-def test_a_signature_counts_from_its_start_to_its_expiry(hours: int) -> None:
+def test_a_signature_is_valid_from_its_start_to_its_expiry(hours: int) -> None:
     parameters = account_sas(start=datetime(2026, 11, 16, 6, tzinfo=UTC))
     with pytest.raises(Unauthorized):
         check(parameters, now=datetime(2026, 11, 16, hours, tzinfo=UTC))
@@ -144,7 +144,7 @@ def test_a_policy_gives_what_the_signature_leaves_out() -> None:
         {"readers": Policy(expiry="soon", permissions="r")},
     ],
 )
-def test_a_policy_that_is_gone_or_over_grants_nothing(policies: dict[str, Policy]) -> None:
+def test_a_missing_or_expired_policy_grants_nothing(policies: dict[str, Policy]) -> None:
     parameters = table_sas(permission=None, expiry=None, policy_id="readers")
     with pytest.raises(Unauthorized):
         check(parameters, policies=policies)
@@ -178,7 +178,7 @@ def test_times_are_read_in_every_form_the_service_takes(text: str, hour: int) ->
 
 
 @given(st.text(max_size=20))
-def test_a_text_that_is_no_time_is_refused_and_breaks_nothing(text: str) -> None:
+def test_a_text_that_is_not_a_time_is_refused_and_breaks_nothing(text: str) -> None:
     try:
         moment_of(text)
     except Unauthorized:
@@ -193,6 +193,6 @@ def test_an_address_is_within_a_range_that_ends_on_it(address: Any, other: Any, 
     address_within(str(address), f"{other}-{third}")
 
 
-def test_only_a_query_with_a_signature_is_one() -> None:
+def test_only_a_query_with_a_signature_is_shared_access() -> None:
     assert is_shared_access({"sig": "x", "sv": "y"})
     assert not is_shared_access({"$filter": "sig eq 'x'"})

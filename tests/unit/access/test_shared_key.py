@@ -32,7 +32,7 @@ def signed(wire_path: str, *, verb: str = "GET", comp: str = "", key: bytes = KE
     return "SharedKey acct:" + shared_key_signature(key, f"{verb}\n\n\n{DATE}\n/acct{wire_path}{comp}")
 
 
-# What the clients put on the wire for the PartitionKey p'k é+ : Python's, its asyncio client, JavaScript's.
+# Paths on the wire for the PartitionKey p'k é+ : Python's client, its asyncio client, JavaScript's.
 WIRE_PATHS = [
     "/acct/t(PartitionKey='p%27%27k%20%C3%A9%2B',RowKey='r')",
     "/acct/t(PartitionKey='p''k%20%C3%A9%2B',RowKey='r')",
@@ -42,7 +42,7 @@ WIRE_PATHS = [
 
 
 @pytest.mark.parametrize("wire_path", WIRE_PATHS)
-def test_a_path_is_recognised_as_each_client_encodes_it(wire_path: str) -> None:
+def test_a_path_is_recognized_as_each_client_encodes_it(wire_path: str) -> None:
     assert check(signed(wire_path), path=unquote(wire_path))
 
 
@@ -52,7 +52,7 @@ def test_the_lite_form_signs_date_and_path_only() -> None:
     assert check(authorization, path="/acct/t()")
 
 
-def test_comp_is_part_of_what_is_signed() -> None:
+def test_comp_is_part_of_the_signed_text() -> None:
     assert check(signed("/acct/t", comp="?comp=acl"), path="/acct/t", comp="acl")
     assert not check(signed("/acct/t", comp="?comp=acl"), path="/acct/t")
 
@@ -105,7 +105,7 @@ ALL_PUNCTUATION = "!$&''()*+,;=:@/"
 
 
 @pytest.mark.parametrize("keys", [ALL_PUNCTUATION * 4300, "='" * 30000, "'" * 60000, "é" * 60000])
-def test_a_path_of_any_length_has_few_forms_for_whoever_asks(keys: str) -> None:
+def test_a_path_of_any_length_has_few_forms(keys: str) -> None:
     path = f"/acct/t(PartitionKey='{keys}',RowKey='')"
     assert len(list(wire_forms(path))) <= 2
 

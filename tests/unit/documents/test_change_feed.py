@@ -12,15 +12,15 @@ from typing import Any, cast
 import pytest
 
 from asterism.clock import Clock
-from asterism.documents.answers import Scope
-from asterism.documents.batch import Operation, OperationKind
-from asterism.documents.change_feed import AllVersions, FeedLog, LatestVersions, position_now, read_feed_page
-from asterism.documents.container import Container
-from asterism.documents.feed_position import FeedPosition
-from asterism.documents.version_retention import VersionRetention
-from asterism.keyspaces.layout import VERSIONS
+from asterism.keyspaces.routing.families import VERSIONS
+from asterism.models.documents.batch import Operation, OperationKind
+from asterism.models.documents.changes.feed import AllVersions, FeedLog, LatestVersions, position_now, read_feed_page
+from asterism.models.documents.changes.feed_position import FeedPosition
+from asterism.models.documents.changes.retention import VersionRetention
+from asterism.models.documents.container import Container
+from asterism.models.documents.results import Scope
 from asterism.values.identifiers import Lsn
-from asterism.values.json_text import loads
+from asterism.values.json.text import loads
 from tests.support.world import World, open_world
 
 EVERYTHING = Scope(b"", b"\xff")
@@ -48,7 +48,7 @@ class Reader:
     async def page(self) -> list[dict[str, Any]]:
         position = FeedPosition.from_text(self.text)
         page = await read_feed_page(
-            self.world.owner, self.container, self.scope, position, self.log, items_max=self.items_max
+            self.world.router, self.container, self.scope, position, self.log, items_max=self.items_max
         )
         self.text = page.position.to_text()
         self.pages.append(len(page.rows))
@@ -66,11 +66,11 @@ async def write(container: Container, item_id: str, pk: str, **more: object) -> 
 
 
 async def split(world: World, container: Container, range_id: int) -> None:
-    await world.reshaping.finished(await world.reshaping.split(container.keyspace, range_id))
+    await world.reshaper.finished(await world.reshaper.split(container.keyspace, range_id))
 
 
 async def merge(world: World, container: Container, left: int, right: int) -> None:
-    await world.reshaping.finished(await world.reshaping.merge(container.keyspace, left, right))
+    await world.reshaper.finished(await world.reshaper.merge(container.keyspace, left, right))
 
 
 async def test_items_come_in_the_order_of_their_latest_changes(world: World) -> None:
@@ -88,7 +88,7 @@ async def test_a_reader_that_has_caught_up_gets_only_what_is_new(world: World) -
     await write(container, "a", "x")
     assert len(await reader.rest()) == 1
     assert await reader.page() == []
-    await container.delete_item("a", ("x",))
+    await container.delete_item(b"a", ("x",))
     assert await reader.page() == []
     await write(container, "b", "x")
     assert [row["id"] for row in await reader.page()] == ["b"]
@@ -98,7 +98,7 @@ async def test_from_now_on_nothing_old_is_told(world: World) -> None:
     container = await world.container()
     await write(container, "a", "x")
     reader = Reader(world, container)
-    reader.text = (await position_now(world.owner, container, EVERYTHING)).to_text()
+    reader.text = (await position_now(world.router, container, EVERYTHING)).to_text()
     assert await reader.page() == []
     await write(container, "b", "y")
     assert [row["id"] for row in await reader.page()] == ["b"]
@@ -126,7 +126,7 @@ async def test_a_page_that_finds_nothing_in_time_says_how_far_it_has_come(world:
     position, positions, rows = BEGINNING.since(since), set(), []
     for _ in range(10):
         page = await read_feed_page(
-            world.owner, container, scope, position, LatestVersions(), items_max=1000, is_time_up=lambda: True
+            world.router, container, scope, position, LatestVersions(), items_max=1000, is_time_up=lambda: True
         )
         rows += page.rows
         position = FeedPosition.from_text(page.position.to_text())
@@ -143,12 +143,14 @@ async def test_a_page_cut_short_parts_no_batch(world: World) -> None:
     for number in range(200):
         await write(container, f"i{number}", "p")
     # The first slice of the log ends within these.
-    batch = [Operation(OperationKind.CREATE, f"b{number}", {"id": f"b{number}", "pk": "p"}) for number in range(100)]
+    batch = [
+        Operation(OperationKind.CREATE, f"b{number}".encode(), {"id": f"b{number}", "pk": "p"}) for number in range(100)
+    ]
     await container.run_batch(("p",), batch)
     position, pages, is_cut_short = BEGINNING, [], True
     while is_cut_short:
         page = await read_feed_page(
-            world.owner, container, EVERYTHING, position, LatestVersions(), items_max=1000, is_time_up=lambda: True
+            world.router, container, EVERYTHING, position, LatestVersions(), items_max=1000, is_time_up=lambda: True
         )
         pages.append([cast("dict[str, Any]", loads(row))["id"] for row in page.rows])
         position, is_cut_short = page.position, page.was_cut_short
@@ -238,9 +240,9 @@ async def test_a_page_while_partitions_split_is_whole(world: World) -> None:
     container = await world.container()
     for number in range(300):
         await write(container, f"i{number}", f"p{number}")
-    job = await world.reshaping.split(container.keyspace, 0)
+    job = await world.reshaper.split(container.keyspace, 0)
     rows = await Reader(world, container, items_max=20).rest()
-    await world.reshaping.finished(job)
+    await world.reshaper.finished(job)
     assert sorted(row["id"] for row in rows) == sorted(f"i{number}" for number in range(300))
 
 
@@ -248,7 +250,7 @@ async def test_a_page_while_partitions_split_is_whole(world: World) -> None:
 async def test_readers_writers_splits_and_merges_at_the_same_time(world: World, keeps_versions: bool) -> None:
     policy = {"changeFeedPolicy": {"retentionDuration": 10 * keeps_versions}}
     container = await world.container(**policy)
-    logs: list[FeedLog] = [LatestVersions(), AllVersions(container.record.definition)]
+    logs: list[FeedLog] = [LatestVersions(), AllVersions()]
     reader = Reader(world, container, log=logs[keeps_versions], items_max=5)
     told: dict[str, list[int]] = defaultdict(list)
     writing = True
@@ -288,8 +290,8 @@ async def test_all_versions_tell_every_change_and_every_delete(world: World) -> 
     container = await world.container(changeFeedPolicy={"retentionDuration": 10})
     await write(container, "a", "x", n=1)
     await write(container, "a", "x", n=2)
-    await container.delete_item("a", ("x",))
-    rows = await Reader(world, container, log=AllVersions(container.record.definition)).rest()
+    await container.delete_item(b"a", ("x",))
+    rows = await Reader(world, container, log=AllVersions()).rest()
     assert [row["metadata"]["operationType"] for row in rows] == ["create", "replace", "delete"]
     assert [row["current"].get("n") for row in rows] == [1, 2, None]
     assert [row.get("previous", {}).get("n") for row in rows] == [None, 1, 2]
@@ -302,14 +304,14 @@ async def test_all_versions_tell_every_change_and_every_delete(world: World) -> 
 async def test_a_rename_is_a_delete_and_a_create(world: World) -> None:
     container = await world.container(changeFeedPolicy={"retentionDuration": 10})
     await write(container, "a", "x")
-    await container.replace_item("a", {"id": "b", "pk": "x"}, None)
-    rows = await Reader(world, container, log=AllVersions(container.record.definition)).rest()
+    await container.replace_item(b"a", {"id": "b", "pk": "x"}, None)
+    rows = await Reader(world, container, log=AllVersions()).rest()
     assert sorted(row["metadata"]["operationType"] for row in rows) == ["create", "create", "delete"]
 
 
 async def test_versions_go_along_with_splits_and_merges(world: World) -> None:
     container = await world.container(changeFeedPolicy={"retentionDuration": 10})
-    reader = Reader(world, container, log=AllVersions(container.record.definition), items_max=3)
+    reader = Reader(world, container, log=AllVersions(), items_max=3)
     for number in range(30):
         await write(container, f"i{number % 10}", f"p{number % 10}", n=number)
     rows = [row for _ in range(3) for row in await reader.page()]
@@ -337,11 +339,11 @@ async def test_versions_are_removed_when_their_retention_has_passed(world: World
     for number in range(5):
         await write(container, "a", "x", n=number)
     (partition,) = container.keyspace.record.map.ranges
-    clock = world.store.tools.clock
+    clock = world.store.services.clock
 
     def later(seconds: float) -> VersionRetention:
         moved = Clock(lambda: clock.wall_seconds() + seconds, clock.monotonic_seconds)
-        return VersionRetention(world.catalog, world.owner, moved)
+        return VersionRetention(world.store, moved)
 
     assert await later(590).sweep() == 0
     assert len(await world.everything(partition.partition, VERSIONS)) == 5

@@ -4,10 +4,14 @@ from typing import Any
 
 import pytest
 
-from asterism.documents.indexes import IndexingRules
-from asterism.documents.indexing_policy import complete_indexing_policy
-from asterism.documents.settings import check_replaceable, complete_container_properties, replace_container_properties
 from asterism.errors import MalformedRequest
+from asterism.models.documents.cosmos.index_rules import compile_rules
+from asterism.models.documents.cosmos.indexing_policy import complete_indexing_policy
+from asterism.models.documents.cosmos.settings import (
+    check_replaceable,
+    complete_container_properties,
+    replace_container_properties,
+)
 
 PARTITION_KEY = {"paths": ["/pk"], "kind": "Hash", "version": 2}
 ETAG = {"path": '/"_etag"/?'}
@@ -145,7 +149,7 @@ def test_everything_may_be_excluded_but_some_paths() -> None:
 def test_mode_none_has_no_paths_and_is_not_automatic() -> None:
     policy = complete_indexing_policy({"indexingMode": "none"})
     assert policy == {"indexingMode": "none", "automatic": False, "includedPaths": [], "excludedPaths": []}
-    assert not IndexingRules.compile(policy).enabled
+    assert not compile_rules(policy).enabled
 
 
 def test_composite_and_spatial_indexes_are_echoed() -> None:

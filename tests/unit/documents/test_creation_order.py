@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from asterism.documents.answers import Scope
-from asterism.documents.container import Container
-from asterism.documents.creation_order import SORTED_ITEMS_MAX, walk_items
-from asterism.documents.item_position import Piece, Position, pieces_of
-from asterism.documents.pages import read_items_page
-from asterism.values.json_text import loads
+from asterism.models.documents.container import Container
+from asterism.models.documents.creation_order import SORTED_ITEMS_MAX, walk_items
+from asterism.models.documents.item_position import Piece, Position, pieces_of
+from asterism.models.documents.pages import read_items_page
+from asterism.models.documents.results import Scope
+from asterism.values.json.text import loads
 from tests.support.world import World, open_world
 
 EVERYTHING = Scope(b"", b"\xff")
@@ -22,7 +22,7 @@ async def ids_of_pages(world: World, container: Container, scope: Scope, *, item
     found: list[str] = []
     position: Position | None = Position(b"")
     while position is not None:
-        page = await read_items_page(world.owner, container, scope, position=position, items_max=items_max)
+        page = await read_items_page(world.router, container, scope, position=position, items_max=items_max)
         found += [loads(body)["id"] for body in page.bodies]  # type: ignore[index,call-overload,misc]
         position = None if page.position is None else Position.from_bytes(page.position.to_bytes())
     return found
@@ -42,20 +42,20 @@ async def test_every_item_is_answered_once_while_partitions_change_and_items_com
         position: Position | None = Position(b"")
         pages = 0
         while position is not None:
-            page = await read_items_page(world.owner, container, EVERYTHING, position=position, items_max=37)
+            page = await read_items_page(world.router, container, EVERYTHING, position=position, items_max=37)
             found += [loads(body)["id"] for body in page.bodies]  # type: ignore[index,call-overload,misc]
             position, pages = page.position, pages + 1
             number = draw.randrange(300)
             gone = await container.upsert_item({"id": f"goes-{number}", "pk": number % 40}, None)
             assert gone.body
-            await container.delete_item(f"goes-{number}", (number % 40,))
+            await container.delete_item(f"goes-{number}".encode(), (number % 40,))
             ranges = container.keyspace.record.map.ranges
             if pages % 4 == 1 and len(ranges) < 4:
-                job = await world.reshaping.split(container.keyspace, draw.choice(ranges).id)
-                await world.reshaping.finished(job)
+                job = await world.reshaper.split(container.keyspace, draw.choice(ranges).id)
+                await world.reshaper.finished(job)
             elif pages % 4 == 3 and len(ranges) > 1:
-                job = await world.reshaping.merge(container.keyspace, ranges[0].id, ranges[1].id)
-                await world.reshaping.finished(job)
+                job = await world.reshaper.merge(container.keyspace, ranges[0].id, ranges[1].id)
+                await world.reshaper.finished(job)
         staying = [name for name in found if name.startswith("stays")]
         assert sorted(staying) == sorted(f"stays-{number}" for number in range(300))
         await world.check_statistics(container)
@@ -67,10 +67,10 @@ async def test_an_item_that_is_created_again_during_a_walk_is_answered_once(tmp_
         for number in range(200):
             await container.create_item({"id": str(number), "pk": 0}, None)
         found: list[str] = []
-        async for items in walk_items(world.owner, container, EVERYTHING, position=None):
+        async for items in walk_items(world.router, container, EVERYTHING, position=None):
             if not found:
                 # It is listed already, and not loaded yet.
-                await container.delete_item("100", (0,))
+                await container.delete_item(b"100", (0,))
                 await container.create_item({"id": "100", "pk": 0}, None)
             found += [loads(body)["id"] for _, body in items.items]  # type: ignore[index,call-overload,misc]
     assert found == [str(number) for number in range(200) if number != 100] + ["100"]

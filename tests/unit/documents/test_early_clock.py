@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from asterism.apis.table.entity_record import pack_entity
-from asterism.apis.table.entity_store import TickSource
 from asterism.clock import Clock
 from asterism.errors import ItemNotFound
-from asterism.values.json_text import loads
+from asterism.models.tables.record import pack_entity
+from asterism.models.tables.ticks import TickSource
+from asterism.values.json.text import loads
 from tests.support.world import open_world
 
 BEFORE_1970 = -86_400_000.25
@@ -37,14 +37,14 @@ async def test_items_are_written_read_changed_and_deleted(tmp_path: Path, settin
         for number in range(20):
             await container.create_item({"id": str(number), "pk": str(number)}, None)
         await container.upsert_item({"id": "1", "pk": "1", "n": 2}, ("1",))
-        found = loads((await container.read_item("1", ("1",))).body)
+        found = loads((await container.read_item(b"1", ("1",))).body)
         assert isinstance(found, dict)
         assert (found["n"], found["_ts"]) == (2, 0)
-        await container.delete_item("2", ("2",))
-        await world.reshaping.finished(await world.reshaping.split(container.keyspace, 0))
-        assert (await container.read_item("3", ("3",))).body
+        await container.delete_item(b"2", ("2",))
+        await world.reshaper.finished(await world.reshaper.split(container.keyspace, 0))
+        assert (await container.read_item(b"3", ("3",))).body
         with pytest.raises(ItemNotFound):
-            await container.read_item("2", ("2",))
+            await container.read_item(b"2", ("2",))
 
 
 async def test_items_of_such_a_time_expire_when_the_clock_is_put_right(tmp_path: Path) -> None:
@@ -52,12 +52,12 @@ async def test_items_of_such_a_time_expire_when_the_clock_is_put_right(tmp_path:
     async with open_world(tmp_path, clock=clock.clock) as world:
         container = await world.container(defaultTtl=100)
         await container.create_item({"id": "a", "pk": "a"}, None)
-        assert (await container.read_item("a", ("a",))).body
+        assert (await container.read_item(b"a", ("a",))).body
         clock.seconds = time.time()
         with pytest.raises(ItemNotFound):
-            await container.read_item("a", ("a",))
+            await container.read_item(b"a", ("a",))
         await container.create_item({"id": "a", "pk": "a"}, None)
-        assert (await container.read_item("a", ("a",))).body
+        assert (await container.read_item(b"a", ("a",))).body
 
 
 def test_timestamps_of_entities_rise_and_can_be_stored() -> None:

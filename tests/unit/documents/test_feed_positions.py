@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.documents.feed_position import FeedPosition
 from asterism.errors import MalformedRequest
+from asterism.models.documents.changes.feed_position import FeedPosition
 from asterism.values.identifiers import Lsn
 
 points = st.binary(max_size=4)

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.documents.indexes import IndexingRules
+from asterism.models.documents.cosmos.index_rules import compile_rules
 
 POLICY = {"includedPaths": [{"path": "/*"}], "excludedPaths": [{"path": "/b/*"}, {"path": "/c/d/?"}]}
 COMPOSITE = {**POLICY, "compositeIndexes": [[{"path": "/a"}, {"path": "/b", "order": "descending"}]]}
@@ -32,18 +32,18 @@ def of_one_shape(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 @given(st.one_of(of_any_shape, of_one_shape()), st.sampled_from([POLICY, COMPOSITE, {"indexingMode": "none"}]))
 def test_many_items_have_the_terms_that_each_of_them_has(items: list[dict[str, Any]], policy: dict[str, Any]) -> None:
-    rules = IndexingRules.compile(policy)
+    rules = compile_rules(policy)
     found = rules.terms_of_many(items)
-    assert [sorted(terms) for terms in found] == [sorted(IndexingRules.compile(policy).terms(item)) for item in items]
+    assert [sorted(terms) for terms in found] == [sorted(compile_rules(policy).terms(item)) for item in items]
 
 
 def test_true_and_one_keep_their_terms_apart() -> None:
     items: list[dict[str, Any]] = [{"a": 1}, {"a": True}, {"a": [1]}, {"a": [True]}]
-    found = IndexingRules.compile(POLICY).terms_of_many(items)
+    found = compile_rules(POLICY).terms_of_many(items)
     assert len({terms[-1] for terms in found}) == 4
 
 
 def test_terms_of_one_path_have_the_same_place_in_items_of_one_shape() -> None:
     items = [{"id": f"i{number}", "a": {"x": number}, "n": number} for number in range(3)]
-    columns = list(zip(*IndexingRules.compile(POLICY).terms_of_many(items), strict=True))
+    columns = list(zip(*compile_rules(POLICY).terms_of_many(items), strict=True))
     assert [len({term[:9] for term in column}) for column in columns] == [1, 1, 1, 1]

@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.documents import indexes
-from asterism.documents.index_paths import (
+from asterism.errors import MalformedRequest
+from asterism.keyspaces.routing.families import INDEX
+from asterism.models.documents.cosmos.index_rules import compile_rules
+from asterism.models.documents.indexes import rules as indexes
+from asterism.models.documents.indexes.paths import (
     ARRAY_ELEMENT,
     PATH_TOKEN_BYTES,
     Coverage,
@@ -17,12 +20,12 @@ from asterism.documents.index_paths import (
     parse_property_path,
     path_token,
 )
-from asterism.documents.index_place import ARRAY_VALUE, OBJECT_VALUE, VALUE_BYTES_MAX, Term
-from asterism.documents.indexes import IndexingRules
-from asterism.errors import MalformedRequest
-from asterism.keyspaces.layout import INDEX
-from asterism.values.key_bytes import encode, is_truncated
+from asterism.models.documents.indexes.terms import VALUE_BYTES_MAX, Term
+from asterism.values.json.key_bytes import ARRAY_START, OBJECT_START, encode
+from asterism.values.value_order import is_truncated
 
+# The terms of all arrays, and of all objects, have these values.
+ARRAY_VALUE, OBJECT_VALUE = ARRAY_START, OBJECT_START
 # Where in a term the value begins.
 _VALUE_AT = len(INDEX) + PATH_TOKEN_BYTES
 
@@ -58,7 +61,7 @@ def term_value(value: object) -> bytes:
 
 def terms(item: dict[str, Any], *, included: tuple[str, ...] = (), excluded: tuple[str, ...] = ()) -> set[Term]:
     """The terms of scalars alone."""
-    return of_scalars(IndexingRules.compile(policy(included=included, excluded=excluded)).terms(item))
+    return of_scalars(compile_rules(policy(included=included, excluded=excluded)).terms(item))
 
 
 def of_scalars(found: Iterable[Term]) -> set[Term]:
@@ -67,7 +70,7 @@ def of_scalars(found: Iterable[Term]) -> set[Term]:
 
 def test_every_scalar_has_a_term_under_the_default_policy() -> None:
     item = {"id": "1", "n": 5, "ok": True, "none": None, "a": {"b": {"c": "x"}}}
-    assert set(IndexingRules.compile(DEFAULT_POLICY).terms(item)) == {
+    assert set(compile_rules(DEFAULT_POLICY).terms(item)) == {
         term("id", value="1"),
         term("n", value=5),
         term("ok", value=True),
@@ -79,7 +82,7 @@ def test_every_scalar_has_a_term_under_the_default_policy() -> None:
 
 
 def test_elements_of_an_array_share_a_path_and_equal_ones_a_term() -> None:
-    found = IndexingRules.compile(DEFAULT_POLICY).terms({"tags": ["x", "y", "x"], "deep": [[1, [1.0]], {"k": [1]}]})
+    found = compile_rules(DEFAULT_POLICY).terms({"tags": ["x", "y", "x"], "deep": [[1, [1.0]], {"k": [1]}]})
     assert sorted(found) == sorted(
         [
             term("tags", value=[]),
@@ -119,13 +122,13 @@ def test_the_system_s_names_further_down_are_names_like_others() -> None:
 
 @pytest.mark.parametrize("mode", ["none", "None"])
 def test_nothing_is_indexed_in_mode_none(mode: str) -> None:
-    rules = IndexingRules.compile({**DEFAULT_POLICY, "indexingMode": mode})
+    rules = compile_rules({**DEFAULT_POLICY, "indexingMode": mode})
     assert rules.terms({"id": "1", "a": [1]}) == []
     assert (rules.enabled, rules.covers_scalar(["id"])) == (False, False)
 
 
 def test_long_strings_are_cut() -> None:
-    [found] = IndexingRules.compile(DEFAULT_POLICY).terms({"a": "x" * 10_000})
+    [found] = compile_rules(DEFAULT_POLICY).terms({"a": "x" * 10_000})
     value = found[_VALUE_AT:]
     assert len(value) == VALUE_BYTES_MAX
     assert is_truncated(value, VALUE_BYTES_MAX)
@@ -188,7 +191,7 @@ def test_a_quoted_segment_may_hold_any_name(name: str) -> None:
 
 
 def test_the_planner_learns_which_paths_are_covered() -> None:
-    rules = IndexingRules.compile(policy(included=("/a/*", "/l/[]/?"), excluded=("/*", "/a/b/?")))
+    rules = compile_rules(policy(included=("/a/*", "/l/[]/?"), excluded=("/*", "/a/b/?")))
     assert rules.covers_scalar(["a", "x"])
     assert rules.covers_scalar(["a", "b", "c"])
     assert rules.covers_scalar(["l", ARRAY_ELEMENT])
@@ -213,7 +216,7 @@ def test_paths_that_say_nothing_clear_are_refused(path: str) -> None:
 
 def test_made_up_names_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexes, "REMEMBERED_PATHS_MAX", 10)
-    rules = IndexingRules.compile(DEFAULT_POLICY)
+    rules = compile_rules(DEFAULT_POLICY)
     found = [rules.terms({f"name-{number}": {"x": [number]}}) for number in range(30)]
     assert [of_scalars(one) for one in found] == [
         {term(f"name-{number}", "x", ARRAY_ELEMENT, value=number)} for number in range(30)
@@ -258,7 +261,7 @@ def test_terms_are_those_of_the_simple_reading(
     item: dict[str, Any], rules: dict[tuple[tuple[str, ...], str], bool]
 ) -> None:
     written = {"/" + "/".join((*path, end)): verdict for (path, end), verdict in rules.items()}
-    compiled = IndexingRules.compile(
+    compiled = compile_rules(
         policy(
             included=tuple(path for path, verdict in written.items() if verdict),
             excluded=tuple(path for path, verdict in written.items() if not verdict),

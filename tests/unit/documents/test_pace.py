@@ -3,8 +3,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from asterism.documents.pace import Pace
-from asterism.documents.removal import GENTLE_SHARE, LARGE_SHARE, share_of
+from asterism.models.documents.upkeep.pace import Pace
+from asterism.models.documents.upkeep.removal import GENTLE_SHARE, LARGE_SHARE, share_of
 from tests.support.world import World, open_world
 
 
@@ -18,13 +18,13 @@ async def ask(world: World) -> None:
     """What a request does: it reads from the store, again and again."""
     container = await world.container()
     while True:
-        await world.owner.read(container.keyspace, b"\x01", ())
+        await world.router.read(container.keyspace, b"\x01", ())
         await asyncio.sleep(0)
 
 
 async def test_work_in_the_background_begins_gently_and_takes_larger_steps_when_it_is_alone(tmp_path: Path) -> None:
     async with open_world(tmp_path) as world:
-        pace = Pace(world.store.tools)
+        pace = Pace(world.store.services)
         first = share_of(pace)
         await rest_until_quick(pace)
         assert (first, share_of(pace)) == (GENTLE_SHARE, LARGE_SHARE)
@@ -32,7 +32,7 @@ async def test_work_in_the_background_begins_gently_and_takes_larger_steps_when_
 
 async def test_work_in_the_background_is_gentle_again_as_soon_as_requests_come(tmp_path: Path) -> None:
     async with open_world(tmp_path) as world:
-        pace = Pace(world.store.tools)
+        pace = Pace(world.store.services)
         await rest_until_quick(pace)
         requests = asyncio.create_task(ask(world))
         async with asyncio.timeout(60):

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from asterism.documents import housekeeping
-from asterism.documents.container import Container
-from asterism.documents.housekeeping import Housekeeping
 from asterism.errors import PartitionKeyMismatch
-from asterism.keyspaces.catalog_store import TASK
-from asterism.keyspaces.layout import CHANGE_LOG, INDEX, ITEMS
+from asterism.keyspaces.catalog.store import TASK
+from asterism.keyspaces.routing.families import CHANGE_LOG, INDEX, ITEMS
+from asterism.models.documents.container import Container
+from asterism.models.documents.upkeep import housekeeper as housekeeper
+from asterism.models.documents.upkeep.housekeeper import Housekeeper
 from tests.support.world import ACCOUNT, World, open_world
 
 
@@ -38,7 +38,7 @@ async def count(world: World, container: Container, family: bytes = ITEMS) -> in
     return sum([len(await world.everything(one.partition, family)) for one in ranges])
 
 
-async def finished(work: Housekeeping) -> None:
+async def finished(work: Housekeeper) -> None:
     while work.tasks:
         await asyncio.sleep(0.005)
 
@@ -46,7 +46,7 @@ async def finished(work: Housekeeping) -> None:
 async def test_the_items_of_one_key_go_and_no_others(world: World) -> None:
     container = await world.container()
     await fill(container)
-    await world.store.housekeeping.delete_partition_key(container, ("k1",))
+    await world.store.housekeeper.delete_partition_key(container, ("k1",))
     assert await count(world, container) == 300
     assert await count(world, container, CHANGE_LOG) == 300
     assert await count(world, container, INDEX) == 900 + 300
@@ -57,13 +57,13 @@ async def test_the_items_of_one_key_go_and_no_others(world: World) -> None:
 async def test_what_is_written_later_stays(world: World) -> None:
     container = await world.container()
     await fill(container, keys=1, items=500)
-    deleting = asyncio.create_task(world.store.housekeeping.delete_partition_key(container, ("k0",)))
-    while not world.store.housekeeping.tasks:
+    deleting = asyncio.create_task(world.store.housekeeper.delete_partition_key(container, ("k0",)))
+    while not world.store.housekeeper.tasks:
         await asyncio.sleep(0)
     await container.upsert_item({"id": "i499", "pk": "k0", "kept": True}, None)
     await container.create_item({"id": "new", "pk": "k0"}, None)
     await deleting
-    await finished(world.store.housekeeping)
+    await finished(world.store.housekeeper)
     assert await count(world, container) == 2
     await world.check_statistics(container)
 
@@ -72,18 +72,18 @@ async def test_a_prefix_of_a_key_is_refused(world: World) -> None:
     definition = {"paths": ["/a", "/b"], "kind": "MultiHash", "version": 2}
     container = await world.container(partitionKey=definition)
     with pytest.raises(PartitionKeyMismatch):
-        await world.store.housekeeping.delete_partition_key(container, ("x",))
+        await world.store.housekeeper.delete_partition_key(container, ("x",))
 
 
 async def test_it_goes_on_in_the_next_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(housekeeping, "_WAIT_SECONDS_MAX", 0.0)
+    monkeypatch.setattr(housekeeper, "_WAIT_SECONDS_MAX", 0.0)
     async with open_world(tmp_path) as world:
         container = await world.container()
         await fill(container)
-        await world.store.housekeeping.delete_partition_key(container, ("k1",))
+        await world.store.housekeeper.delete_partition_key(container, ("k1",))
         assert len(await world.catalog.store.scan(TASK)) == 1
     async with open_world(tmp_path) as world:
-        await finished(world.store.housekeeping)
+        await finished(world.store.housekeeper)
         container = world.store.container_for_items(ACCOUNT, "d", "c")
         assert await count(world, container) == 300
         assert await world.catalog.store.scan(TASK) == []
@@ -91,23 +91,23 @@ async def test_it_goes_on_in_the_next_process(tmp_path: Path, monkeypatch: pytes
 
 
 async def test_it_goes_on_across_a_split(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(housekeeping, "_WAIT_SECONDS_MAX", 0.0)
+    monkeypatch.setattr(housekeeper, "_WAIT_SECONDS_MAX", 0.0)
     container = await world.container()
     await fill(container, keys=10, items=60)
-    job = await world.reshaping.split(container.keyspace, 0)
+    job = await world.reshaper.split(container.keyspace, 0)
     for key in range(5):
-        await world.store.housekeeping.delete_partition_key(container, (f"k{key}",))
-    await world.reshaping.finished(job)
-    await finished(world.store.housekeeping)
+        await world.store.housekeeper.delete_partition_key(container, (f"k{key}",))
+    await world.reshaper.finished(job)
+    await finished(world.store.housekeeper)
     assert await count(world, container) == 300
     await world.check_statistics(container)
 
 
 async def test_a_container_that_is_deleted_ends_the_work(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(housekeeping, "_WAIT_SECONDS_MAX", 0.0)
+    monkeypatch.setattr(housekeeper, "_WAIT_SECONDS_MAX", 0.0)
     container = await world.container()
     await fill(container)
-    await world.store.housekeeping.delete_partition_key(container, ("k1",))
+    await world.store.housekeeper.delete_partition_key(container, ("k1",))
     await world.store.delete_container(container)
-    await finished(world.store.housekeeping)
+    await finished(world.store.housekeeper)
     assert await world.catalog.store.scan(TASK) == []

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.documents.patch import PATCH_OPERATIONS_MAX, Patch, parse_operations
 from asterism.errors import MalformedRequest
+from asterism.models.documents.cosmos.patch import PATCH_OPERATIONS_MAX, Patch, parse_operations
 
 KEY_PATHS = (("pk",), ("deep", "key"))
 

@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from asterism.documents.answers import Scope
-from asterism.documents.container import Container
-from asterism.documents.reindexing import ReindexStep, due_after_change
 from asterism.errors import ItemNotFound
-from asterism.query import compile_query, parse_query
-from asterism.query.execute import run_page
-from asterism.query.pinned_scopes import scopes_of
-from asterism.query.query_page import QueryPage
-from asterism.values.json_text import loads
+from asterism.languages.cosmos_sql import compile_query, parse_query
+from asterism.models.documents.container import Container
+from asterism.models.documents.cosmos.profile import CosmosProfile
+from asterism.models.documents.results import Scope
+from asterism.models.documents.upkeep.reindexer import ReindexStep, due_after_change
+from asterism.reading.execute import run_page
+from asterism.reading.pinned_scopes import scopes_of
+from asterism.reading.query_page import QueryPage
+from asterism.values.json.text import dumps, loads
 from tests.support.index_check import check_index
 from tests.support.world import ACCOUNT, World, open_world
 
@@ -58,7 +59,9 @@ async def change_policy(world: World, container: Container, policy: dict[str, An
 async def page_of(world: World, container: Container, text: str) -> QueryPage:
     query = compile_query(parse_query(text), {})
     scopes = scopes_of(container, query, Scope(b"", b"\xff"))
-    return await run_page(world.owner, container, query, scopes, items_max=1000, monotonic_seconds=lambda: 0.0)
+    return await run_page(
+        world.router, container, query, scopes, items_max=1000, monotonic_seconds=lambda: 0.0, encode_result=dumps
+    )
 
 
 async def answer(world: World, container: Container, text: str) -> list[Any]:
@@ -74,7 +77,7 @@ async def write_until(stopped: asyncio.Event, container: Container, writer: int)
             await container.upsert_item({**item(at), "tens": number % 40}, None)
         else:
             try:
-                await container.delete_item(str(at), (f"k{at % 17}",))
+                await container.delete_item(str(at).encode(), (f"k{at % 17}",))
             except ItemNotFound:
                 await container.create_item(item(ITEMS + 1000 + number * 10 + writer), None)
         await asyncio.sleep(0)
@@ -89,8 +92,8 @@ def test_items_end_with_exactly_the_entries_of_the_new_policy(
         async with open_world(tmp_path) as world:
             container = await filled(world, before)
             await change_policy(world, container, after)
-            await world.store.reindexing.finished(container.keyspace)
-            assert await world.store.reindexing.percent(container.keyspace) == 100
+            await world.store.reindexer.finished(container.keyspace)
+            assert await world.store.reindexer.percent(container.keyspace) == 100
             await check_index(world, container)
 
     asyncio.run(scenario())
@@ -103,14 +106,14 @@ def test_writers_a_split_and_a_second_change_on_the_way_leave_an_exact_index(tmp
             stopped = asyncio.Event()
             writers = [asyncio.create_task(write_until(stopped, container, writer)) for writer in range(3)]
             slices: list[ReindexStep] = []
-            world.store.reindexing.on_step = slices.append
+            world.store.reindexer.on_step = slices.append
             await change_policy(world, container, ONLY_TENS)
-            job = await world.reshaping.split(container.keyspace, 0)
+            job = await world.reshaper.split(container.keyspace, 0)
             while slices.count(ReindexStep.WALKING) < 2:
                 await asyncio.sleep(0.001)
             await change_policy(world, container, WITH_COMPOSITE)
-            await world.reshaping.finished(job)
-            await world.store.reindexing.finished(container.keyspace)
+            await world.reshaper.finished(job)
+            await world.store.reindexer.finished(container.keyspace)
             await asyncio.sleep(0.02)
             stopped.set()
             await asyncio.gather(*writers)
@@ -128,6 +131,10 @@ def test_queries_are_right_at_every_moment(tmp_path: Path, before: dict[str, Any
         "SELECT VALUE c.n FROM c WHERE c.n >= 295": list(range(295, 300)),
         "SELECT VALUE c.tens FROM c ORDER BY c.tens DESC OFFSET 0 LIMIT 5": [29] * 5,
         "SELECT VALUE MAX(c.tens) FROM c": [29],
+        "SELECT VALUE COUNT(1) FROM c WHERE c.tens >= 20": [100],
+        "SELECT VALUE COUNT(1) FROM c WHERE c.tens = 7 AND c.n < 75": [5],
+        "SELECT DISTINCT VALUE c.tens FROM c": list(range(30)),
+        "SELECT VALUE c.tens * 100 + COUNT(1) FROM c GROUP BY c.tens": [tens * 100 + 10 for tens in range(30)],
     }
 
     async def scenario() -> None:
@@ -154,8 +161,8 @@ def test_a_new_index_is_used_only_when_it_is_complete(tmp_path: Path) -> None:
             container = await filled(world, WITHOUT_TENS)
             await change_policy(world, container, ALL)
             during = await page_of(world, container, text)
-            percent = await world.store.reindexing.percent(container.keyspace)
-            await world.store.reindexing.finished(container.keyspace)
+            percent = await world.store.reindexer.percent(container.keyspace)
+            await world.store.reindexer.finished(container.keyspace)
             after = await page_of(world, container, text)
             assert (during.indexes_used, after.indexes_used) == ((), ("/tens/?",))
             assert during.results == after.results
@@ -168,11 +175,11 @@ def test_the_walk_waits_for_a_query_that_relies_on_entries_it_would_remove(tmp_p
     async def scenario() -> None:
         async with open_world(tmp_path) as world:
             container = await filled(world, ALL)
-            with container.keyspace.at_work:
+            with container.keyspace.in_flight:
                 await change_policy(world, container, WITHOUT_TENS)
                 await asyncio.sleep(0.05)
-                assert world.store.reindexing.walks[container.record.rid].items_walked == 0
-            await world.store.reindexing.finished(container.keyspace)
+                assert world.store.reindexer.walks[container.record.rid].items_walked == 0
+            await world.store.reindexer.finished(container.keyspace)
             await check_index(world, container)
 
     asyncio.run(scenario())
@@ -183,19 +190,19 @@ def test_a_walk_goes_on_where_it_was_when_the_server_stopped(tmp_path: Path) -> 
         async with open_world(tmp_path) as world:
             container = await filled(world, ALL)
             steps: list[ReindexStep] = []
-            world.store.reindexing.on_step = steps.append
-            world.store.reindexing.position_seconds = 0.0
+            world.store.reindexer.on_step = steps.append
+            world.store.reindexer.position_seconds = 0.0
             await change_policy(world, container, ONLY_TENS)
             # At the second slice the position after the first is remembered.
             while steps.count(ReindexStep.WALKING) < 2:
                 await asyncio.sleep(0.001)
-            await world.store.reindexing.stop()
+            await world.store.reindexer.stop()
         async with open_world(tmp_path) as world:
-            reindexing = world.store.reindexing
+            reindexer = world.store.reindexer
             container = world.store.container_for_items(ACCOUNT, "d", "c")
             walked: list[int] = []
-            reindexing.on_step = lambda _: walked.append(reindexing.walks[container.record.rid].items_walked)
-            await reindexing.finished(container.keyspace)
+            reindexer.on_step = lambda _: walked.append(reindexer.walks[container.record.rid].items_walked)
+            await reindexer.finished(container.keyspace)
             assert 0 < walked[0] < ITEMS
             assert walked[-1] == ITEMS
             await check_index(world, container)
@@ -210,8 +217,8 @@ def test_a_container_may_be_deleted_on_the_way(tmp_path: Path) -> None:
             await change_policy(world, container, ONLY_TENS)
             await asyncio.sleep(0.002)
             await world.store.delete_container(container)
-            await world.store.reindexing.finished(container.keyspace)
-            assert world.store.reindexing.walks == {}
+            await world.store.reindexer.finished(container.keyspace)
+            assert world.store.reindexer.walks == {}
 
     asyncio.run(scenario())
 
@@ -236,7 +243,7 @@ def test_going_back_and_forth_keeps_every_policy_items_may_have(tmp_path: Path) 
                 **record.settings,
                 "indexingPolicy": {**record.settings["indexingPolicy"], "indexingMode": "none"},
             }
-            due = due_after_change(record, changed, mark="m")
+            due = due_after_change(CosmosProfile(), record, changed, mark="m")
             assert due == {"policies": [record.settings["indexingPolicy"]], "mark": "m"}
 
     asyncio.run(scenario())

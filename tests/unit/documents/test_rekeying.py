@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from asterism.documents import rekeying
-from asterism.documents.change_feed import FeedPage
-from asterism.documents.container import Container
-from asterism.documents.pages import range_scope, scan_items
-from asterism.documents.rekey_job import RekeyJob, RekeyPhase, Uncopied
 from asterism.errors import Forbidden
-from asterism.keyspaces.catalog_store import REKEY
+from asterism.keyspaces.catalog.store import REKEY
+from asterism.models.documents.changes.feed import FeedPage
+from asterism.models.documents.container import Container
+from asterism.models.documents.pages import range_scope, scan_items
+from asterism.models.documents.rekey import rekeyer as rekeyer
+from asterism.models.documents.rekey.job import RekeyJob, RekeyPhase, Uncopied
 from asterism.partitioning.key_range import FULL
-from asterism.values.json_text import loads
+from asterism.values.json.text import loads
 from tests.support.world import ACCOUNT, World, open_world
 
 ITEMS = 150
@@ -33,7 +33,7 @@ async def until(condition: Callable[[], bool]) -> None:
 async def contents(world: World, container: Container) -> set[str]:
     """Id, old key, new key and number of every item, as one text each."""
     found = set()
-    async for piece in scan_items(world.owner, container, range_scope(FULL), position=None):
+    async for piece in scan_items(world.router, container, range_scope(FULL), position=None):
         for _, body in piece.items:
             item = loads(body)
             assert isinstance(item, dict)
@@ -52,7 +52,7 @@ async def switched(world: World, job: RekeyJob) -> tuple[Container, Container]:
     """The source and the target, as they are by now, after a switch."""
     database = world.store.database(ACCOUNT, "d")
     target = world.store.container(database, "new")
-    await world.store.rekeying.switch(target)
+    await world.store.rekeyer.switch(target)
     await until(lambda: job.phase is RekeyPhase.SWITCHED)
     return world.store.container(database, "c"), target
 
@@ -65,12 +65,12 @@ async def test_changes_are_followed_through_splits_of_both_containers(tmp_path: 
         database = world.store.database(ACCOUNT, "d")
         for name in ("c", "new"):
             keyspace = world.store.container(database, name).keyspace
-            await world.reshaping.split(keyspace, 0)
+            await world.reshaper.split(keyspace, 0)
             for number in range(0, ITEMS, 3):
                 item = {"id": f"i{number}", "pk": f"k{number % 20}", "day": (number + 1) % 7, "n": f"{name}{number}"}
                 await source.upsert_item(item, None)
             await source.create_item({"id": f"new-{name}", "pk": "k", "day": 1, "n": 0}, None)
-            await source.delete_item(f"i{len(name)}", (f"k{len(name)}",))
+            await source.delete_item(f"i{len(name)}".encode(), (f"k{len(name)}",))
         source, target = await switched(world, job)
         assert await contents(world, target) == await contents(world, source)
         assert (job.source_items, job.target_items) == (ITEMS, ITEMS)
@@ -84,7 +84,7 @@ async def test_when_versions_were_lost_both_sides_are_compared_anew(tmp_path: Pa
         await until(lambda: job.is_caught_up)
         target = world.store.container(world.store.database(ACCOUNT, "d"), "new")
         await target.create_item({"id": "orphan", "pk": "k0", "day": 3, "n": 0}, None)
-        await target.delete_item("i4", (4,))
+        await target.delete_item(b"i4", (4,))
         job.followed_at_wall_seconds = 0
         await until(lambda: job.phase is RekeyPhase.PREPARING)
         source, target = await switched(world, job)
@@ -98,15 +98,15 @@ async def test_a_switch_asked_for_in_the_middle_of_a_look_waits_until_writes_are
         job = await world.store.begin_rekey(await filled(world), "new", ["/day"])
         await until(lambda: job.is_caught_up)
         database = world.store.database(ACCOUNT, "d")
-        read_page = rekeying.read_feed_page
+        read_page = rekeyer.read_feed_page
 
         async def asked_meanwhile(*arguments: Any, **named: Any) -> FeedPage:
             page = await read_page(*arguments, **named)
             if not job.is_switching:
-                await world.store.rekeying.switch(world.store.container(database, "new"))
+                await world.store.rekeyer.switch(world.store.container(database, "new"))
             return page
 
-        monkeypatch.setattr(rekeying, "read_feed_page", asked_meanwhile)
+        monkeypatch.setattr(rekeyer, "read_feed_page", asked_meanwhile)
         await until(lambda: job.phase is RekeyPhase.SWITCHED)
         with pytest.raises(Forbidden):
             await world.store.container(database, "c").create_item({"id": "late", "pk": "k", "day": 1, "n": 0}, None)
@@ -117,7 +117,7 @@ async def test_a_difference_that_a_switch_finds_is_mended_first(tmp_path: Path) 
         job = await world.store.begin_rekey(await filled(world), "new", ["/day"])
         await until(lambda: job.is_caught_up)
         target = world.store.container(world.store.database(ACCOUNT, "d"), "new")
-        await target.delete_item("i4", (4,))
+        await target.delete_item(b"i4", (4,))
         source, target = await switched(world, job)
         assert await contents(world, target) == await contents(world, source)
 
@@ -129,7 +129,7 @@ async def test_a_job_whose_target_is_deleted_is_given_up_and_the_source_keeps_no
         database = world.store.database(ACCOUNT, "d")
         assert world.store.container(database, "c").keeps_versions
         await world.store.delete_container(world.store.container(database, "new"))
-        await until(lambda: not world.store.rekeying.jobs)
+        await until(lambda: not world.store.rekeyer.jobs)
         assert not world.store.container(database, "c").keeps_versions
         assert await world.catalog.store.scan(REKEY) == []
 
@@ -142,7 +142,7 @@ async def test_scripts_go_with_the_container_and_hierarchical_keys_are_keys_too(
         job = await world.store.begin_rekey(source, "new", ["/day", "/pk"])
         _, target = await switched(world, job)
         assert [script.name for script in scripts.owned_by(target.record.rid)] == ["f"]
-        assert (await target.read_item("i8", (1, "k8"))).body
+        assert (await target.read_item(b"i8", (1, "k8"))).body
 
 
 def test_a_job_is_read_back_as_it_was_recorded() -> None:

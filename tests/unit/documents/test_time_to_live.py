@@ -13,14 +13,17 @@ from typing import Any
 import pytest
 
 from asterism.clock import Clock
-from asterism.documents import expiry, housekeeping
-from asterism.documents.container import Container
-from asterism.documents.item_position import Position
-from asterism.documents.pages import range_scope, read_items_page
-from asterism.documents.time_to_live import TimeToLive, check_item_ttl
 from asterism.errors import ItemExists, ItemNotFound, MalformedRequest
-from asterism.keyspaces.catalog_store import TASK
-from asterism.keyspaces.layout import EXPIRY, INDEX, ITEMS, UNIQUE_KEYS
+from asterism.keyspaces.catalog.store import TASK
+from asterism.keyspaces.routing.families import EXPIRY, INDEX, ITEMS, UNIQUE_KEYS
+from asterism.models.documents.container import Container
+from asterism.models.documents.cosmos.codec import CosmosCodec
+from asterism.models.documents.cosmos.time_to_live import check_item_ttl
+from asterism.models.documents.item_position import Position
+from asterism.models.documents.pages import range_scope, read_items_page
+from asterism.models.documents.upkeep import expiry
+from asterism.models.documents.upkeep import housekeeper as housekeeper
+from asterism.models.documents.upkeep.time_to_live import TimeToLive
 from asterism.partitioning.key_range import FULL
 from tests.support.world import ACCOUNT, World, open_world
 
@@ -44,7 +47,7 @@ class Timed:
     hands: Hands
 
     async def sweep(self, container: Container) -> int:
-        return await self.world.store.housekeeping.expiry.sweep(container)
+        return await self.world.store.housekeeper.expiry.sweep(container)
 
     async def entries(self, container: Container, family: bytes) -> int:
         ranges = container.keyspace.record.map.ranges
@@ -55,7 +58,7 @@ class Timed:
         position: Position | None = Position(b"")
         while position is not None:
             page = await read_items_page(
-                self.world.owner, container, range_scope(FULL), position=position, items_max=items_max
+                self.world.router, container, range_scope(FULL), position=position, items_max=items_max
             )
             found += [body.decode().partition('"id":"')[2].partition('"')[0] for body in page.bodies]
             position = page.position
@@ -86,12 +89,12 @@ async def write(container: Container, item_id: str, pk: str = "p", **more: Any) 
 @pytest.mark.parametrize("ttl", [0, None, -10, "5", True, 1.5, 2**31, [], {}])
 def test_a_ttl_that_is_no_time_is_refused(ttl: Any) -> None:
     with pytest.raises(MalformedRequest):
-        check_item_ttl({"ttl": ttl})
+        check_item_ttl(ttl)
 
 
 @pytest.mark.parametrize("ttl", [-1, 1, 10.0, 2**31 - 1])
 def test_a_ttl_may_be_seconds_or_for_ever(ttl: Any) -> None:
-    check_item_ttl({"ttl": ttl})
+    check_item_ttl(ttl)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +109,7 @@ def test_a_ttl_may_be_seconds_or_for_ever(ttl: Any) -> None:
     ],
 )
 def test_the_items_own_wish_comes_before_the_default(default: int, body: bytes, expires_at: int | None) -> None:
-    assert TimeToLive(default).expires_at(body) == expires_at
+    assert TimeToLive(CosmosCodec(bytes(8)), default).expires_at(body) == expires_at
 
 
 async def test_an_expired_item_is_not_seen_before_it_is_removed(timed: Timed) -> None:
@@ -120,11 +123,11 @@ async def test_an_expired_item_is_not_seen_before_it_is_removed(timed: Timed) ->
     assert await timed.visible(container, items_max=1) == ["stays"]
     assert await timed.entries(container, ITEMS) == 3
     with pytest.raises(ItemNotFound):
-        await container.read_item("a", KEY)
+        await container.read_item(b"a", KEY)
     with pytest.raises(ItemNotFound):
-        await container.delete_item("a", KEY)
+        await container.delete_item(b"a", KEY)
     with pytest.raises(ItemNotFound):
-        await container.replace_item("a", {"id": "a", "pk": "p"}, KEY)
+        await container.replace_item(b"a", {"id": "a", "pk": "p"}, KEY)
 
 
 async def test_a_page_goes_on_behind_items_that_are_hidden(timed: Timed) -> None:
@@ -197,7 +200,7 @@ async def test_without_a_default_nothing_expires_and_nothing_is_kept_for_it(time
 
 
 async def test_a_new_default_reaches_the_items_that_are_there(timed: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(housekeeping, "_SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(housekeeper, "_SETTLE_SECONDS", 0.0)
     # The timer's own sweep would take some of the items that are counted here.
     monkeypatch.setattr(expiry, "_DELAY_SECONDS_MIN", 3600.0)
     container = await timed.world.container()
@@ -215,7 +218,7 @@ async def test_a_new_default_reaches_the_items_that_are_there(timed: Timed, monk
 async def test_a_longer_default_keeps_items_whose_old_time_is_over(
     timed: Timed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(housekeeping, "_SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(housekeeper, "_SETTLE_SECONDS", 0.0)
     container = await timed.world.container(defaultTtl=10)
     await write(container, "a")
     container = await timed.set_default(container, 100)
@@ -243,8 +246,8 @@ async def test_expiry_goes_on_across_a_split(timed: Timed) -> None:
     container = await timed.world.container(defaultTtl=10)
     for number in range(60):
         await write(container, f"i{number}", pk=f"p{number}")
-    job = await timed.world.reshaping.split(container.keyspace, 0)
-    await timed.world.reshaping.finished(job)
+    job = await timed.world.reshaper.split(container.keyspace, 0)
+    await timed.world.reshaper.finished(job)
     assert await timed.entries(container, EXPIRY) == 60
     timed.hands.seconds += 11
     assert await timed.sweep(container) == 60
@@ -254,12 +257,12 @@ async def test_expiry_goes_on_across_a_split(timed: Timed) -> None:
 async def test_the_work_that_a_new_default_calls_for_survives_the_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(housekeeping, "_SETTLE_SECONDS", 60.0)
+    monkeypatch.setattr(housekeeper, "_SETTLE_SECONDS", 60.0)
     async with timed_world(tmp_path) as timed:
         container = await timed.world.container()
         await write(container, "a")
         await timed.set_default(container, 10)
-    monkeypatch.setattr(housekeeping, "_SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(housekeeper, "_SETTLE_SECONDS", 0.0)
     async with timed_world(tmp_path) as timed:
         await finished(timed.world)
         container = timed.world.store.container_for_items(ACCOUNT, "d", "c")
@@ -268,5 +271,5 @@ async def test_the_work_that_a_new_default_calls_for_survives_the_process(
 
 
 async def finished(world: World) -> None:
-    while world.store.housekeeping.tasks:
+    while world.store.housekeeper.tasks:
         await asyncio.sleep(0.005)

@@ -10,14 +10,15 @@ from typing import Any, cast
 
 import pytest
 
-from asterism.documents.batch import Operation, OperationKind
-from asterism.documents.container import Container
-from asterism.documents.patch import Patch, parse_operations
-from asterism.documents.transaction import Conditions, Outcome
 from asterism.errors import AsterismError, ItemExists, PreconditionFailed, UniqueKeyViolation
-from asterism.keyspaces.layout import CHANGE_LOG, INDEX, ITEMS, UNIQUE_KEYS
+from asterism.keyspaces.routing.families import CHANGE_LOG, INDEX, ITEMS, UNIQUE_KEYS
+from asterism.models.documents.batch import Operation, OperationKind
+from asterism.models.documents.container import Container
+from asterism.models.documents.cosmos.patch import Patch, parse_operations
+from asterism.models.documents.transaction import Conditions, Outcome
 from asterism.storage.contract import ExpectationFailed, Span
-from asterism.values.json_text import loads
+from asterism.values.json.text import loads
+from tests.support import units
 from tests.support.world import World, open_world
 
 KEY = ("p",)
@@ -31,29 +32,29 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 def create(item_id: str, **more: Any) -> Operation:
-    return Operation(OperationKind.CREATE, item_id, {"id": item_id, "pk": "p", **more})
+    return Operation(OperationKind.CREATE, item_id.encode(), {"id": item_id, "pk": "p", **more})
 
 
 def upsert(item_id: str, **more: Any) -> Operation:
-    return Operation(OperationKind.UPSERT, item_id, {"id": item_id, "pk": "p", **more})
+    return Operation(OperationKind.UPSERT, item_id.encode(), {"id": item_id, "pk": "p", **more})
 
 
 def replace(item_id: str, *, new_id: str | None = None, if_match: str | None = None, **more: Any) -> Operation:
     item = {"id": new_id or item_id, "pk": "p", **more}
-    return Operation(OperationKind.REPLACE, item_id, item, conditions=Conditions(if_match))
+    return Operation(OperationKind.REPLACE, item_id.encode(), item, conditions=Conditions(if_match))
 
 
 def read(item_id: str) -> Operation:
-    return Operation(OperationKind.READ, item_id, {})
+    return Operation(OperationKind.READ, item_id.encode(), {})
 
 
 def delete(item_id: str) -> Operation:
-    return Operation(OperationKind.DELETE, item_id, {})
+    return Operation(OperationKind.DELETE, item_id.encode(), {})
 
 
 def patch(item_id: str, *operations: dict[str, Any]) -> Operation:
     parsed = Patch(parse_operations(list(operations), key_paths=(("pk",),)))
-    return Operation(OperationKind.PATCH, item_id, {}, parsed)
+    return Operation(OperationKind.PATCH, item_id.encode(), {}, parsed)
 
 
 async def stored(world: World, container: Container) -> dict[str, dict[str, Any]]:
@@ -165,9 +166,9 @@ async def test_a_unique_key_holds_in_every_way_of_writing(world: World) -> None:
     for attempt in (
         container.create_item({"id": "c", "pk": "p", "name": "x"}, KEY),
         container.upsert_item({"id": "c", "pk": "p", "name": "x"}, KEY),
-        container.replace_item("b", {"id": "b", "pk": "p", "name": "x"}, KEY),
-        container.replace_item("b", {"id": "bb", "pk": "p", "name": "x"}, KEY),
-        container.patch_item("b", rename, KEY),
+        container.replace_item(b"b", {"id": "b", "pk": "p", "name": "x"}, KEY),
+        container.replace_item(b"b", {"id": "bb", "pk": "p", "name": "x"}, KEY),
+        container.patch_item(b"b", rename, KEY),
     ):
         with pytest.raises(UniqueKeyViolation):
             await attempt
@@ -183,10 +184,10 @@ async def test_a_unique_key_holds_in_every_way_of_writing(world: World) -> None:
 async def test_a_unique_key_is_free_again_when_its_item_changes_or_goes(world: World) -> None:
     container = await world.container(**NAME_IS_UNIQUE)
     await container.create_item({"id": "a", "pk": "p", "name": "x"}, KEY)
-    await container.replace_item("a", {"id": "renamed", "pk": "p", "name": "x"}, KEY)
+    await container.replace_item(b"a", {"id": "renamed", "pk": "p", "name": "x"}, KEY)
     await container.upsert_item({"id": "renamed", "pk": "p", "name": "y"}, KEY)
     await container.create_item({"id": "b", "pk": "p", "name": "x"}, KEY)
-    await container.delete_item("b", KEY)
+    await container.delete_item(b"b", KEY)
     await container.create_item({"id": "c", "pk": "p", "name": "x"}, KEY)
     assert (await stored(world, container)).keys() == {"renamed", "c"}
 
@@ -223,13 +224,15 @@ async def test_of_many_that_want_one_unique_value_one_gets_it(world: World) -> N
 async def test_a_snapshot_unit_reads_one_moment_and_commits_beside_the_writes_of_others(world: World) -> None:
     container = await world.container()
     await container.create_item({"id": "a", "pk": "p", "n": 1}, KEY)
-    async with container.snapshot_transaction(KEY) as (work, snapshot):
+    async with container.snapshot_transaction(KEY) as (work, reads):
         await container.create_item({"id": "b", "pk": "p"}, KEY)
         scope = container.logical_scope(KEY)
-        page = await snapshot.scan(Span(ITEMS + scope.start, ITEMS + scope.end))
+        span = Span(ITEMS + scope.start, ITEMS + scope.end)
+        (partition,) = container.record.map.ranges
+        page = await reads.scan(container.keyspace, container.record, partition, span, limit=10, bytes_max=None)
         assert len(page.entries) == 1
-        await work.read("a")
-        await work.upsert({"id": "c", "pk": "p"})
+        await units.read(work, "a")
+        await units.upsert(work, {"id": "c", "pk": "p"})
         await container.commit(work)
     assert (await stored(world, container)).keys() == {"a", "b", "c"}
 
@@ -239,8 +242,8 @@ async def test_a_snapshot_unit_is_refused_when_others_changed_what_it_read(world
     await container.create_item({"id": "a", "pk": "p", "n": 1}, KEY)
     async with container.snapshot_transaction(KEY) as (work, _):
         await container.upsert_item({"id": "a", "pk": "p", "n": 2}, KEY)
-        assert loads((await work.read("a")).body)["n"] == 1  # type: ignore[index]  # a JSON object
-        await work.upsert({"id": "c", "pk": "p"})
+        assert loads((await units.read(work, "a")).body)["n"] == 1  # type: ignore[index]  # a JSON object
+        await units.upsert(work, {"id": "c", "pk": "p"})
         with pytest.raises(ExpectationFailed):
             await container.commit(work)
     assert (await stored(world, container)).keys() == {"a"}
@@ -251,10 +254,10 @@ async def test_an_operation_that_is_refused_has_staged_nothing(world: World) -> 
     await container.run_batch(KEY, [create("a", name="x"), create("b", name="y")])
     async with container.snapshot_transaction(KEY) as (work, _):
         with pytest.raises(UniqueKeyViolation):
-            await work.replace("a", {"id": "moved", "pk": "p", "name": "y"})
+            await units.replace(work, "a", {"id": "moved", "pk": "p", "name": "y"})
         with pytest.raises(ItemExists):
-            await work.create({"id": "b", "pk": "p", "name": "z"})
-        await work.create({"id": "c", "pk": "p", "name": "z"})
+            await units.create(work, {"id": "b", "pk": "p", "name": "z"})
+        await units.create(work, {"id": "c", "pk": "p", "name": "z"})
         await container.commit(work)
     assert {name: item["name"] for name, item in (await stored(world, container)).items()} == {
         "a": "x",
@@ -319,8 +322,8 @@ async def test_creates_made_at_once_leave_what_creates_one_by_one_leave(world: W
     [
         (create("there"), 2),
         (create("i0"), 3),
-        (Operation(OperationKind.CREATE, "x", {"id": "x", "pk": "another"}), 1),
-        (Operation(OperationKind.CREATE, "a/b", {"id": "a/b", "pk": "p"}), 4),
+        (Operation(OperationKind.CREATE, b"x", {"id": "x", "pk": "another"}), 1),
+        (Operation(OperationKind.CREATE, b"a/b", {"id": "a/b", "pk": "p"}), 4),
         (create("x", ttl="soon"), 2),
     ],
 )
@@ -339,10 +342,10 @@ async def test_of_many_creates_the_first_that_is_refused_is_told_and_none_is_mad
 async def test_many_creates_see_what_their_unit_has_staged_before(world: World) -> None:
     container = await world.container()
     async with container.snapshot_transaction(KEY) as (work, _):
-        await work.create({"id": "a", "pk": "p"})
+        await units.create(work, {"id": "a", "pk": "p"})
         refused = await work.create_many([{"id": "b", "pk": "p"}, {"id": "a", "pk": "p"}])
         made = await work.create_many([{"id": "b", "pk": "p"}, {"id": "c", "pk": "p"}])
-        await work.delete("b")
+        await units.delete(work, "b")
         await container.commit(work)
     assert (refused, len(made or ())) == (None, 2)
     assert set(await stored(world, container)) == {"a", "c"}
@@ -351,9 +354,9 @@ async def test_many_creates_see_what_their_unit_has_staged_before(world: World) 
 async def test_however_many_write_one_item_at_once_each_has_its_turn(world: World) -> None:
     container = await world.container()
     await container.create_item({"id": "hot", "pk": "p", "n": 0}, KEY)
-    count_up = patch("hot", {"op": "incr", "path": "/n", "value": 1}).patch
+    count_up = patch("hot", {"op": "incr", "path": "/n", "value": 1}).edit
     assert count_up is not None
-    patched = [container.patch_item("hot", count_up, KEY) for _ in range(250)]
+    patched = [container.patch_item(b"hot", count_up, KEY) for _ in range(250)]
     in_batches = [container.run_batch(KEY, [patch("hot", {"op": "incr", "path": "/n", "value": 1})]) for _ in range(50)]
     await asyncio.gather(*patched, *in_batches)
     assert (await stored(world, container))["hot"]["n"] == 300

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import fields
 from pathlib import Path
 
-from asterism.documents.container import Container
-from asterism.keyspaces.copying import Copier
-from asterism.keyspaces.layout import after_prefix, spans_to_copy
-from asterism.keyspaces.reshape_job import Cursor, Target
+from asterism.keyspaces.reshaping.copier import Copier
+from asterism.keyspaces.reshaping.job import Cursor, Target
+from asterism.keyspaces.routing.families import after_prefix, spans_to_copy
+from asterism.models.documents.container import Container
 from asterism.storage.contract import Add, Batch, Expectation, Fence, Span
 from asterism.throughput.budgets import Manual
 from asterism.values.identifiers import Epoch, NodeNumber, PartitionNumber
@@ -27,7 +27,7 @@ def unknown_entries(point: bytes) -> list[tuple[bytes, bytes]]:
 
 async def write_unknown_entries(world: World, container: Container) -> None:
     for point in POINTS:
-        await world.owner.apply(container.keyspace, point, Batch(puts=unknown_entries(point)))
+        await world.router.apply(container.keyspace, point, Batch(puts=unknown_entries(point)))
 
 
 async def check_unknown_entries(world: World, container: Container) -> None:
@@ -40,13 +40,14 @@ async def check_unknown_entries(world: World, container: Container) -> None:
         assert sorted(found) == sorted(expected)
 
 
+# K5 of asterism/keyspaces/DESIGN.md.
 async def test_a_split_copies_families_it_does_not_know(tmp_path: Path) -> None:
     async with open_world(tmp_path) as world:
         container = await world.container()
         for number in range(20):
             await container.create_item({"id": str(number), "pk": str(number)}, None)
         await write_unknown_entries(world, container)
-        await world.reshaping.finished(await world.reshaping.split(container.keyspace, 0))
+        await world.reshaper.finished(await world.reshaper.split(container.keyspace, 0))
         assert len(container.keyspace.record.map.ranges) == 2
         await check_unknown_entries(world, container)
 
@@ -59,7 +60,7 @@ async def test_a_merge_copies_families_it_does_not_know(tmp_path: Path) -> None:
         offer = world.catalog.offer_for(keyspace.record.rid)
         assert offer is not None
         await world.store.replace_offer(offer, Manual(400))
-        await world.reshaping.finished(await world.reshaping.merge(keyspace, 0, 1))
+        await world.reshaper.finished(await world.reshaper.merge(keyspace, 0, 1))
         assert len(keyspace.record.map.ranges) == 1
         await check_unknown_entries(world, container)
 
@@ -70,7 +71,7 @@ async def test_a_move_copies_families_it_does_not_know(tmp_path: Path) -> None:
         await write_unknown_entries(world, container)
         source = container.keyspace.record.map.ranges[0]
         target = NodeNumber(1 - source.node)
-        await world.reshaping.finished(await world.reshaping.move(container.keyspace, 0, target))
+        await world.reshaper.finished(await world.reshaper.move(container.keyspace, 0, target))
         assert container.keyspace.record.map.ranges[0].node == target
         await check_unknown_entries(world, container)
 

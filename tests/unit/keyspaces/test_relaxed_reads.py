@@ -1,18 +1,18 @@
-"""What a read asks of the store's copies: the newest, or no less than its session has seen."""
+"""The age of the copy that a read asks for: the newest, or no older than its session has seen."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from asterism.keyspaces.owner import Owner
+from asterism.keyspaces.routing.router import PartitionRouter
 from asterism.storage.contract import Engine
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
 from tests.support.world import World, open_world
 
 
 class ListeningEngine:
-    """Passes reads on and remembers what they asked for."""
+    """An engine that passes reads on and records their demands."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -28,10 +28,10 @@ class ListeningEngine:
 async def asked_of_the_store(world: World, seen: dict[int, int] | None, *, copies: bool, relaxed: bool) -> Lsn | None:
     container = await world.container()
     range_id = container.record.map.ranges[0].id
-    await world.reshaping.finished(await world.reshaping.split(container.keyspace, range_id))
+    await world.reshaper.finished(await world.reshaper.split(container.keyspace, range_id))
     engine = ListeningEngine(world.engine)
-    owner = Owner(engine, may_read_copies=copies)  # type: ignore[arg-type]
-    await (owner.relaxed(seen) if relaxed else owner).read(container.keyspace, b"", ())
+    router = PartitionRouter(engine, may_read_copies=copies)  # type: ignore[arg-type]
+    await (router.relaxed(seen) if relaxed else router).read(container.keyspace, b"", ())
     return engine.asked[0]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from asterism.errors import OwnerNotFound
-from asterism.keyspaces.scripts_catalog import STORED_PROCEDURES, TRIGGERS, USER_DEFINED_FUNCTIONS
+from asterism.keyspaces.catalog.scripts_catalog import STORED_PROCEDURES, TRIGGERS, USER_DEFINED_FUNCTIONS
 from tests.support.world import ACCOUNT, open_world
 
 KINDS = (STORED_PROCEDURES, TRIGGERS, USER_DEFINED_FUNCTIONS)

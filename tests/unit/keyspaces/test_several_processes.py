@@ -1,4 +1,4 @@
-"""Several gateways over one store: what one of them changes, all of them go by; background work is one's at a time."""
+"""Several gateways over one store: all of them follow the changes of each; one at a time does background work."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from asterism.documents.container import Container
 from asterism.errors import Forbidden, ItemNotFound, OwnerNotFound, ResourceNotFound, UniqueKeyViolation
-from asterism.keyspaces.catalog_store import TASK
-from asterism.keyspaces.layout import ITEMS
+from asterism.keyspaces.catalog.store import TASK
+from asterism.keyspaces.routing.families import ITEMS
+from asterism.models.documents.container import Container
 from asterism.storage.checked import CheckedEngine
 from asterism.throughput.budgets import Manual
 from tests.support.index_check import check_index
@@ -55,7 +55,7 @@ def test_what_one_process_creates_another_can_use_at_once(tmp_path: Path) -> Non
     async def test(first: World, second: World) -> None:
         container = await first.container()
         await container.create_item({"id": "1", "pk": "a"}, None)
-        answer = await (await seen_by(second)).read_item("1", ("a",))
+        answer = await (await seen_by(second)).read_item(b"1", ("a",))
         assert b'"id":"1"' in answer.body
 
     run(tmp_path, test)
@@ -72,6 +72,7 @@ def test_memory_follows_without_being_asked(tmp_path: Path) -> None:
     run(tmp_path, test)
 
 
+# K12 of asterism/keyspaces/DESIGN.md.
 def test_of_two_processes_that_create_one_name_exactly_one_wins(tmp_path: Path) -> None:
     async def test(first: World, second: World) -> None:
         database = await first.store.create_database(ACCOUNT, "d", None)
@@ -83,13 +84,15 @@ def test_of_two_processes_that_create_one_name_exactly_one_wins(tmp_path: Path) 
                 second.store.create_container(database, body, None),
                 return_exceptions=True,
             )
-            assert sorted(type(one).__name__ for one in outcomes) == ["Container", "ResourceExists"]
+            assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Container", "ResourceExists"]
         await first.catalog.follow()
         await second.catalog.follow()
         assert first.catalog.keyspaces.keys() == second.catalog.keyspaces.keys()
         # The partitions of those that lost are taken away again.
         await until(lambda: not first.catalog.garbage)
-        used = {one.partition for space in first.catalog.keyspaces.values() for one in space.record.map.ranges}
+        used = {
+            partition.partition for space in first.catalog.keyspaces.values() for partition in space.record.map.ranges
+        }
         coordination = await first.catalog.store.coordination_partition()
         assert set(await first.engine.partitions()) == {0, coordination} | used
 
@@ -101,18 +104,19 @@ def test_databases_users_and_names_are_created_once(tmp_path: Path) -> None:
         databases = await asyncio.gather(
             *(world.store.create_database(ACCOUNT, "d", None) for world in (first, second)), return_exceptions=True
         )
-        assert sorted(type(one).__name__ for one in databases) == ["DatabaseRecord", "ResourceExists"]
+        assert sorted(type(outcome).__name__ for outcome in databases) == ["DatabaseRecord", "ResourceExists"]
         await first.catalog.follow()
         await second.catalog.follow()
         rid = next(iter(first.catalog.databases))
         users = await asyncio.gather(
             *(world.catalog.users.create(rid, "u", {}, now=1) for world in (first, second)), return_exceptions=True
         )
-        assert sorted(type(one).__name__ for one in users) == ["PrincipalRecord", "ResourceExists"]
+        assert sorted(type(outcome).__name__ for outcome in users) == ["OwnedRecord", "ResourceExists"]
 
     run(tmp_path, test)
 
 
+# K2 of asterism/keyspaces/DESIGN.md.
 def test_a_deleted_container_is_gone_for_a_process_that_has_not_heard_of_it(tmp_path: Path) -> None:
     async def test(first: World, second: World) -> None:
         container = await first.container()
@@ -120,13 +124,13 @@ def test_a_deleted_container_is_gone_for_a_process_that_has_not_heard_of_it(tmp_
         stale = await seen_by(second)
         await first.store.delete_container(container)
         with pytest.raises(OwnerNotFound):
-            await stale.read_item("1", ("a",))
+            await stale.read_item(b"1", ("a",))
         with pytest.raises(OwnerNotFound):
             await stale.create_item({"id": "2", "pk": "a"}, None)
         again = await first.container()
         assert (await seen_by(second)).record.rid == again.record.rid
         with pytest.raises(ItemNotFound):
-            await (await seen_by(second)).read_item("1", ("a",))
+            await (await seen_by(second)).read_item(b"1", ("a",))
 
     run(tmp_path, test)
 
@@ -172,6 +176,8 @@ def test_changes_of_one_offer_by_two_processes_are_both_decided_on_what_is_there
     run(tmp_path, test)
 
 
+# K4 of asterism/keyspaces/DESIGN.md.
+# K8 of asterism/keyspaces/DESIGN.md.
 def test_a_writer_with_stale_settings_leaves_no_item_without_the_new_index_entries(tmp_path: Path) -> None:
     async def test(first: World, second: World) -> None:
         policy: dict[str, Any] = {"indexingMode": "consistent", "excludedPaths": [{"path": "/*"}]}
@@ -236,8 +242,8 @@ def test_unique_keys_hold_over_processes(tmp_path: Path) -> None:
                 other.create_item({"id": f"b{number}", "pk": "k", "email": f"m{number}"}, None),
                 return_exceptions=True,
             )
-            assert sum(isinstance(one, UniqueKeyViolation) for one in outcomes) == 1
-            assert sum(isinstance(one, BaseException) for one in outcomes) == 1
+            assert sum(isinstance(outcome, UniqueKeyViolation) for outcome in outcomes) == 1
+            assert sum(isinstance(outcome, BaseException) for outcome in outcomes) == 1
 
     run(tmp_path, test)
 
@@ -250,12 +256,12 @@ def test_a_split_asked_for_by_any_process_is_done_by_the_one_that_leads(tmp_path
         other = await seen_by(second)
         assert first.catalog.leads
         assert not second.catalog.leads
-        job = await second.reshaping.split(other.keyspace, 0)
-        assert list(second.reshaping.progress) == [job.id]
-        await second.reshaping.finished(job)
+        job = await second.reshaper.split(other.keyspace, 0)
+        assert list(second.reshaper.progress) == [job.id]
+        await second.reshaper.finished(job)
         assert len(other.keyspace.record.map.ranges) == 2
         for number in range(50):
-            await other.read_item(str(number), (f"k{number}",))
+            await other.read_item(str(number).encode(), (f"k{number}",))
         await second.check_statistics(other)
 
     run(tmp_path, test)
@@ -279,9 +285,9 @@ def test_a_partition_key_is_deleted_for_any_process(tmp_path: Path) -> None:
         for number in range(30):
             await container.create_item({"id": str(number), "pk": "a"}, None)
         other = await seen_by(second)
-        await second.store.housekeeping.delete_partition_key(other, ("a",))
+        await second.store.housekeeper.delete_partition_key(other, ("a",))
         with pytest.raises(ItemNotFound):
-            await other.read_item("0", ("a",))
+            await other.read_item(b"0", ("a",))
         assert await first.catalog.store.scan(TASK) == []
 
     run(tmp_path, test)
@@ -303,7 +309,7 @@ def test_when_the_leader_ends_another_leads_at_once(tmp_path: Path) -> None:
 
 
 def test_a_process_that_fell_behind_the_log_reads_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("asterism.keyspaces.catalog_store.LOG_ENTRIES_KEPT", 5)
+    monkeypatch.setattr("asterism.keyspaces.catalog.store.LOG_ENTRIES_KEPT", 5)
 
     async def test(first: World, second: World) -> None:
         container = await first.container()
@@ -328,17 +334,17 @@ def test_only_one_of_two_splits_of_a_partition_begins(tmp_path: Path) -> None:
             await container.create_item({"id": str(number), "pk": f"k{number}"}, None)
         other = await seen_by(second)
         outcomes = await asyncio.gather(
-            first.reshaping.split(container.keyspace, 0),
-            second.reshaping.split(other.keyspace, 0),
+            first.reshaper.split(container.keyspace, 0),
+            second.reshaper.split(other.keyspace, 0),
             return_exceptions=True,
         )
-        assert sorted(type(one).__name__ for one in outcomes) == ["ReshapeJob", "ReshapeRefused"]
+        assert sorted(type(outcome).__name__ for outcome in outcomes) == ["ReshapeJob", "ReshapeRefused"]
         await until(lambda: len(container.keyspace.record.map.ranges) == 2)
 
     run(tmp_path, test)
 
 
-def test_items_that_expire_are_removed_whoever_wrote_them(tmp_path: Path) -> None:
+def test_items_that_expire_are_removed_for_every_writer(tmp_path: Path) -> None:
     async def test(first: World, second: World) -> None:
         container = await first.container(defaultTtl=-1)
         other = await seen_by(second)
@@ -359,15 +365,15 @@ def test_a_rekeying_asked_for_by_any_process_is_done_and_switched(tmp_path: Path
         other = await seen_by(second)
         job = await second.store.begin_rekey(other, "by-day", ["/day"])
         target = await seen_by(second, "by-day")
-        while not second.store.rekeying.jobs[job.number].is_caught_up:
+        while not second.store.rekeyer.jobs[job.number].is_caught_up:
             await asyncio.sleep(0.02)
             await second.catalog.follow()
-        await second.store.rekeying.switch(target)
-        while not second.store.rekeying.jobs[job.number].phase.is_over:
+        await second.store.rekeyer.switch(target)
+        while not second.store.rekeyer.jobs[job.number].phase.is_over:
             await asyncio.sleep(0.02)
             await second.catalog.follow()
-        assert second.store.rekeying.jobs[job.number].target_items == 20
-        assert b'"day":"d1"' in (await target.read_item("1", ("d1",))).body
+        assert second.store.rekeyer.jobs[job.number].target_items == 20
+        assert b'"day":"d1"' in (await target.read_item(b"1", ("d1",))).body
 
     run(tmp_path, test)
 
@@ -390,15 +396,15 @@ def test_what_any_process_acknowledged_before_a_switch_is_in_the_target(tmp_path
         writers = [asyncio.create_task(write(through, name)) for name, through in (("a", container), ("b", other))]
         job = await second.store.begin_rekey(other, "by-day", ["/day"])
         await first.catalog.follow()
-        while not first.store.rekeying.jobs[job.number].is_caught_up:
+        while not first.store.rekeyer.jobs[job.number].is_caught_up:
             await asyncio.sleep(0.02)
         target = await seen_by(second, "by-day")
-        await second.store.rekeying.switch(target)
+        await second.store.rekeyer.switch(target)
         await asyncio.gather(*writers)
-        while not first.store.rekeying.jobs[job.number].phase.is_over:
+        while not first.store.rekeyer.jobs[job.number].phase.is_over:
             await asyncio.sleep(0.02)
         for item_id in acknowledged:
-            await target.read_item(item_id, ("d",))
-        assert first.store.rekeying.jobs[job.number].target_items == len(acknowledged)
+            await target.read_item(item_id.encode(), ("d",))
+        assert first.store.rekeyer.jobs[job.number].target_items == len(acknowledged)
 
     run(tmp_path, test)

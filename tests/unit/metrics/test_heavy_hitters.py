@@ -25,7 +25,7 @@ def test_a_key_above_its_share_is_never_missed_and_no_sum_is_too_small(added: li
     assert {key for key, amount in true.items() if amount > sum(true.values()) / 4} <= found.keys()
 
 
-def test_what_was_hot_fades() -> None:
+def test_a_formerly_hot_key_fades() -> None:
     sketch: HeavyHitters[str] = HeavyHitters(4)
     sketch.add("old", 100.0)
     sketch.halve()

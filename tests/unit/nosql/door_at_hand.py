@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,15 +15,17 @@ from urllib.parse import quote
 
 from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY, AccountKeys
 from asterism.access.master_key import signature
-from asterism.apis.http import Request, Response
 from asterism.apis.nosql.auth import signed_links
 from asterism.apis.nosql.door import NoSqlDoor
 from asterism.apis.nosql.routes import BY_KEY, route_key
+from asterism.apis.pipeline import RequestMeter
+from asterism.apis.transports.http import Request, Response
 from asterism.clock import SYSTEM_CLOCK
 from asterism.limits import DEFAULT_LIMITS, Limits
-from asterism.query import turns
+from asterism.metrics import DoorRequests
+from asterism.reading import turns
 from asterism.scripts.runtime import ScriptRuntime
-from asterism.values.json_text import dumps, loads
+from asterism.values.json.text import dumps, loads
 from tests.support.world import ACCOUNT, World, open_world
 
 KEYS = AccountKeys.complete(primary=WELL_KNOWN_EMULATOR_KEY)
@@ -55,6 +58,7 @@ def authorization(method: str, path: str, *, date: str, signing_key: str = WELL_
 class DoorAtHand:
     door: NoSqlDoor
     world: World
+    requests: DoorRequests
 
     async def send(
         self,
@@ -66,17 +70,17 @@ class DoorAtHand:
         signing_key: str = WELL_KNOWN_EMULATOR_KEY,
     ) -> Answer:
         date = formatdate(time.time(), usegmt=True)
-        told = {
+        sent = {
             "x-ms-date": date,
             "authorization": authorization(method, path, date=date, signing_key=signing_key),
             **(headers or {}),
         }
         content = body if isinstance(body, bytes) else b"" if body is None else dumps(body)
-        return await self.send_as_it_is(method, f"/{path}/", told, content)
+        return await self.send_as_it_is(method, f"/{path}/", sent, content)
 
-    async def send_as_it_is(self, method: str, path: str, told: dict[str, str], body: bytes = b"") -> Answer:
+    async def send_as_it_is(self, method: str, path: str, headers: dict[str, str], body: bytes = b"") -> Answer:
         response: Response = await self.door.answer(
-            Request(method, path, "", told, body, "https", "db.example.test:8081")
+            Request(method, path, "", headers, body, "https", "db.example.test:8081")
         )
         parsed = cast(Any, loads(response.body)) if response.body else None
         return Answer(response.status, dict(response.headers), parsed)
@@ -87,24 +91,30 @@ class DoorAtHand:
         return cast("dict[str, Any]", answer.body)
 
     async def split(self) -> None:
-        """Splits the only partition of the container and waits for its children."""
+        """Split the only partition of the container and wait for its children."""
         container = self.world.store.container_for_items(ACCOUNT, "d", "c")
-        await self.world.reshaping.finished(await self.world.reshaping.split(container.keyspace, 0))
+        await self.world.reshaper.finished(await self.world.reshaper.split(container.keyspace, 0))
 
     async def query(self, text: str, *parameters: tuple[str, object], headers: dict[str, str] | None = None) -> Answer:
         given = [{"name": name, "value": value} for name, value in parameters]
-        told = {"x-ms-documentdb-isquery": "True", **(headers or {})}
-        return await self.send("POST", ITEMS, {"query": text, "parameters": given}, headers=told)
+        sent = {"x-ms-documentdb-isquery": "True", **(headers or {})}
+        return await self.send("POST", ITEMS, {"query": text, "parameters": given}, headers=sent)
 
 
 @asynccontextmanager
 async def door_at_hand(
-    directory: Path, *, limits: Limits = DEFAULT_LIMITS, consistency: str = "Session", lenient_sql: bool = False
+    directory: Path,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    consistency: str = "Session",
+    lenient_sql: bool = False,
+    slow_seconds: float = math.inf,
 ) -> AsyncIterator[DoorAtHand]:
     """With the database `d` and the container `c`, partitioned by /pk."""
     async with open_world(directory, limits=limits) as world:
         await world.container()
         scripts = ScriptRuntime(wait=turns.wait)
+        meter = RequestMeter(SYSTEM_CLOCK.monotonic_seconds, slow_seconds=slow_seconds)
         door = NoSqlDoor(
             world.store,
             account=ACCOUNT,
@@ -115,8 +125,9 @@ async def door_at_hand(
             scripts=scripts,
             lenient_sql=lenient_sql,
             new_activity_id=lambda: "activity-of-the-server",
+            meter=meter,
         )
         try:
-            yield DoorAtHand(door, world)
+            yield DoorAtHand(door, world, meter.counts.of_door("nosql"))
         finally:
             scripts.close()

@@ -1,4 +1,4 @@
-"""Bodies of batches and patches that nobody meant: each is refused with a sentence, or done, never half."""
+"""Random bodies of batches and patches: each is refused with a message, or done, never half."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from asterism.documents.batch import BATCH_BYTES_MAX
+from asterism.models.documents.batch import BATCH_BYTES_MAX
 from tests.support.world import ACCOUNT
 from tests.unit.nosql.door_at_hand import ITEMS, Answer, DoorAtHand, door_at_hand, key
 
@@ -26,7 +26,7 @@ LEVELS = (60, 126, 130, 500, 1_000, 1_030, 5_000, 100_000)
 names = st.sampled_from(
     ["id", "pk", "n", "list", "deep", "er", "0", "-", "", "~0", "~1~", "_ts", "_etag", "text", "new"]
 )
-paths = st.lists(names, max_size=5).map(lambda told: "".join(f"/{one}" for one in told)) | st.text(max_size=12)
+paths = st.lists(names, max_size=5).map(lambda parts: "".join(f"/{part}" for part in parts)) | st.text(max_size=12)
 numbers = st.integers() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
 values = st.recursive(
     st.none() | st.booleans() | numbers | st.text(max_size=6),
@@ -76,14 +76,14 @@ async def everything(door: DoorAtHand) -> list[tuple[bytes, bytes]]:
     """Every byte that the container's partitions hold."""
     container = door.world.store.container_for_items(ACCOUNT, "d", "c")
     found = []
-    for one in container.keyspace.record.map.ranges:
-        found += await door.world.everything(one.partition)
+    for partition in container.keyspace.record.map.ranges:
+        found += await door.world.everything(partition.partition)
     return found
 
 
-async def sent(door: DoorAtHand, body: bytes, *, bulk: bool = False) -> Answer:
-    told = {**BATCH, **({"x-ms-cosmos-batch-atomic": "False"} if bulk else {}), **key("a")}
-    return await door.send("POST", ITEMS, body, headers=told)
+async def send_batch(door: DoorAtHand, body: bytes, *, bulk: bool = False) -> Answer:
+    headers = {**BATCH, **({"x-ms-cosmos-batch-atomic": "False"} if bulk else {}), **key("a")}
+    return await door.send("POST", ITEMS, body, headers=headers)
 
 
 async def patched(door: DoorAtHand, body: bytes) -> Answer:
@@ -104,13 +104,13 @@ def as_text(body: object) -> bytes:
 
 async def check_batch(door: DoorAtHand, body: bytes) -> None:
     before = await everything(door)
-    answer = await sent(door, body)
+    answer = await send_batch(door, body)
     if answer.status >= 400:
         check_refusal(answer)
     if answer.status != 200:
         assert await everything(door) == before
     if answer.status == 207:
-        (cause,) = [one for one in answer.body if one["statusCode"] != 424]
+        (cause,) = [result for result in answer.body if result["statusCode"] != 424]
         assert 400 <= cause["statusCode"] < 500
         assert cause["message"]
     await door.world.check_statistics(door.world.store.container_for_items(ACCOUNT, "d", "c"))
@@ -135,11 +135,11 @@ async def test_a_batch_is_done_or_leaves_every_byte_as_it_was(door: DoorAtHand, 
 @AT_RANDOM
 @given(batches)
 async def test_a_bulk_request_is_never_the_servers_fault(door: DoorAtHand, body: Any) -> None:
-    answer = await sent(door, as_text(body), bulk=True)
+    answer = await send_batch(door, as_text(body), bulk=True)
     if answer.status >= 400:
         check_refusal(answer)
     else:
-        assert all(one["statusCode"] < 500 for one in answer.body)
+        assert all(result["statusCode"] < 500 for result in answer.body)
 
 
 @AT_RANDOM
@@ -150,7 +150,7 @@ async def test_a_patch_is_done_or_leaves_every_byte_as_it_was(door: DoorAtHand, 
 
 @AT_RANDOM
 @given(st.binary(max_size=40) | st.text(max_size=20).map(str.encode), st.booleans())
-async def test_bytes_that_are_no_json_are_refused(door: DoorAtHand, body: bytes, is_patch: bool) -> None:
+async def test_bytes_that_are_not_json_are_refused(door: DoorAtHand, body: bytes, is_patch: bool) -> None:
     await (check_patch if is_patch else check_batch)(door, body)
 
 
@@ -160,7 +160,7 @@ async def test_a_body_that_was_cut_off_is_refused(door: DoorAtHand, data: st.Dat
     whole = as_text(data.draw(st.lists(batch_operations, min_size=1, max_size=4)))
     cut = whole[: data.draw(st.integers(0, len(whole) - 1))]
     before = await everything(door)
-    for answer in (await sent(door, cut), await sent(door, cut, bulk=True), await patched(door, cut)):
+    for answer in (await send_batch(door, cut), await send_batch(door, cut, bulk=True), await patched(door, cut)):
         assert answer.status == 400
         check_refusal(answer)
     assert await everything(door) == before
@@ -186,9 +186,9 @@ async def test_huge_counts_are_refused(door: DoorAtHand, count: int) -> None:
     before = await everything(door)
     step = {"op": "incr", "path": "/n", "value": 1}
     answers = [await patched(door, as_text([step] * count))]
-    one = {"operationType": "Patch", "id": "there", "resourceBody": {"operations": [step] * count}}
-    answers.append(await sent(door, as_text([one])))
-    answers.append(await sent(door, as_text([{"operationType": "Read", "id": "there"}] * max(count, 101))))
+    operation = {"operationType": "Patch", "id": "there", "resourceBody": {"operations": [step] * count}}
+    answers.append(await send_batch(door, as_text([operation])))
+    answers.append(await send_batch(door, as_text([{"operationType": "Read", "id": "there"}] * max(count, 101))))
     for answer in answers:
         check_refusal(answer)
     assert await everything(door) == before
@@ -196,7 +196,9 @@ async def test_huge_counts_are_refused(door: DoorAtHand, count: int) -> None:
 
 async def test_a_batch_beyond_two_megabytes_is_413(door: DoorAtHand) -> None:
     before = await everything(door)
-    answer = await sent(door, as_text([{"operationType": "Create", "resourceBody": {"x": "y" * BATCH_BYTES_MAX}}]))
+    answer = await send_batch(
+        door, as_text([{"operationType": "Create", "resourceBody": {"x": "y" * BATCH_BYTES_MAX}}])
+    )
     assert answer.status == 413
     check_refusal(answer)
     assert await everything(door) == before
@@ -206,7 +208,7 @@ async def test_of_equal_members_the_last_counts(door: DoorAtHand) -> None:
     twice = (
         b'[{"operationType":"Delete","operationType":"Create","resourceBody":{"id":"q","id":"x","pk":"a","n":1,"n":2}}]'
     )
-    answer = await sent(door, twice)
+    answer = await send_batch(door, twice)
     assert (answer.status, answer.body[0]["resourceBody"]["n"]) == (200, 2)
     answer = await patched(door, b'[{"op":"remove","op":"set","path":"/id","path":"/n","value":1,"value":5}]')
     assert (answer.status, answer.body["n"]) == (200, 5)

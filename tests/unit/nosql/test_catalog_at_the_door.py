@@ -24,9 +24,9 @@ async def test_lists_come_in_pages_and_can_be_queried(door: DoorAtHand) -> None:
     second = await door.send("GET", "dbs", headers=more)
     query = {"query": "SELECT * FROM root r WHERE r.id = @id", "parameters": [{"name": "@id", "value": "y"}]}
     found = await door.send("POST", "dbs", query, headers={"x-ms-documentdb-isquery": "true"})
-    names = [one["id"] for one in first.body["Databases"] + second.body["Databases"]]
+    names = [database["id"] for database in first.body["Databases"] + second.body["Databases"]]
     assert names == ["d", "x", "y", "z"]
-    assert [one["id"] for one in found.body["Databases"]] == ["y"]
+    assert [database["id"] for database in found.body["Databases"]] == ["y"]
 
 
 async def test_databases_and_containers_heed_if_match(door: DoorAtHand) -> None:
@@ -45,7 +45,7 @@ async def test_a_container_tells_its_sizes_when_asked(door: DoorAtHand) -> None:
         await door.create(str(number), x="y" * 2000)
     asked = {"x-ms-documentdb-populatequotainfo": "True", "x-ms-documentdb-populatepartitionstatistics": "True"}
     answer = await door.send("GET", "dbs/d/colls/c", headers=asked)
-    assert [one["documentCount"] for one in answer.body["statistics"]] == [3]
+    assert [partition["documentCount"] for partition in answer.body["statistics"]] == [3]
     assert "documentsCount=3;" in answer.headers["x-ms-resource-usage"]
     assert answer.headers["x-ms-documentdb-collection-index-transformation-progress"] == "100"
 

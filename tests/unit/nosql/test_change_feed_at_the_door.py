@@ -1,4 +1,4 @@
-"""The change feed in the protocol's words: where to begin, etags, 304, and splits that no client is told of."""
+"""The change feed on the wire: starting points, etags, 304, and splits that clients do not notice."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from asterism.apis.nosql import change_feed
+from asterism.apis.nosql.items import change_feed
 from tests.unit.nosql.door_at_hand import ITEMS, Answer, DoorAtHand, door_at_hand, key
 
 LATEST = {"a-im": "Incremental Feed"}
@@ -22,9 +22,9 @@ async def door(tmp_path: Path) -> AsyncIterator[DoorAtHand]:
 
 
 async def changes(door: DoorAtHand, since: str | None = None, **more: str) -> Answer:
-    told = {**LATEST, **({} if since is None else {"if-none-match": since})}
-    told |= {name.replace("_", "-"): value for name, value in more.items()}
-    return await door.send("GET", ITEMS, headers=told)
+    headers = {**LATEST, **({} if since is None else {"if-none-match": since})}
+    headers |= {name.replace("_", "-"): value for name, value in more.items()}
+    return await door.send("GET", ITEMS, headers=headers)
 
 
 def ids(answer: Answer) -> list[str]:
@@ -67,7 +67,7 @@ async def test_from_a_time_on(door: DoorAtHand) -> None:
 
 
 async def test_the_etag_of_a_reader_from_a_time_remembers_the_time(door: DoorAtHand) -> None:
-    """Clients tell the time once, with the first request."""
+    """Clients send the time once, with the first request."""
     made = await door.create("a")
     later = await changes(door, if_modified_since=formatdate(made["_ts"] + 3600, usegmt=True))
     await door.create("b")
@@ -75,7 +75,7 @@ async def test_the_etag_of_a_reader_from_a_time_remembers_the_time(door: DoorAtH
     assert later.headers["etag"].strip('"').isdigit()
 
 
-async def test_a_page_that_ran_out_of_time_is_empty_and_no_304(
+async def test_a_page_that_ran_out_of_time_is_empty_and_not_304(
     door: DoorAtHand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(150):
@@ -138,7 +138,7 @@ async def test_the_etag_over_two_children_is_good_for_each_of_them(door: DoorAtH
 
 
 @pytest.mark.parametrize(
-    "told",
+    "headers",
     [
         {"if-none-match": "abc"},
         {"if-none-match": '"-5"'},
@@ -149,8 +149,8 @@ async def test_the_etag_over_two_children_is_good_for_each_of_them(door: DoorAtH
         {"x-ms-max-item-count": "0"},
     ],
 )
-async def test_a_request_that_makes_no_sense_is_refused(door: DoorAtHand, told: dict[str, str]) -> None:
-    assert (await door.send("GET", ITEMS, headers={**LATEST, **told})).status == 400
+async def test_a_malformed_request_is_refused(door: DoorAtHand, headers: dict[str, str]) -> None:
+    assert (await door.send("GET", ITEMS, headers={**LATEST, **headers})).status == 400
 
 
 async def test_a_scope_without_any_point_has_no_changes(door: DoorAtHand) -> None:
@@ -159,7 +159,7 @@ async def test_a_scope_without_any_point_has_no_changes(door: DoorAtHand) -> Non
     assert answer.status == 304
 
 
-async def test_versions_that_nobody_keeps_are_refused_in_the_services_words(door: DoorAtHand) -> None:
+async def test_versions_that_are_not_kept_are_refused_in_the_services_words(door: DoorAtHand) -> None:
     answer = await door.send("GET", ITEMS, headers=VERSIONS)
     assert answer.status == 400
     assert "All Versions and Deletes" in answer.body["message"]
@@ -174,8 +174,8 @@ async def test_all_versions_come_with_images_and_metadata(door: DoorAtHand) -> N
     assert now.status == 304
     await door.send("POST", path, {"id": "a", "pk": "x"}, headers=key("x"))
     await door.send("DELETE", f"{path}/a", headers=key("x"))
-    told = {**VERSIONS, "if-none-match": now.headers["etag"]}
-    rows = (await door.send("GET", path, headers=told)).body["Documents"]
+    headers = {**VERSIONS, "if-none-match": now.headers["etag"]}
+    rows = (await door.send("GET", path, headers=headers)).body["Documents"]
     assert [row["metadata"]["operationType"] for row in rows] == ["create", "delete"]
     assert (rows[0]["current"]["id"], rows[1]["current"], rows[1]["previous"]["id"]) == ("a", {}, "a")
 

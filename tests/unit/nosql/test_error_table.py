@@ -2,50 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any, cast
 
 import pytest
 
 from asterism import errors
-from asterism.apis.http import Response
-from asterism.apis.nosql.errors import TABLE, Refusal, error_response, failure_response, refusal_response, size_text
+from asterism.apis.nosql.errors import (
+    ContainerRecreated,
+    NeedsQueryPlan,
+    Refusal,
+    error_response,
+    failure_response,
+    refusal_response,
+    size_text,
+)
+from asterism.apis.transports.http import Response
 from asterism.errors import AsterismError
+from asterism.languages.cosmos_sql.malformed_query import MalformedQuery
 from asterism.limits import GIB, KIB
-from asterism.values.json_text import loads
-
-EXAMPLES: dict[str, object] = {
-    "reason": "Because.",
-    "code": "SC1001",
-    "start": 3,
-    "end": 5,
-    "more": (),
-    "plan_json": '{"queryInfo":{}}',
-    "what": "item",
-    "bytes_max": 2 * GIB,
-    "kind": "container",
-    "name": "c",
-    "item_id": "i",
-    "paths": ("/a",),
-    "retry_after_seconds": 0.0104,
-    "key": "10ff",
-}
-
-
-def example(kind: type[AsterismError]) -> AsterismError:
-    return kind(**{one.name: EXAMPLES[one.name] for one in fields(kind)})
+from asterism.values.json.text import loads
+from tests.unit.apis.error_answers import all_errors, example
 
 
 def body_of(response: Response) -> dict[str, Any]:
     return cast("dict[str, Any]", loads(response.body))
-
-
-def all_errors() -> list[type[AsterismError]]:
-    return sorted(AsterismError.__subclasses__(), key=lambda kind: kind.__name__)
-
-
-def test_the_table_is_complete() -> None:
-    assert set(TABLE) == set(all_errors())
 
 
 @pytest.mark.parametrize("kind", all_errors(), ids=lambda kind: kind.__name__)
@@ -63,9 +43,9 @@ def test_every_error_has_a_body_with_code_message_and_activity_id(kind: type[Ast
     ("error", "status", "substatus"),
     [
         (errors.PartitionKeyMismatch(), 400, "1001"),
-        (errors.NeedsQueryPlan(plan_json="{}"), 400, "1004"),
-        (errors.ContainerRecreated(name="c"), 400, "1024"),
-        (errors.SessionNotAvailable(), 404, "1002"),
+        (NeedsQueryPlan(plan_json="{}"), 400, "1004"),
+        (ContainerRecreated(name="c"), 400, "1024"),
+        (errors.LsnNotReached(), 404, "1002"),
         (errors.OwnerNotFound(kind="container", name="c"), 404, "1003"),
         (errors.ItemNotFound(item_id="i"), 404, None),
         (errors.LogicalPartitionFull(bytes_max=20 * GIB), 403, "1014"),
@@ -86,9 +66,9 @@ def test_a_throttled_client_is_told_how_long_to_wait_in_whole_milliseconds_round
 
 
 def test_a_query_error_tells_its_code_and_place_as_json() -> None:
-    response = error_response(errors.MalformedQuery("SC1001", "Syntax error.", 3, 5), "a")
-    told = body_of(response)["message"].removeprefix("Message: ").partition("\r\n")[0]
-    assert loads(told) == {
+    response = error_response(MalformedQuery("SC1001", "Syntax error.", 3, 5), "a")
+    details = body_of(response)["message"].removeprefix("Message: ").partition("\r\n")[0]
+    assert loads(details) == {
         "errors": [
             {"severity": "Error", "location": {"start": 3, "end": 5}, "code": "SC1001", "message": "Syntax error."}
         ]
@@ -96,7 +76,7 @@ def test_a_query_error_tells_its_code_and_place_as_json() -> None:
 
 
 def test_a_query_that_needs_a_plan_brings_it_along() -> None:
-    response = error_response(errors.NeedsQueryPlan(plan_json='{"a":1}'), "a")
+    response = error_response(NeedsQueryPlan(plan_json='{"a":1}'), "a")
     assert body_of(response)["additionalErrorInfo"] == '{"a":1}'
 
 
@@ -125,8 +105,8 @@ def test_sizes_are_told_in_the_largest_whole_unit(size_bytes: int, text: str) ->
 
 
 def test_a_query_is_told_of_everything_that_is_wrong() -> None:
-    more = errors.MalformedQuery("2206", "No path.", 7, 9)
-    response = error_response(errors.MalformedQuery("SC2203", "No TOP.", 3, 5, (more,)), "the-activity")
+    more = MalformedQuery("2206", "No path.", 7, 9)
+    response = error_response(MalformedQuery("SC2203", "No TOP.", 3, 5, (more,)), "the-activity")
     message = body_of(response)["message"].removeprefix("Message: ").partition("\r\n")[0]
     assert loads(message) == {
         "errors": [

@@ -16,10 +16,15 @@ async def test_a_query_explains_itself_when_asked_in_ascii(tmp_path: Path) -> No
             await door.create(str(number), pk=str(number), größe=number)
         answer = await door.query(QUERY, headers={**CROSSING, "x-asterism-explain": "true"})
     text = answer.headers["x-asterism-explanation"]
-    told = json.loads(text)
+    explained = json.loads(text)
     assert text.isascii()
-    assert (told["indexes"], told["items_loaded"], told["results"], told["scan"]) == (["/größe/?"], 1, 1, False)
-    assert str(told["request_units"]) == answer.headers["x-ms-request-charge"]
+    assert (explained["indexes"], explained["items_loaded"], explained["results"], explained["scan"]) == (
+        ["/größe/?"],
+        1,
+        1,
+        False,
+    )
+    assert str(explained["request_units"]) == answer.headers["x-ms-request-charge"]
 
 
 async def test_a_query_that_is_not_asked_says_nothing(tmp_path: Path) -> None:

@@ -19,15 +19,15 @@ async def door(tmp_path: Path) -> AsyncIterator[DoorAtHand]:
 
 async def pages_of(door: DoorAtHand, headers: dict[str, str], query: str | None = None) -> list[list[str]]:
     pages: list[list[str]] = []
-    told = dict(headers)
+    sent = dict(headers)
     while True:
-        answer = await (door.send("GET", ITEMS, headers=told) if query is None else door.query(query, headers=told))
+        answer = await (door.send("GET", ITEMS, headers=sent) if query is None else door.query(query, headers=sent))
         assert answer.status == 200
         assert answer.headers["x-ms-item-count"] == str(answer.body["_count"])
         pages.append([item["id"] for item in answer.body["Documents"]])
         if "x-ms-continuation" not in answer.headers:
             return pages
-        told["x-ms-continuation"] = answer.headers["x-ms-continuation"]
+        sent["x-ms-continuation"] = answer.headers["x-ms-continuation"]
 
 
 def flat(pages: list[list[str]]) -> list[str]:
@@ -56,7 +56,7 @@ async def test_a_continuation_survives_a_split_and_old_range_ids_stay_intervals(
     assert sorted(flat(halves[0]) + flat(halves[1])) == sorted(ids)
 
 
-async def test_who_asks_for_a_split_range_hears_of_it_and_of_the_session_of_its_child(door: DoorAtHand) -> None:
+async def test_the_answer_for_a_split_range_names_it_and_has_the_session_of_its_child(door: DoorAtHand) -> None:
     for number in range(20):
         await door.create(f"i{number}", pk=f"p{number}")
     await door.split()
@@ -67,8 +67,8 @@ async def test_who_asks_for_a_split_range_hears_of_it_and_of_the_session_of_its_
     )
     whole = await door.query("SELECT * FROM c", headers=asked)
     free = await door.query("SELECT * FROM c", headers=CROSSING)
-    told = [one.headers["x-ms-documentdb-partitionkeyrangeid"] for one in (page, rest, whole, free)]
-    assert told == ["0", "0", "0", "2"]
+    range_ids = [answer.headers["x-ms-documentdb-partitionkeyrangeid"] for answer in (page, rest, whole, free)]
+    assert range_ids == ["0", "0", "0", "2"]
     assert whole.headers["x-ms-session-token"].startswith("2:-1#")
 
 
@@ -77,7 +77,7 @@ async def test_an_interval_of_the_line_narrows_a_query(door: DoorAtHand) -> None
         await door.create(f"i{number}", pk=f"p{number}")
     low = {"x-ms-start-epk": "", "x-ms-end-epk": "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF"}
     high = {"x-ms-start-epk": "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF", "x-ms-end-epk": "FF"}
-    parts = [flat(await pages_of(door, told, "SELECT * FROM c")) for told in (low, high)]
+    parts = [flat(await pages_of(door, interval, "SELECT * FROM c")) for interval in (low, high)]
     assert len(parts[0]) + len(parts[1]) == 30
     assert parts[0]
     assert parts[1]
@@ -97,8 +97,8 @@ async def test_a_query_across_partitions_needs_permission_or_a_pinned_key(door: 
 async def test_a_pinned_query_looks_only_into_its_logical_partitions(door: DoorAtHand) -> None:
     for number in range(20):
         await door.create(f"i{number}", pk=f"p{number}")
-    told = {"x-ms-documentdb-populatequerymetrics": "True"}
-    answer = await door.query("SELECT * FROM c WHERE c.pk IN ('p1', 'p2', 'none')", headers=told)
+    headers = {"x-ms-documentdb-populatequerymetrics": "True"}
+    answer = await door.query("SELECT * FROM c WHERE c.pk IN ('p1', 'p2', 'none')", headers=headers)
     assert sorted(item["id"] for item in answer.body["Documents"]) == ["i1", "i2"]
     assert "retrievedDocumentCount=2;" in answer.headers["x-ms-documentdb-query-metrics"]
 
@@ -136,8 +136,11 @@ async def test_ranges_answer_304_for_their_own_etag_and_only_changes_for_an_olde
     await door.split()
     changed = await door.send("GET", path, headers={"if-none-match": first.headers["etag"], **incremental})
     assert (same.status, same.headers["etag"]) == (304, first.headers["etag"])
-    assert [one["id"] for one in first.body["PartitionKeyRanges"]] == ["0"]
-    assert [(one["id"], one["parents"]) for one in changed.body["PartitionKeyRanges"]] == [("1", ["0"]), ("2", ["0"])]
+    assert [partition["id"] for partition in first.body["PartitionKeyRanges"]] == ["0"]
+    assert [(partition["id"], partition["parents"]) for partition in changed.body["PartitionKeyRanges"]] == [
+        ("1", ["0"]),
+        ("2", ["0"]),
+    ]
     assert changed.headers["etag"] != first.headers["etag"]
 
 
@@ -150,17 +153,17 @@ async def test_a_filter_on_the_first_level_of_a_hierarchical_key_needs_no_permis
     for number in range(6):
         item = {"id": str(number), "a": str(number % 2), "b": str(number % 3), "c": "z"}
         assert (await door.send("POST", path, item)).status == 201
-    told = {"x-ms-documentdb-isquery": "True"}
+    headers = {"x-ms-documentdb-isquery": "True"}
     for filter_, found in (
         ("c.a = '1'", ["1", "3", "5"]),
         ("c.a = '1' AND c.b = '0'", ["3"]),
         ("c.a = '1' AND c.c = 'z'", ["1", "3", "5"]),
         ("c.a IN ('0', '1')", ["0", "1", "2", "3", "4", "5"]),
     ):
-        answer = await door.send("POST", path, {"query": f"SELECT VALUE c.id FROM c WHERE {filter_}"}, headers=told)
+        answer = await door.send("POST", path, {"query": f"SELECT VALUE c.id FROM c WHERE {filter_}"}, headers=headers)
         assert (answer.status, sorted(answer.body["Documents"])) == (200, found)
     for filter_ in ("c.b = '0'", "c.c = 'z'", "c.a > '0'"):
-        answer = await door.send("POST", path, {"query": f"SELECT VALUE c.id FROM c WHERE {filter_}"}, headers=told)
+        answer = await door.send("POST", path, {"query": f"SELECT VALUE c.id FROM c WHERE {filter_}"}, headers=headers)
         assert answer.body["message"].startswith("Cross partition query is required but disabled")
 
 
@@ -172,16 +175,16 @@ async def test_the_continuation_of_a_query_over_several_partitions_is_json(door:
     assert alone.headers["x-ms-continuation"].startswith("a1.")
     await door.split()
     found: list[str] = []
-    told = dict(few)
-    while not found or "x-ms-continuation" in told:
-        page = await door.query("SELECT VALUE c.id FROM c", headers=told)
+    headers = dict(few)
+    while not found or "x-ms-continuation" in headers:
+        page = await door.query("SELECT VALUE c.id FROM c", headers=headers)
         found += page.body["Documents"]
-        told = dict(few)
+        headers = dict(few)
         if "x-ms-continuation" in page.headers:
             (part,) = json.loads(page.headers["x-ms-continuation"])
             assert set(part) == {"token", "range"}
             assert part["range"]["min"] < part["range"]["max"]
-            told["x-ms-continuation"] = page.headers["x-ms-continuation"]
+            headers["x-ms-continuation"] = page.headers["x-ms-continuation"]
     assert sorted(found, key=int) == [str(number) for number in range(12)]
     pinned = await door.query("SELECT VALUE c.id FROM c WHERE c.pk = 'key 1'", headers=few)
     assert "x-ms-continuation" not in pinned.headers
@@ -192,7 +195,7 @@ async def test_the_continuation_of_a_query_over_several_partitions_is_json(door:
 
 
 @pytest.mark.parametrize("token", ["[", "[]", "{}", '[{"token":1}]', '[{"token":"x"}]', '[{"range":{}}]', "[1]"])
-async def test_a_composite_continuation_that_is_none_is_400(door: DoorAtHand, token: str) -> None:
+async def test_a_malformed_composite_continuation_is_400(door: DoorAtHand, token: str) -> None:
     answer = await door.query("SELECT * FROM c", headers={**CROSSING, "x-ms-continuation": token})
     assert (answer.status, answer.body["code"]) == (400, "BadRequest")
 
@@ -211,15 +214,15 @@ async def test_version_1_keys_that_share_their_first_100_characters_stay_apart(d
     for number, value in enumerate(keys):
         for item_id in ("same", str(number)):
             assert (await door.send("POST", path, {"id": item_id, "pk": value}, headers=key(value))).status == 201
-    told = {"x-ms-documentdb-isquery": "True"}
+    headers = {"x-ms-documentdb-isquery": "True"}
     for number, value in enumerate(keys):
         feed = await door.send("GET", path, headers=key(value))
-        found = await door.send("POST", path, {"query": "SELECT VALUE c.id FROM c"}, headers={**told, **key(value)})
+        found = await door.send("POST", path, {"query": "SELECT VALUE c.id FROM c"}, headers={**headers, **key(value)})
         changes = await door.send("GET", path, headers={"a-im": "Incremental Feed", **key(value)})
         assert sorted(item["id"] for item in feed.body["Documents"]) == [str(number), "same"]
         assert sorted(found.body["Documents"]) == [str(number), "same"]
         assert sorted(item["id"] for item in changes.body["Documents"]) == [str(number), "same"]
     deleted = await door.send("POST", "dbs/d/colls/one/operations/partitionkeydelete", headers=key("x" * 100))
     assert deleted.status == 200
-    left = await door.send("POST", path, {"query": "SELECT VALUE c.pk FROM c"}, headers={**told, **CROSSING})
+    left = await door.send("POST", path, {"query": "SELECT VALUE c.pk FROM c"}, headers={**headers, **CROSSING})
     assert sorted(set(left.body["Documents"])) == sorted(value for value in keys if value != "x" * 100)

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from asterism.documents.answers import Scope
+from asterism.languages.cosmos_sql import compile_query, parse_query
 from asterism.limits import DEFAULT_LIMITS
-from asterism.query import compile_query, limits, parse_query, turns
-from asterism.query.execute import run_page
-from asterism.query.limits import QueryMemory
-from asterism.query.pinned_scopes import scopes_of
-from asterism.query.work import QueryAbandoned
-from asterism.values.json_text import loads
+from asterism.models.documents.results import Scope
+from asterism.reading import limits, turns
+from asterism.reading.execute import run_page
+from asterism.reading.limits import QueryMemory
+from asterism.reading.page_progress import QueryAbandoned
+from asterism.reading.pinned_scopes import scopes_of
+from asterism.values.json.text import dumps, loads
 from tests.support.world import World, open_world
 from tests.unit.nosql.door_at_hand import ITEMS, DoorAtHand, door_at_hand, key
 
@@ -79,10 +80,10 @@ async def test_work_beyond_what_an_item_may_take_is_a_408_that_is_paid_for(
         await door.create("1")
         container = door.world.store.container_for_items("test", "d", "c")
         usage = container.keyspace.usage
-        before = sum(one.request_units for one in usage.values())
+        before = sum(partition.request_units for partition in usage.values())
         answer = await door.query(SLOW, NUMBERS, headers=key("a"))
         assert (answer.status, answer.body["code"]) == (408, "RequestTimeout")
-        assert sum(one.request_units for one in usage.values()) - before > 10
+        assert sum(partition.request_units for partition in usage.values()) - before > 10
         assert (await door.query("SELECT VALUE 1", headers=key("a"))).body["Documents"] == [1]
 
 
@@ -131,12 +132,13 @@ async def page_of(world: World, text: str, **more: object) -> object:
     container = world.store.container_for_items("test", "d", "c")
     query = compile_query(parse_query(text), dict([NUMBERS]))
     return await run_page(
-        world.owner,
+        world.router,
         container,
         query,
         scopes_of(container, query, Scope(b"", b"\xff")),
         items_max=100,
-        **more,  # type: ignore[arg-type]
+        **more,  # type: ignore[arg-type],
+        encode_result=dumps,
     )
 
 
@@ -145,7 +147,7 @@ async def test_a_client_that_leaves_ends_the_work_on_one_item_and_leaves_no_memo
         container = await world.container()
         await container.create_item({"id": "1", "pk": "a"}, ("a",))
         memory = QueryMemory(100 * MIB)
-        # Every look at the clock ends a turn.
+        # Every reading of the clock ends a turn.
         clock = count(step=turns.TURN_SECONDS).__next__
 
         async def gone() -> None:
@@ -168,13 +170,14 @@ async def test_a_page_ends_between_the_rows_of_one_item_and_the_next_goes_on_the
         while place is not None or not pages:
             ticks = count(step=0.2)
             page = await run_page(
-                world.owner,
+                world.router,
                 container,
                 query,
                 scopes_of(container, query, Scope(b"", b"\xff")),
                 items_max=1000,
                 monotonic_seconds=ticks.__next__,
                 **({} if place is None else {"continuation": place}),
+                encode_result=dumps,
             )
             found += map(loads, page.results)
             place = page.continuation

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from asterism.apis.http import Request
+from asterism.apis.transports.http import Request
 from asterism.limits import DEFAULT_LIMITS, KIB
-from asterism.values.json_text import loads
+from asterism.values.json.text import loads
 from tests.unit.nosql.door_at_hand import CROSSING, ITEMS, KEYS, DoorAtHand, authorization, door_at_hand, key
 
 
@@ -58,7 +58,7 @@ async def test_the_account_sends_clients_back_to_the_address_they_came_by(door: 
     assert answer.body["readableLocations"] == [location]
 
 
-# --- who may ask ----------------------------------------------------------------------------------------------------
+# --- authorization --------------------------------------------------------------------------------------------------
 
 
 async def test_a_request_without_authorization_is_401(door: DoorAtHand) -> None:
@@ -160,7 +160,7 @@ async def test_a_write_on_a_version_that_is_gone_is_412(door: DoorAtHand) -> Non
         ("POST", ITEMS, {"id": "t", "pk": "a"}, {"x-ms-documentdb-pre-trigger-include": "t", **key("a")}, 400, None),
     ],
 )
-async def test_what_cannot_be_done_is_refused_in_the_services_words(
+async def test_an_impossible_request_is_refused_in_the_services_words(
     door: DoorAtHand,
     method: str,
     path: str,
@@ -196,7 +196,7 @@ async def test_a_full_logical_partition_is_403_with_its_substatus(tmp_path: Path
     assert "Partition key reached maximum size of 2 KB" in answer.body["message"]
 
 
-async def test_a_failure_nobody_foresaw_is_500_without_its_traceback(
+async def test_an_unexpected_failure_is_500_without_its_traceback(
     door: DoorAtHand, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(door.world.store, "list_databases", None)
@@ -228,13 +228,13 @@ async def test_a_question_mark_that_a_client_leaves_in_the_address_belongs_to_th
     await door.create("a", "x")
     created = await door.create("a?b=c d", "x")
     date = formatdate(time.time(), usegmt=True)
-    told = {**key("x"), "x-ms-date": date}
-    told["authorization"] = authorization("GET", f"{ITEMS}/a?b=c d", date=date)
+    headers = {**key("x"), "x-ms-date": date}
+    headers["authorization"] = authorization("GET", f"{ITEMS}/a?b=c d", date=date)
     # As encodeURI of JavaScript leaves it.
-    request = Request("GET", f"/{ITEMS}/a", "b=c%20d", told, b"", "https", "db.example.test:8081")
+    request = Request("GET", f"/{ITEMS}/a", "b=c%20d", headers, b"", "https", "db.example.test:8081")
     response = await door.door.answer(request)
     assert (response.status, loads(response.body)) == (200, created)
-    told["authorization"] = authorization("GET", f"{ITEMS}/a", date=date)
+    headers["authorization"] = authorization("GET", f"{ITEMS}/a", date=date)
     assert (await door.door.answer(request)).status == 401
 
 

@@ -17,7 +17,7 @@ from asterism.apis.nosql.paging import (
     position_of,
 )
 from asterism.errors import MalformedRequest
-from asterism.values.json_text import loads
+from asterism.values.json.text import loads
 
 
 @given(st.binary(max_size=600))
@@ -33,7 +33,7 @@ def test_a_token_stands_in_a_header_or_an_address_as_it_is_and_below_a_kilobyte(
 
 
 @pytest.mark.parametrize("token", ["x", "a1.=", "a2.AAAA", "a1.%%%", "a1.A", "ä1.AAAA", "[1,2]"])
-def test_a_token_that_nobody_gave_is_refused(token: str) -> None:
+def test_a_token_that_the_server_did_not_issue_is_refused(token: str) -> None:
     with pytest.raises(MalformedRequest):
         decode_position(token)
 
@@ -42,9 +42,9 @@ def test_a_token_of_the_service_begins_anew() -> None:
     assert position_of({"x-ms-continuation": "-RID:~a0NPAOszCpOChB4AAAAAAA==#RT:1#TRC:2"}) is None
 
 
-@pytest.mark.parametrize(("told", "count"), [({}, 100), ({"x-ms-max-item-count": "-1"}, 100)])
-def test_the_server_chooses_a_page_size_when_the_client_does_not(told: dict[str, str], count: int) -> None:
-    assert page_items_max(told) == count
+@pytest.mark.parametrize(("headers", "count"), [({}, 100), ({"x-ms-max-item-count": "-1"}, 100)])
+def test_the_server_chooses_a_page_size_when_the_client_does_not(headers: dict[str, str], count: int) -> None:
+    assert page_items_max(headers) == count
 
 
 @pytest.mark.parametrize(("text", "count"), [("1", 1), ("7", 7), ("100000", 1000)])
@@ -53,7 +53,7 @@ def test_a_client_may_choose_a_page_size_up_to_the_servers_maximum(text: str, co
 
 
 @pytest.mark.parametrize("text", ["0", "-2", "many", ""])
-def test_a_page_size_that_is_none_is_refused(text: str) -> None:
+def test_an_invalid_page_size_is_refused(text: str) -> None:
     with pytest.raises(MalformedRequest):
         page_items_max({"x-ms-max-item-count": text})
 
@@ -70,25 +70,25 @@ def test_an_envelope_counts_what_it_holds() -> None:
 def test_the_pages_of_a_list_hold_each_entry_once_and_in_order(names: list[str], items_max: int) -> None:
     entries = [(name, {"id": name}) for name in sorted(names)]
     seen: list[object] = []
-    told: dict[str, str] = {"x-ms-max-item-count": str(items_max)}
+    headers: dict[str, str] = {"x-ms-max-item-count": str(items_max)}
     for _ in range(len(names) // items_max + 1):
-        page = list_page(told, entries, rid="", name="Things", more_headers=[])
+        page = list_page(headers, entries, rid="", name="Things", more_headers=[])
         body = loads(page.body)
         assert isinstance(body, dict)
         seen += body["Things"]
-        told["x-ms-continuation"] = dict(page.headers).get("x-ms-continuation", encode_position(b"\xf4\x8f\xbf\xbf"))
+        headers["x-ms-continuation"] = dict(page.headers).get("x-ms-continuation", encode_position(b"\xf4\x8f\xbf\xbf"))
     assert seen[: len(entries)] == [entry for _, entry in entries]
 
 
 def test_a_page_of_a_list_is_bounded_in_bytes_and_has_at_least_one_resource() -> None:
     entries = [(str(number), {"id": str(number), "body": "x" * size}) for number, size in enumerate([3, 3, 5, 1])]
     large = [(name, {**entry, "body": str(entry["body"]) * 1024 * 1024}) for name, entry in entries]
-    told: dict[str, str] = {}
+    headers: dict[str, str] = {}
     pages: list[list[str]] = []
-    while not pages or "x-ms-continuation" in told:
-        page = list_page(told, large, rid="", name="Things", more_headers=[])
+    while not pages or "x-ms-continuation" in headers:
+        page = list_page(headers, large, rid="", name="Things", more_headers=[])
         body = loads(page.body)
         assert isinstance(body, dict)
         pages.append([thing["id"] for thing in body["Things"]])
-        told = {name: value for name, value in page.headers if name == "x-ms-continuation"}
+        headers = {name: value for name, value in page.headers if name == "x-ms-continuation"}
     assert pages == [["0"], ["1"], ["2"], ["3"]]

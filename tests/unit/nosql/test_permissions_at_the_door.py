@@ -43,8 +43,8 @@ async def grant(door: DoorAtHand, resource: str = CONTAINER, mode: str = "All", 
 async def ask(
     door: DoorAtHand, token: str, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
 ) -> Answer:
-    told = {**(headers or {}), "authorization": quote(token, safe="")}
-    return await door.send(method, path, body, headers=told)
+    sent = {**(headers or {}), "authorization": quote(token, safe="")}
+    return await door.send(method, path, body, headers=sent)
 
 
 async def test_a_user_is_created_read_renamed_listed_queried_and_deleted(door: DoorAtHand) -> None:
@@ -128,7 +128,7 @@ async def test_permissions_go_with_their_user_and_users_with_their_database(door
         {"id": ""},
     ],
 )
-async def test_a_permission_that_makes_no_sense_is_refused(door: DoorAtHand, change: dict[str, object]) -> None:
+async def test_a_malformed_permission_is_refused(door: DoorAtHand, change: dict[str, object]) -> None:
     body = {"id": "p", "permissionMode": "All", "resource": CONTAINER, **change}
     assert (await door.send("POST", GRANTS, body)).status == 400
 
@@ -136,8 +136,8 @@ async def test_a_permission_that_makes_no_sense_is_refused(door: DoorAtHand, cha
 @pytest.mark.parametrize(("seconds", "status"), [("10", 201), ("18000", 201), ("9", 400), ("18001", 400), ("x", 400)])
 async def test_a_token_lives_ten_seconds_to_five_hours(door: DoorAtHand, seconds: str, status: int) -> None:
     body = {"id": "p", "permissionMode": "All", "resource": CONTAINER}
-    told = {"x-ms-documentdb-expiry-seconds": seconds}
-    assert (await door.send("POST", GRANTS, body, headers=told)).status == status
+    headers = {"x-ms-documentdb-expiry-seconds": seconds}
+    assert (await door.send("POST", GRANTS, body, headers=headers)).status == status
 
 
 async def test_a_token_for_a_container_reaches_all_in_it(door: DoorAtHand) -> None:
@@ -183,9 +183,9 @@ async def test_a_token_for_reading_writes_nothing(door: DoorAtHand) -> None:
 async def test_a_write_that_calls_itself_a_query_is_still_a_write(door: DoorAtHand, header: str) -> None:
     await door.create("a", "x")
     token = (await grant(door, mode="Read"))["_token"]
-    told = {**key("x"), header: "True"}
-    assert (await ask(door, token, "DELETE", f"{ITEMS}/a", headers=told)).status == 403
-    by_key = await door.send("DELETE", f"{ITEMS}/a", headers=told, signing_key=KEYS.primary_readonly)
+    headers = {**key("x"), header: "True"}
+    assert (await ask(door, token, "DELETE", f"{ITEMS}/a", headers=headers)).status == 403
+    by_key = await door.send("DELETE", f"{ITEMS}/a", headers=headers, signing_key=KEYS.primary_readonly)
     assert by_key.status == 403
 
 
@@ -201,7 +201,7 @@ async def test_a_token_for_an_item_reaches_that_item_and_the_way_to_it(door: Doo
     assert (await ask(door, token, "DELETE", f"{ITEMS}/a", headers=key("x"))).status == 204
 
 
-async def test_a_token_bound_to_a_partition_key_reaches_no_other(door: DoorAtHand) -> None:
+async def test_a_token_bound_to_a_partition_key_reaches_only_that_key(door: DoorAtHand) -> None:
     await door.create("a", "x")
     await door.create("a", "y")
     token = (await grant(door, resourcePartitionKey=["x"]))["_token"]
@@ -218,16 +218,16 @@ async def test_a_token_bound_to_a_partition_key_reaches_no_other(door: DoorAtHan
 async def test_a_bulk_request_cannot_slip_another_key_past_a_token(door: DoorAtHand) -> None:
     token = (await grant(door, resourcePartitionKey=["x"]))["_token"]
     other = {"operationType": "Create", "partitionKey": '["y"]', "resourceBody": {"id": "b", "pk": "y"}}
-    told = {**key("x"), "x-ms-cosmos-is-batch-request": "True"}
-    assert (await ask(door, token, "POST", ITEMS, [other], told)).status == 403
-    atomic = {**told, "x-ms-cosmos-batch-atomic": "True"}
+    headers = {**key("x"), "x-ms-cosmos-is-batch-request": "True"}
+    assert (await ask(door, token, "POST", ITEMS, [other], headers)).status == 403
+    atomic = {**headers, "x-ms-cosmos-batch-atomic": "True"}
     same = {"operationType": "Create", "resourceBody": {"id": "b", "pk": "x"}}
     assert (await ask(door, token, "POST", ITEMS, [same], atomic)).status == 200
     await ask(door, token, "POST", ITEMS, [other], atomic)
     assert (await door.send("GET", f"{ITEMS}/b", headers=key("y"))).status == 404
 
 
-async def test_a_token_reaches_no_other_resource(door: DoorAtHand) -> None:
+async def test_a_token_reaches_only_its_own_resource(door: DoorAtHand) -> None:
     await door.send("POST", "dbs/d/colls", {"id": "other", "partitionKey": {"paths": ["/pk"]}})
     token = (await grant(door))["_token"]
     for path in ("dbs", "dbs/d", "dbs/d/colls", "dbs/d/colls/other", "dbs/d/colls/other/docs", USERS, GRANTS, "offers"):
@@ -245,10 +245,10 @@ async def test_a_token_that_is_expired_or_foreign_is_refused(door: DoorAtHand) -
     assert (await ask(door, "type=resource&ver=1.0&sig=x", "GET", ITEMS)).status == 401
 
 
-async def test_a_read_only_key_sees_no_permission(door: DoorAtHand) -> None:
+async def test_a_read_only_key_cannot_read_permissions(door: DoorAtHand) -> None:
     made = await grant(door)
     question = {"query": "SELECT * FROM c"}
-    for method, path, body, told in (
+    for method, path, body, headers in (
         ("GET", GRANTS, None, {}),
         ("POST", GRANTS, question, QUERY),
         ("GET", f"{GRANTS}/{made['id']}", None, {}),
@@ -256,23 +256,23 @@ async def test_a_read_only_key_sees_no_permission(door: DoorAtHand) -> None:
         ("DELETE", f"{GRANTS}/{made['id']}", None, {}),
     ):
         for readonly in (KEYS.primary_readonly, KEYS.secondary_readonly):
-            refused = await door.send(method, path, body, headers=told, signing_key=readonly)
+            refused = await door.send(method, path, body, headers=headers, signing_key=readonly)
             assert (refused.status, refused.body["code"]) == (403, "Forbidden")
             assert "_token" not in str(refused.body)
     assert (await door.send("GET", USERS, signing_key=KEYS.primary_readonly)).status == 200
 
 
-async def test_a_read_only_key_asks_for_plans_and_runs_no_procedure(door: DoorAtHand) -> None:
+async def test_a_read_only_key_can_ask_for_plans_and_cannot_run_procedures(door: DoorAtHand) -> None:
     procedures = f"{CONTAINER}/sprocs"
     await door.send("POST", procedures, {"id": "s", "body": "function () {}"})
     readonly = KEYS.primary_readonly
     question = {"query": "SELECT * FROM c ORDER BY c.n"}
     plan = {"x-ms-cosmos-is-query-plan-request": "True"}
-    for told in (plan, {**plan, **QUERY}, {**plan, "x-ms-cosmos-is-batch-request": "True"}):
-        answer = await door.send("POST", ITEMS, question, headers=told, signing_key=readonly)
+    for headers in (plan, {**plan, **QUERY}, {**plan, "x-ms-cosmos-is-batch-request": "True"}):
+        answer = await door.send("POST", ITEMS, question, headers=headers, signing_key=readonly)
         assert (answer.status, "queryInfo" in answer.body) == (200, True)
-    for told in ({}, QUERY, plan):
-        run = await door.send("POST", f"{procedures}/s", [], headers={**key("a"), **told}, signing_key=readonly)
+    for headers in ({}, QUERY, plan):
+        run = await door.send("POST", f"{procedures}/s", [], headers={**key("a"), **headers}, signing_key=readonly)
         assert run.status == 403
 
 
@@ -297,7 +297,7 @@ async def test_a_token_ends_with_its_permission_or_its_user(door: DoorAtHand) ->
         ({"resourcePartitionKey": ["x"]}, 403, 403),
     ],
 )
-async def test_a_token_grants_no_more_than_its_permission_does_by_now(
+async def test_a_token_grants_only_what_its_permission_still_does(
     door: DoorAtHand, change: dict[str, object], reads: int, writes: int
 ) -> None:
     made = await grant(door)
@@ -328,7 +328,11 @@ async def test_a_token_is_not_good_for_another_container_of_the_same_name(door: 
     for method, asked in (("GET", CONTAINER), ("GET", f"{ITEMS}/a"), ("GET", f"{CONTAINER}/pkranges")):
         assert (await ask(door, token, method, asked, headers=key("x"))).status == 403
     assert (await ask(door, early, "GET", "dbs/d/colls/later")).status == 403
-    (fresh,) = [one for one in (await door.send("GET", GRANTS)).body["Permissions"] if one["resource"] == path]
+    (fresh,) = [
+        permission
+        for permission in (await door.send("GET", GRANTS)).body["Permissions"]
+        if permission["resource"] == path
+    ]
     assert (await ask(door, fresh["_token"], "GET", f"{ITEMS}/a", headers=key("x"))).status == 200
 
 

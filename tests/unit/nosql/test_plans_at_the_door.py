@@ -54,6 +54,6 @@ async def test_a_plan_request_is_one_whatever_else_it_carries(
 
 async def test_a_request_that_denies_to_be_for_a_plan_is_a_query(door: DoorAtHand) -> None:
     await door.create("i")
-    told = {**QUERY, **CROSSING, "x-ms-cosmos-is-query-plan-request": "False"}
-    answer = await door.send("POST", ITEMS, {"query": "SELECT VALUE c.id FROM c"}, headers=told)
+    headers = {**QUERY, **CROSSING, "x-ms-cosmos-is-query-plan-request": "False"}
+    answer = await door.send("POST", ITEMS, {"query": "SELECT VALUE c.id FROM c"}, headers=headers)
     assert answer.body["Documents"] == ["i"]

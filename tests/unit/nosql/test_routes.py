@@ -49,7 +49,7 @@ def test_a_known_path_with_another_method_says_so(method: str, path: str) -> Non
         ("GET", "dbs/a/clientencryptionkeys"),
     ],
 )
-def test_what_this_version_lacks_is_still_a_route_with_its_sentence(method: str, path: str) -> None:
+def test_a_feature_that_is_not_available_is_a_route_with_a_message(method: str, path: str) -> None:
     route = BY_KEY[route_key(method, path.split("/"))]
     assert route in UNAVAILABLE
     assert "not available" in route.help

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from asterism.apis.nosql.partition_view import PartitionView
+from asterism.apis.nosql.scripts import operations
+from asterism.models.documents.creation_order import walk_bodies
+from asterism.models.documents.item_position import Position
 from tests.unit.nosql.door_at_hand import door_at_hand, key
 
 CONTAINER = "dbs/d/colls/c"
@@ -41,15 +44,14 @@ async def test_each_is_found_and_the_next_one_without_looking_at_all_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str, looks_max: int
 ) -> None:
     looks = 0
-    scan = PartitionView.scan
 
-    async def counted(self: PartitionView, start: bytes | None = None) -> AsyncIterator[tuple[bytes, bytes]]:
+    async def counted(*arguments: Any) -> AsyncIterator[tuple[Position, bytes]]:
         nonlocal looks
-        async for entry in scan(self, start):
+        async for entry in walk_bodies(*arguments):
             looks += 1
             yield entry
 
-    monkeypatch.setattr(PartitionView, "scan", counted)
+    monkeypatch.setattr(operations, "walk_bodies", counted)
     async with door_at_hand(tmp_path) as door:
         for number in range(ITEM_COUNT):
             await door.create(f"{number}")

@@ -8,8 +8,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from asterism.apis.nosql import script_operations
-from asterism.apis.nosql.scripts import FUNCTIONS, PROCEDURES, TRIGGERS
+from asterism.apis.nosql.scripts import operations as script_operations
+from asterism.apis.nosql.scripts.resources import FUNCTIONS, PROCEDURES, TRIGGERS
 from asterism.storage.contract import ExpectationFailed
 from asterism.values.resource_ids import ChildKind, child_kind, from_text
 from tests.support.world import ACCOUNT
@@ -36,8 +36,8 @@ async def ran(door: DoorAtHand, body: str, *parameters: object, pk: object = "a"
 
 
 async def put_trigger(door: DoorAtHand, name: str, body: str, *, kind: str = "Pre", operation: str = "All") -> None:
-    told = {"id": name, "body": body, "triggerType": kind, "triggerOperation": operation}
-    assert (await door.send("POST", f"{CONTAINER}/triggers", told)).status == 201
+    trigger = {"id": name, "body": body, "triggerType": kind, "triggerOperation": operation}
+    assert (await door.send("POST", f"{CONTAINER}/triggers", trigger)).status == 201
 
 
 async def ids(door: DoorAtHand) -> list[str]:
@@ -92,20 +92,20 @@ async def test_scripts_are_queried(tmp_path: Path, segment: str) -> None:
 
 @SEGMENTS
 @pytest.mark.parametrize(
-    "told", [{"body": "function () {}"}, {"id": "x"}, {"id": "x", "body": 3}, {"id": "a/b", "body": ""}]
+    "properties", [{"body": "function () {}"}, {"id": "x"}, {"id": "x", "body": 3}, {"id": "a/b", "body": ""}]
 )
 async def test_a_script_without_a_name_or_a_body_is_refused(
-    tmp_path: Path, segment: str, told: dict[str, object]
+    tmp_path: Path, segment: str, properties: dict[str, object]
 ) -> None:
     async with door_at_hand(tmp_path) as door:
-        answer = await door.send("POST", f"{CONTAINER}/{segment}", {**EXTRAS[segment], **told})
+        answer = await door.send("POST", f"{CONTAINER}/{segment}", {**EXTRAS[segment], **properties})
         assert answer.status == 400
 
 
-@pytest.mark.parametrize("told", [{"triggerType": "During"}, {"triggerOperation": "Read"}, {"triggerType": None}])
-async def test_a_trigger_of_no_known_kind_is_refused(tmp_path: Path, told: dict[str, object]) -> None:
+@pytest.mark.parametrize("properties", [{"triggerType": "During"}, {"triggerOperation": "Read"}, {"triggerType": None}])
+async def test_a_trigger_of_an_unknown_kind_is_refused(tmp_path: Path, properties: dict[str, object]) -> None:
     async with door_at_hand(tmp_path) as door:
-        assert (await door.send("POST", f"{CONTAINER}/triggers", {**script("triggers"), **told})).status == 400
+        assert (await door.send("POST", f"{CONTAINER}/triggers", {**script("triggers"), **properties})).status == 400
 
 
 async def test_a_read_only_key_may_query_scripts_but_neither_create_nor_run_them(tmp_path: Path) -> None:
@@ -246,14 +246,14 @@ async def test_a_query_in_a_procedure_comes_in_pages(tmp_path: Path, query: str,
 
 async def test_a_query_of_a_script_has_only_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(script_operations, "_QUERY_SECONDS_MAX", 0.0)
-    told = """function () {
+    endless = """function () {
         __.queryDocuments(__.getSelfLink(), "SELECT VALUE SUM(c.n) FROM c", function (error) {
             __.response.setBody(error.number);
         });
     }"""
     async with door_at_hand(tmp_path) as door:
         await door.create("item", n=1)
-        assert (await ran(door, told)).body == 408
+        assert (await ran(door, endless)).body == 408
 
 
 BY_SELF_LINK = """function (link) {
@@ -276,7 +276,7 @@ async def test_a_procedure_reaches_items_by_their_self_links(tmp_path: Path) -> 
         assert (await door.send("GET", f"{ITEMS}/one", headers=key("a"))).body["seen"] is True
 
 
-async def test_an_error_that_a_procedure_handles_is_no_failure(tmp_path: Path) -> None:
+async def test_a_procedure_that_handles_an_error_succeeds(tmp_path: Path) -> None:
     body = """function () {
         var collection = getContext().getCollection();
         collection.readDocument(collection.getAltLink() + "/docs/none", {}, function (error) {
@@ -290,8 +290,8 @@ async def test_an_error_that_a_procedure_handles_is_no_failure(tmp_path: Path) -
 async def test_the_log_comes_back_when_it_is_asked_for(tmp_path: Path) -> None:
     body = 'function () { console.log("a line with %s", "ü & more"); }'
     async with door_at_hand(tmp_path) as door:
-        told = await ran(door, body, **{"x-ms-documentdb-script-enable-logging": "True"})
-        assert "a line with ü & more" in unquote(told.headers["x-ms-documentdb-script-log-results"])
+        logged = await ran(door, body, **{"x-ms-documentdb-script-enable-logging": "True"})
+        assert "a line with ü & more" in unquote(logged.headers["x-ms-documentdb-script-log-results"])
         assert "x-ms-documentdb-script-log-results" not in (await ran(door, body)).headers
 
 
@@ -371,13 +371,13 @@ async def test_a_trigger_runs_only_when_it_is_named(tmp_path: Path) -> None:
 async def test_a_post_trigger_writes_in_the_same_batch(tmp_path: Path) -> None:
     async with door_at_hand(tmp_path) as door:
         await put_trigger(door, "note", COUNT_WRITES, kind="Post")
-        told = {**key("a"), POST: "note"}
-        made = await door.send("POST", ITEMS, {"id": "one", "pk": "a"}, headers=told)
+        headers = {**key("a"), POST: "note"}
+        made = await door.send("POST", ITEMS, {"id": "one", "pk": "a"}, headers=headers)
         note = await door.send("GET", f"{ITEMS}/note", headers=key("a"))
         assert note.body["of"] == "one"
-        replaced = await door.send("PUT", f"{ITEMS}/one", {"id": "one", "pk": "a", "n": 1}, headers=told)
+        replaced = await door.send("PUT", f"{ITEMS}/one", {"id": "one", "pk": "a", "n": 1}, headers=headers)
         assert int(replaced.headers["lsn"]) == int(made.headers["lsn"]) + 1
-        gone = await door.send("DELETE", f"{ITEMS}/one", headers=told)
+        gone = await door.send("DELETE", f"{ITEMS}/one", headers=headers)
         assert gone.status == 204
         assert (await door.send("GET", f"{ITEMS}/note", headers=key("a"))).body["of"] == "delete"
         assert await ids(door) == ["note"]
@@ -387,21 +387,21 @@ async def test_a_post_trigger_writes_in_the_same_batch(tmp_path: Path) -> None:
 async def test_a_trigger_that_throws_undoes_the_write(tmp_path: Path, kind: str) -> None:
     async with door_at_hand(tmp_path) as door:
         await put_trigger(door, "no", 'function () { throw new Error("not today"); }', kind=kind)
-        told = {**key("a"), PRE if kind == "Pre" else POST: "no"}
-        refused = await door.send("POST", ITEMS, {"id": "one", "pk": "a"}, headers=told)
+        headers = {**key("a"), PRE if kind == "Pre" else POST: "no"}
+        refused = await door.send("POST", ITEMS, {"id": "one", "pk": "a"}, headers=headers)
         assert refused.status == 400
         assert "not today" in refused.body["message"]
         assert await ids(door) == []
 
 
 @pytest.mark.parametrize(
-    "told", [{PRE: "for-deletes"}, {PRE: "none"}, {POST: "for-deletes"}, {PRE: "for-creates,for-deletes"}]
+    "headers", [{PRE: "for-deletes"}, {PRE: "none"}, {POST: "for-deletes"}, {PRE: "for-creates,for-deletes"}]
 )
-async def test_a_trigger_that_is_not_for_the_write_is_refused(tmp_path: Path, told: dict[str, str]) -> None:
+async def test_a_trigger_that_is_not_for_the_write_is_refused(tmp_path: Path, headers: dict[str, str]) -> None:
     async with door_at_hand(tmp_path) as door:
         await put_trigger(door, "for-deletes", "function () {}", operation="Delete")
         await put_trigger(door, "for-creates", "function () {}", operation="Create")
-        refused = await door.send("POST", ITEMS, {"id": "one", "pk": "a"}, headers={**key("a"), **told})
+        refused = await door.send("POST", ITEMS, {"id": "one", "pk": "a"}, headers={**key("a"), **headers})
         assert refused.status == 400
         assert await ids(door) == []
 
@@ -410,13 +410,13 @@ async def test_conditions_and_conflicts_hold_with_triggers(tmp_path: Path) -> No
     async with door_at_hand(tmp_path) as door:
         await put_trigger(door, "quiet", "function () {}")
         await door.create("one")
-        told = {**key("a"), PRE: "quiet"}
+        headers = {**key("a"), PRE: "quiet"}
         item = {"id": "one", "pk": "a"}
-        assert (await door.send("POST", ITEMS, item, headers=told)).status == 409
-        stale = {**told, "if-match": '"stale"'}
+        assert (await door.send("POST", ITEMS, item, headers=headers)).status == 409
+        stale = {**headers, "if-match": '"stale"'}
         assert (await door.send("PUT", f"{ITEMS}/one", item, headers=stale)).status == 412
-        assert (await door.send("DELETE", f"{ITEMS}/two", headers=told)).status == 404
-        upserted = await door.send("POST", ITEMS, item, headers={**told, "x-ms-documentdb-is-upsert": "True"})
+        assert (await door.send("DELETE", f"{ITEMS}/two", headers=headers)).status == 404
+        upserted = await door.send("POST", ITEMS, item, headers={**headers, "x-ms-documentdb-is-upsert": "True"})
         assert upserted.status == 200
 
 

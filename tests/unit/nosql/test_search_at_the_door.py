@@ -37,9 +37,9 @@ async def test_vectors_are_compared_as_their_container_says(tmp_path: Path) -> N
 async def test_a_plan_knows_the_order_of_the_containers_vectors(tmp_path: Path) -> None:
     async with door_at_hand(tmp_path) as door:
         items = await _with_vectors(door)
-        told = {**CROSSING, "x-ms-cosmos-is-query-plan-request": "True"}
-        told["x-ms-cosmos-supported-query-features"] = "OrderBy, Top, NonStreamingOrderBy"
-        answer = await door.send("POST", items, {"query": NEAREST}, headers=told)
+        headers = {**CROSSING, "x-ms-cosmos-is-query-plan-request": "True"}
+        headers["x-ms-cosmos-supported-query-features"] = "OrderBy, Top, NonStreamingOrderBy"
+        answer = await door.send("POST", items, {"query": NEAREST}, headers=headers)
     assert answer.body["queryInfo"]["orderBy"] == ["Ascending"]
 
 
@@ -50,11 +50,13 @@ async def test_the_server_ranks_the_items_of_one_key_in_pages(tmp_path: Path, pa
         for item_id, words, kept in (("1", "sea", True), ("2", "ice", True), ("3", "ice", False), ("4", "", True)):
             await door.create(item_id, text=words, kept=kept)
         await door.create("5", pk="b", text="sea of ice", kept=True)
-        told = {**key("a"), "x-ms-max-item-count": page_size}
-        answer = await door.query(text, headers=told)
+        headers = {**key("a"), "x-ms-max-item-count": page_size}
+        answer = await door.query(text, headers=headers)
         found = answer.body["Documents"]
         while "x-ms-continuation" in answer.headers:
-            answer = await door.query(text, headers=told | {"x-ms-continuation": answer.headers["x-ms-continuation"]})
+            answer = await door.query(
+                text, headers=headers | {"x-ms-continuation": answer.headers["x-ms-continuation"]}
+            )
             found += answer.body["Documents"]
     # Two have the ice, one of them without being kept, so that the sea is rarer.
     assert found == ["1", "2", "4"]
@@ -95,8 +97,8 @@ async def test_items_without_the_vector_stay_in_its_order(tmp_path: Path, distan
         ):
             item = {"id": item_id, "pk": "a", **more}
             assert (await door.send("POST", items, item, headers=key("a"))).status == 201
-        told = {**IS_QUERY, **key("a")}
-        answer = await door.send("POST", items, {"query": text, "parameters": parameters}, headers=told)
+        headers = {**IS_QUERY, **key("a")}
+        answer = await door.send("POST", items, {"query": text, "parameters": parameters}, headers=headers)
     found = answer.body["Documents"]
     assert sorted(row["id"] for row in found[places]) == ["long", "none"]
     assert [row["orderByItems"] for row in found[places]] == [[{}], [{}]]

@@ -30,7 +30,7 @@ def test_every_form_of_a_token_is_understood(token: str, reached: dict[int, int]
 
 
 @pytest.mark.parametrize("token", ["", "x", "0", "0:", "a:-1#1", "0:-1#x", "0:-1#1,,"])
-def test_a_token_that_is_none_is_refused(token: str) -> None:
+def test_a_malformed_token_is_refused(token: str) -> None:
     with pytest.raises(MalformedRequest):
         parse_session_token(token)
 

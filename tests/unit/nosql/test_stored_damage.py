@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from asterism.errors import StoredDamage
-from asterism.keyspaces.catalog_store import CATALOG_EPOCH, CATALOG_PARTITION, KEYSPACE
-from asterism.keyspaces.layout import LOGICAL_SIZES, TOTALS_KEY
+from asterism.keyspaces.catalog.store import CATALOG_EPOCH, CATALOG_PARTITION, KEYSPACE
+from asterism.keyspaces.routing.families import LOGICAL_SIZES, TOTALS_KEY
 from asterism.storage.contract import Batch
 from tests.support.stores import is_postgres
 from tests.support.world import open_world
@@ -25,7 +25,7 @@ CUT_SHORT, WITHOUT_HEADER, BAD_JSON = (
 
 
 async def damage_item(door: DoorAtHand, damage: object) -> str:
-    """Changes the stored record of the item `bad`; returns its key as the log names it."""
+    """Change the stored record of the item `bad`; return its key as the log names it."""
     (partition,) = door.world.store.container_for_items("test", "d", "c").keyspace.record.map.ranges
     entries = await door.world.everything(partition.partition)
     (found,) = [(name, stored) for name, stored in entries if b'"id":"bad"' in stored]
@@ -70,7 +70,7 @@ async def test_a_query_that_meets_a_damaged_record_is_500_and_the_log_names_its_
         answer = await door.query(text, headers=key("a"))
         assert (answer.status, answer.body["code"]) == (500, "InternalServerError")
         assert SECRET not in answer.body["message"]
-        # What the damage does not touch is answered.
+        # Requests for undamaged data are answered.
         assert (await door.query("SELECT VALUE 1", headers=CROSSING)).status == 200
     assert name in caplog.text
     assert SECRET not in caplog.text

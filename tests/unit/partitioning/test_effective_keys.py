@@ -36,13 +36,13 @@ texts = st.text(st.characters(codec="utf-8"), max_size=130)
 # The client hashes -0.0 apart from 0.0; here equal numbers are one logical partition.
 numbers = st.floats(allow_nan=False, allow_infinity=False).map(lambda number: number + 0.0)
 components = st.one_of(texts, numbers, st.integers(-(2**53), 2**53), st.booleans(), st.none(), st.just(UNDEFINED))
-# What the client's version 1 gets right: no null, no negative or large integers.
+# Values that the client's version 1 hashes correctly: no null, no negative or large integers.
 components_v1 = st.one_of(texts, numbers, st.integers(0, 2**32 - 1), st.booleans(), st.just(UNDEFINED))
 
 
 def client_text(definition: ClientDefinition, *key: Any) -> str:
-    spoken = [{UNDEFINED: ClientUndefined()}.get(component, component) for component in key]
-    return str(definition._get_effective_partition_key_string(spoken)).upper()
+    client_key = [{UNDEFINED: ClientUndefined()}.get(component, component) for component in key]
+    return str(definition._get_effective_partition_key_string(client_key)).upper()
 
 
 @settings(max_examples=150, deadline=None)
@@ -119,11 +119,11 @@ def test_a_fixed_container_has_one_point() -> None:
 
 
 def test_long_version_1_strings_share_a_place_on_the_line_but_not_a_stored_key() -> None:
-    one, other = ("x" * 100 + "1",), ("x" * 100 + "2",)
-    assert effective_key(VERSION_1, one) == effective_key(VERSION_1, other)
-    assert storage_point(VERSION_1, one) != storage_point(VERSION_1, other)
-    assert storage_point(VERSION_1, one).startswith(effective_key(VERSION_1, one))
-    assert storage_point(VERSION_2, one) == effective_key(VERSION_2, one)
+    first, second = ("x" * 100 + "1",), ("x" * 100 + "2",)
+    assert effective_key(VERSION_1, first) == effective_key(VERSION_1, second)
+    assert storage_point(VERSION_1, first) != storage_point(VERSION_1, second)
+    assert storage_point(VERSION_1, first).startswith(effective_key(VERSION_1, first))
+    assert storage_point(VERSION_2, first) == effective_key(VERSION_2, first)
 
 
 @pytest.mark.parametrize("key", [(), ("a", "b")])
@@ -134,10 +134,10 @@ def test_a_key_of_the_wrong_length_has_no_point(key: tuple[str, ...]) -> None:
 
 @settings(max_examples=60)
 @given(components, components, components)
-def test_a_prefix_range_holds_exactly_the_keys_below_the_prefix(one: Any, two: Any, three: Any) -> None:
-    below = prefix_range(LEVELS, (one, two))
-    assert below.contains(effective_key(LEVELS, (one, two, three)))
-    assert not below.contains(effective_key(LEVELS, (one, "elsewhere" + repr(two), three)))
+def test_a_prefix_range_holds_exactly_the_keys_below_the_prefix(tenant: Any, user: Any, session: Any) -> None:
+    below = prefix_range(LEVELS, (tenant, user))
+    assert below.contains(effective_key(LEVELS, (tenant, user, session)))
+    assert not below.contains(effective_key(LEVELS, (tenant, "elsewhere" + repr(user), session)))
 
 
 def test_only_hierarchical_keys_have_prefix_ranges() -> None:
@@ -153,14 +153,14 @@ def test_version_2_points_stay_below_40(component: Any) -> None:
 
 
 @given(st.binary(max_size=20), st.binary(max_size=20))
-def test_points_sort_as_their_texts_do(one: bytes, other: bytes) -> None:
-    assert (one < other) == (to_text(one) < to_text(other))
-    assert from_text(to_text(one)) == one
+def test_points_sort_as_their_texts_do(left: bytes, right: bytes) -> None:
+    assert (left < right) == (to_text(left) < to_text(right))
+    assert from_text(to_text(left)) == left
 
 
 @given(numbers, numbers)
-def test_encoded_numbers_sort_as_the_numbers_do(one: float, other: float) -> None:
-    assert (one < other) == (encode_number(one) < encode_number(other))
+def test_encoded_numbers_sort_as_the_numbers_do(left: float, right: float) -> None:
+    assert (left < right) == (encode_number(left) < encode_number(right))
 
 
 @given(st.integers(0, 2**32 - 1), st.binary(max_size=5))

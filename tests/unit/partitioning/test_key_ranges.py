@@ -12,21 +12,21 @@ ranges = st.tuples(points, points).map(lambda pair: KeyRange(min(pair), max(pair
 
 
 @given(ranges, ranges, points)
-def test_a_point_is_in_the_intersection_exactly_if_it_is_in_both(one: KeyRange, other: KeyRange, point: bytes) -> None:
-    shared = one.intersection(other) or KeyRange(b"", b"")
-    assert shared.contains(point) == (one.contains(point) and other.contains(point))
+def test_a_point_is_in_the_intersection_exactly_if_it_is_in_both(left: KeyRange, right: KeyRange, point: bytes) -> None:
+    shared = left.intersection(right) or KeyRange(b"", b"")
+    assert shared.contains(point) == (left.contains(point) and right.contains(point))
 
 
 @given(ranges, ranges)
-def test_an_intersection_is_the_same_from_both_sides(one: KeyRange, other: KeyRange) -> None:
-    assert one.intersection(other) == other.intersection(one)
+def test_an_intersection_is_the_same_from_both_sides(left: KeyRange, right: KeyRange) -> None:
+    assert left.intersection(right) == right.intersection(left)
 
 
 @given(ranges, ranges)
-def test_the_intersection_is_within_both(one: KeyRange, other: KeyRange) -> None:
-    shared = one.intersection(other) or KeyRange(max(one.start, other.start), max(one.start, other.start))
-    assert shared.is_within(one) or shared.start == shared.end
-    assert shared.is_within(other) or shared.start == shared.end
+def test_the_intersection_is_within_both(left: KeyRange, right: KeyRange) -> None:
+    shared = left.intersection(right) or KeyRange(max(left.start, right.start), max(left.start, right.start))
+    assert shared.is_within(left) or shared.start == shared.end
+    assert shared.is_within(right) or shared.start == shared.end
 
 
 def test_a_range_holds_its_start_and_not_its_end() -> None:

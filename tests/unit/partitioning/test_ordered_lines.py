@@ -22,7 +22,7 @@ from asterism.partitioning.load_split import (
 from asterism.partitioning.partition_key import PartitionKeyDefinition, PartitionKeyKind
 from asterism.partitioning.partition_map import PartitionMap, PartitionRange, initial_map
 from asterism.partitioning.split_merge import (
-    Refusal,
+    CannotSplit,
     SplitPlan,
     SplitPointFinder,
     SplitReason,
@@ -59,11 +59,11 @@ def test_clients_cannot_ask_for_the_kind_range_but_records_keep_it() -> None:
 
 
 @given(texts, texts)
-def test_the_line_is_the_order_of_the_keys(one: str, other: str) -> None:
-    wanted = one.encode("utf-16-be", "surrogatepass") < other.encode("utf-16-be", "surrogatepass")
-    assert (point(one) < point(other)) == wanted
-    assert FULL.contains(point(one))
-    assert storage_point(KEY, (one,)) == point(one)
+def test_the_line_is_the_order_of_the_keys(left: str, right: str) -> None:
+    wanted = left.encode("utf-16-be", "surrogatepass") < right.encode("utf-16-be", "surrogatepass")
+    assert (point(left) < point(right)) == wanted
+    assert FULL.contains(point(left))
+    assert storage_point(KEY, (left,)) == point(left)
 
 
 def test_only_texts_are_ordered_keys() -> None:
@@ -82,20 +82,20 @@ def test_an_ordered_line_begins_as_one_partition_and_has_no_middle_of_its_own() 
 
 def test_an_empty_ordered_partition_cannot_be_halved_and_the_refusal_says_why() -> None:
     refused = plan_demand_or_size_split(KEY, whole_line(), 0, SplitPointFinder(0))
-    assert isinstance(refused, Refusal)
+    assert isinstance(refused, CannotSplit)
     assert "no data" in refused.reason
 
 
 def test_long_keys_that_share_their_beginning_are_never_separated() -> None:
     finder = SplitPointFinder(30)
     long = sorted(point("x" * 400 + str(number)) for number in range(3))
-    for one in long:
-        finder.feed(border_at(KEY, one), 10)
+    for key in long:
+        finder.feed(border_at(KEY, key), 10)
     assert finder.split_point() is None
     assert border_at(KEY, point("short")) == point("short")
 
 
-# --- where the load is ------------------------------------------------------------------------------------------------
+# --- load -------------------------------------------------------------------------------------------------------------
 
 samples_of_many = st.lists(
     st.tuples(st.sampled_from([point(f"k{number}") for number in range(12)]), st.floats(0.5, 50)),
@@ -109,22 +109,22 @@ def test_a_load_split_lies_inside_the_range_with_load_on_both_sides_and_leaves_n
     samples: list[tuple[bytes, float]],
 ) -> None:
     plan = plan_load_split(KEY, whole_line(), samples)
-    if isinstance(plan, Refusal):
+    if isinstance(plan, CannotSplit):
         assert plan.reason.endswith(".")
         return
     assert plan.reason is SplitReason.LOAD
     low = sum(cost for key, cost in samples if key < plan.at)
     high = sum(cost for key, cost in samples if key >= plan.at)
-    heaviest = max(sum(cost for key, cost in samples if key == one) for one, _ in samples)
+    heaviest = max(sum(cost for key, cost in samples if key == candidate) for candidate, _ in samples)
     assert min(low, high) >= 0.1 * (low + high) * 0.999
     assert abs(low - high) <= heaviest * 1.001
     after = first_map().split(0, at=plan.at, low=PartitionNumber(2), high=PartitionNumber(3), epoch=Epoch(2))
-    assert [one.range for one in after.ranges] == [KeyRange(b"", plan.at), KeyRange(plan.at, b"\xff")]
+    assert [child.range for child in after.ranges] == [KeyRange(b"", plan.at), KeyRange(plan.at, b"\xff")]
 
 
 def test_one_hot_key_is_refused_with_a_sentence() -> None:
     refused = plan_load_split(KEY, whole_line(), [(point("only"), 5.0)] * 100)
-    assert isinstance(refused, Refusal)
+    assert isinstance(refused, CannotSplit)
     assert "one partition key" in refused.reason
 
 
@@ -132,7 +132,7 @@ def test_a_key_with_nearly_all_of_the_load_is_refused_at_either_end() -> None:
     for other in ("a", "z"):
         samples = [(point("m"), 5.0)] * 99 + [(point(other), 5.0)]
         refused = plan_load_split(KEY, whole_line(), samples)
-        assert isinstance(refused, Refusal)
+        assert isinstance(refused, CannotSplit)
         assert "would not help" in refused.reason
 
 
@@ -147,12 +147,12 @@ def test_samples_of_other_ranges_do_not_count() -> None:
         first_map().split(0, at=point("m"), low=PartitionNumber(2), high=PartitionNumber(3), epoch=Epoch(2)).ranges[1]
     )
     refused = plan_load_split(KEY, upper, [(point("a"), 5.0), (point("b"), 5.0)] * 50)
-    assert isinstance(refused, Refusal)
-    assert "Too few" in refused.reason
+    assert isinstance(refused, CannotSplit)
+    assert "too few" in refused.reason
 
 
 def test_too_few_requests_make_no_plan() -> None:
-    assert isinstance(plan_load_split(KEY, whole_line(), []), Refusal)
+    assert isinstance(plan_load_split(KEY, whole_line(), []), CannotSplit)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_too_few_requests_make_no_plan() -> None:
     [
         (range(100), Drift.RISING, "upper end"),
         (range(100, 0, -1), Drift.FALLING, "lower end"),
-        # No more than the fewest samples by which anything is divided.
+        # The fewest samples that can cause a split.
         (range(SAMPLES_MIN), Drift.RISING, "upper end"),
         (range(SAMPLES_MIN, 0, -1), Drift.FALLING, "lower end"),
     ],
@@ -170,11 +170,11 @@ def test_a_monotonic_key_is_seen_and_said_to_be_a_hotspot_at_one_end(numbers: ra
     assert drift_of([key for key, _ in samples]) is drift
     assert picture_of(samples).drift is drift
     refused = plan_load_split(KEY, whole_line(), samples)
-    assert isinstance(refused, Refusal)
+    assert isinstance(refused, CannotSplit)
     assert end in refused.reason
 
 
-def test_a_few_keys_in_turn_are_no_drift() -> None:
+def test_a_few_keys_in_turn_are_not_a_drift() -> None:
     assert drift_of([point(str(number % 10)) for number in range(200)]) is Drift.NONE
 
 
@@ -184,7 +184,7 @@ def test_the_picture_names_the_hottest_key_and_its_share() -> None:
     assert picture_of([]).hottest_key is None
 
 
-# --- where there is none ----------------------------------------------------------------------------------------------
+# --- cold ranges ------------------------------------------------------------------------------------------------------
 
 
 def map_with(borders: list[str]) -> PartitionMap:
@@ -197,16 +197,16 @@ def map_with(borders: list[str]) -> PartitionMap:
 
 
 @given(st.integers(1, 8), st.data())
-def test_cold_merges_join_neighbours_that_fit_and_none_twice(count: int, data: st.DataObject) -> None:
+def test_cold_merges_join_neighbors_that_fit_and_no_range_twice(count: int, data: st.DataObject) -> None:
     made = map_with([f"{number:03}" for number in range(count)])
-    ids = [one.id for one in made.ranges]
+    ids = [partition_range.id for partition_range in made.ranges]
     cold = data.draw(st.sets(st.sampled_from(ids)))
-    sizes = {one: data.draw(st.integers(0, 100)) for one in ids}
+    sizes = {range_id: data.draw(st.integers(0, 100)) for range_id in ids}
     limits = LIMITS.with_changes(physical_partition_bytes_max=250)
     plans = plan_cold_merges(made, cold_ids=cold, bytes_by_range=sizes, limits=limits)
-    named = [one for plan in plans for one in (plan.left_id, plan.right_id)]
-    assert len(named) == len(set(named))
-    assert set(named) <= cold
+    merged_ids = [range_id for plan in plans for range_id in (plan.left_id, plan.right_id)]
+    assert len(merged_ids) == len(set(merged_ids))
+    assert set(merged_ids) <= cold
     for plan in plans:
         assert ids.index(plan.right_id) == ids.index(plan.left_id) + 1
         assert sizes[plan.left_id] + sizes[plan.right_id] < 100

@@ -32,7 +32,7 @@ def map_of(definition: PartitionKeyDefinition, count: int) -> PartitionMap:
 
 
 def texts_of(partition_map: PartitionMap) -> list[tuple[str, str]]:
-    return [one.range.to_texts() for one in partition_map.ranges]
+    return [partition.range.to_texts() for partition in partition_map.ranges]
 
 
 def split_in_the_middle(partition_map: PartitionMap, range_id: int) -> PartitionMap:
@@ -62,7 +62,7 @@ def test_version_1_partitions_meet_at_encoded_hashes() -> None:
 
 def test_ids_count_from_zero_and_partitions_keep_their_order() -> None:
     first = map_of(VERSION_2, 3)
-    assert [(one.id, one.partition, one.node, one.parents) for one in first.ranges] == [
+    assert [(partition.id, partition.partition, partition.node, partition.parents) for partition in first.ranges] == [
         (0, 10, 0, ()),
         (1, 11, 0, ()),
         (2, 12, 0, ()),
@@ -71,7 +71,7 @@ def test_ids_count_from_zero_and_partitions_keep_their_order() -> None:
 
 def test_partitions_of_the_first_map_may_stand_on_several_nodes() -> None:
     numbers = [partition_on(NodeNumber(2), 7), partition_on(NodeNumber(5), 8)]
-    assert [one.node for one in initial_map(VERSION_2, numbers, epoch=EPOCH).ranges] == [2, 5]
+    assert [partition.node for partition in initial_map(VERSION_2, numbers, epoch=EPOCH).ranges] == [2, 5]
 
 
 @pytest.mark.parametrize("definition", [VERSION_1, VERSION_2, LEVELS])
@@ -129,13 +129,13 @@ def test_a_range_of_one_whole_hierarchical_key_has_no_midpoint() -> None:
 
 
 @given(st.integers(1, 9), st.binary(max_size=17), st.binary(max_size=17))
-def test_overlapping_finds_exactly_the_ranges_that_overlap(count: int, one: bytes, other: bytes) -> None:
+def test_overlapping_finds_exactly_the_ranges_that_overlap(count: int, left: bytes, right: bytes) -> None:
     partition_map = map_of(VERSION_2, count)
-    wanted = KeyRange(min(one, other, b"\xff"), min(max(one, other), b"\xff"))
+    wanted = KeyRange(min(left, right, b"\xff"), min(max(left, right), b"\xff"))
     assert partition_map.overlapping(wanted) == tuple(r for r in partition_map.ranges if r.range.intersection(wanted))
 
 
-def test_an_unknown_id_is_nowhere() -> None:
+def test_an_unknown_id_is_not_found() -> None:
     partition_map = map_of(VERSION_2, 1)
     assert partition_map.get(7) is None
     assert partition_map.interval_of(7) is None
@@ -146,10 +146,10 @@ def test_an_unknown_id_is_nowhere() -> None:
 
 def test_a_split_gives_two_children_with_all_ancestors() -> None:
     twice = split_in_the_middle(split_in_the_middle(map_of(VERSION_2, 1), 0), 2)
-    assert [(one.id, one.parents) for one in twice.ranges] == [(1, (0,)), (3, (0, 2)), (4, (0, 2))]
+    assert [(partition.id, partition.parents) for partition in twice.ranges] == [(1, (0,)), (3, (0, 2)), (4, (0, 2))]
     assert twice.version == 3
-    assert [one.id for one in twice.changed_since(2)] == [3, 4]
-    assert [one.id for one in twice.changed_since(0)] == [1, 3, 4]
+    assert [partition.id for partition in twice.changed_since(2)] == [3, 4]
+    assert [partition.id for partition in twice.changed_since(0)] == [1, 3, 4]
 
 
 def test_a_retired_id_is_still_its_interval() -> None:
@@ -159,25 +159,25 @@ def test_a_retired_id_is_still_its_interval() -> None:
 
 
 def test_ids_that_were_retired_long_ago_are_forgotten() -> None:
-    """A table whose load comes and goes splits and merges all its life."""
-    one = map_of(VERSION_2, 1)
+    """A table with changing load splits and merges for as long as it exists."""
+    merged = map_of(VERSION_2, 1)
     for _ in range(RETIRED_MAX):
-        (only,) = one.ranges
-        both = split_in_the_middle(one, only.id)
-        low, high = both.ranges
-        one = both.merge(low.id, high.id, partition=PartitionNumber(5), epoch=Epoch(3))
-    (only,) = one.ranges
-    assert (only.id, len(one.retired), len(only.parents)) == (3 * RETIRED_MAX, RETIRED_MAX, RETIRED_MAX)
-    assert one.interval_of(0) is None
-    assert one.interval_of(only.id - 1) is not None
-    assert set(only.parents) == {retired.id for retired in one.retired}
-    assert PartitionMap.from_json(one.to_json()) == one
+        (only,) = merged.ranges
+        divided = split_in_the_middle(merged, only.id)
+        low, high = divided.ranges
+        merged = divided.merge(low.id, high.id, partition=PartitionNumber(5), epoch=Epoch(3))
+    (only,) = merged.ranges
+    assert (only.id, len(merged.retired), len(only.parents)) == (3 * RETIRED_MAX, RETIRED_MAX, RETIRED_MAX)
+    assert merged.interval_of(0) is None
+    assert merged.interval_of(only.id - 1) is not None
+    assert set(only.parents) == {retired.id for retired in merged.retired}
+    assert PartitionMap.from_json(merged.to_json()) == merged
 
 
 def test_a_merged_child_descends_from_both_and_all_their_ancestors() -> None:
     before = split_in_the_middle(map_of(VERSION_2, 2), 0)
     after = before.merge(3, 1, partition=PartitionNumber(5), epoch=Epoch(3))
-    assert [(one.id, one.parents) for one in after.ranges] == [(2, (0,)), (4, (0, 1, 3))]
+    assert [(partition.id, partition.parents) for partition in after.ranges] == [(2, (0,)), (4, (0, 1, 3))]
     assert after.interval_of(3) == before.interval_of(3)
 
 
@@ -194,9 +194,9 @@ def test_a_move_keeps_the_id_and_interval() -> None:
 def test_impossible_reshapes_are_errors_of_the_caller() -> None:
     three = map_of(VERSION_2, 3)
     number = PartitionNumber(1)
-    with pytest.raises(ValueError, match="neighbours"):
+    with pytest.raises(ValueError, match="neighbors"):
         three.merge(0, 2, partition=number, epoch=EPOCH)
-    with pytest.raises(ValueError, match="neighbours"):
+    with pytest.raises(ValueError, match="neighbors"):
         three.merge(1, 0, partition=number, epoch=EPOCH)
     with pytest.raises(ValueError, match="not in the partition map"):
         three.move(9, partition=number, epoch=EPOCH)
@@ -210,6 +210,7 @@ def a_range(range_id: int, start: bytes, end: bytes) -> PartitionRange:
     return PartitionRange(range_id, KeyRange(start, end), PartitionNumber(1), EPOCH)
 
 
+# K1 of asterism/keyspaces/DESIGN.md.
 @pytest.mark.parametrize(
     ("ranges", "retired", "next_id"),
     [
@@ -235,14 +236,14 @@ class ReshapedMap(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.map = map_of(VERSION_2, 2)
-        self.ever: dict[int, KeyRange] = {one.id: one.range for one in self.map.ranges}
+        self.ever: dict[int, KeyRange] = {partition.id: partition.range for partition in self.map.ranges}
 
     @rule(choice=st.integers(0, 10**6))
     def split(self, choice: int) -> None:
         parent = self.map.ranges[choice % len(self.map.ranges)]
         before = self.map
         self.map = split_in_the_middle(self.map, parent.id)
-        self.ever |= {one.id: one.range for one in self.map.ranges}
+        self.ever |= {partition.id: partition.range for partition in self.map.ranges}
         children = self.map.overlapping(parent.range)
         assert len(children) == 2
         assert all(child.range.is_within(parent.range) and parent.id in child.parents for child in children)
@@ -254,21 +255,21 @@ class ReshapedMap(RuleBasedStateMachine):
         pairs = list(zip(self.map.ranges, self.map.ranges[1:], strict=False))
         for left, right in pairs[choice % max(len(pairs), 1) :][:1]:
             self.map = self.map.merge(left.id, right.id, partition=PartitionNumber(3), epoch=Epoch(3))
-        self.ever |= {one.id: one.range for one in self.map.ranges}
+        self.ever |= {partition.id: partition.range for partition in self.map.ranges}
 
     @rule(choice=st.integers(0, 10**6), node=st.integers(0, 3).map(NodeNumber))
     def move(self, choice: int, node: NodeNumber) -> None:
-        one = self.map.ranges[choice % len(self.map.ranges)]
-        self.map = self.map.move(one.id, partition=partition_on(node, 4), epoch=Epoch(4))
+        partition = self.map.ranges[choice % len(self.map.ranges)]
+        self.map = self.map.move(partition.id, partition=partition_on(node, 4), epoch=Epoch(4))
 
     @rule(point=st.binary(max_size=16).filter(lambda point: point < b"\xff"))
     def a_point_is_in_exactly_one_range(self, point: bytes) -> None:
-        assert [one for one in self.map.ranges if one.range.contains(point)] == [self.map.find(point)]
+        assert [partition for partition in self.map.ranges if partition.range.contains(point)] == [self.map.find(point)]
 
     @invariant()
     def no_gap_and_no_overlap(self) -> None:
-        ends = [one.range.end for one in self.map.ranges]
-        starts = [one.range.start for one in self.map.ranges]
+        ends = [partition.range.end for partition in self.map.ranges]
+        starts = [partition.range.start for partition in self.map.ranges]
         assert starts == [FULL.start, *ends[:-1]]
         assert ends[-1] == FULL.end
 

@@ -1,4 +1,4 @@
-"""Where partitions go: every plan obeys the rules, ends, and leaves nothing for a second one."""
+"""Placement of partitions: every plan obeys the rules, ends, and leaves nothing for a second plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from asterism.partitioning.placement import (
     Move,
     NodeLoad,
     NodeState,
-    Placed,
+    PlacedPartition,
     Plan,
     RangeName,
     Rules,
@@ -70,26 +70,28 @@ def test_bytes_and_request_units_weigh_alike_and_an_empty_partition_weighs_a_lit
     assert full_bytes == full_ru == WEIGHT_OF_FULL + WEIGHT_OF_EMPTY
 
 
-def test_what_lies_on_a_draining_node_goes_to_the_lightest_other_ones() -> None:
+def test_partitions_of_a_draining_node_go_to_the_lightest_other_nodes() -> None:
     nodes = [NodeLoad(A, state=NodeState.DRAINING), NodeLoad(B), NodeLoad(C)]
-    placed = [Placed(name(0), A, 5), Placed(name(1), A, 3), Placed(name(2), B, 1)]
+    placed = [PlacedPartition(name(0), A, 5), PlacedPartition(name(1), A, 3), PlacedPartition(name(2), B, 1)]
     assert plan_drain(nodes, placed) == Plan((Move(name(0), A, C), Move(name(1), A, B)))
 
 
 def test_a_partition_that_no_node_may_take_is_named_and_left_where_it_is() -> None:
     nodes = [NodeLoad(A, EAST, NodeState.DRAINING), NodeLoad(B)]
-    alone = Placed(name(0), A, 5)
+    alone = PlacedPartition(name(0), A, 5)
     assert plan_drain(nodes, [alone], {b"orders": IN_EAST}) == Plan((), (alone,))
 
 
 def test_a_new_node_gets_its_part() -> None:
-    placed = [Placed(name(n), A, 100) for n in range(4)]
+    placed = [PlacedPartition(name(n), A, 100) for n in range(4)]
     plan = plan_rebalance([NodeLoad(A), NodeLoad(B)], placed)
     assert [(move.source, move.target) for move in plan.moves] == [(A, B), (A, B)]
 
 
 def test_loads_that_are_nearly_equal_are_left_alone() -> None:
-    placed = [Placed(name(n), A, 100) for n in range(30)] + [Placed(name(n + 30), B, 99) for n in range(30)]
+    placed = [PlacedPartition(name(n), A, 100) for n in range(30)] + [
+        PlacedPartition(name(n + 30), B, 99) for n in range(30)
+    ]
     assert plan_rebalance([NodeLoad(A), NodeLoad(B)], placed) == Plan(())
 
 
@@ -99,50 +101,52 @@ LABELS = st.frozensets(st.sampled_from(["east", "west", "ssd"]), max_size=2)
 
 
 @st.composite
-def fleets(draw: st.DrawFn) -> tuple[list[NodeLoad], list[Placed], dict[bytes, Rules]]:
+def fleets(draw: st.DrawFn) -> tuple[list[NodeLoad], list[PlacedPartition], dict[bytes, Rules]]:
     numbers = draw(st.lists(st.integers(0, 9).map(NodeNumber), min_size=1, max_size=5, unique=True))
     states = st.sampled_from([NodeState.ONLINE, NodeState.ONLINE, NodeState.ONLINE, NodeState.DRAINING])
     nodes = [NodeLoad(number, draw(LABELS), draw(states)) for number in numbers]
-    keyspaces = [bytes([place]) for place in range(draw(st.integers(1, 4)))]
+    keyspaces = [bytes([number]) for number in range(draw(st.integers(1, 4)))]
     rules = {keyspace: Rules(draw(LABELS), draw(st.booleans())) for keyspace in keyspaces}
     owners = draw(st.lists(st.sampled_from(keyspaces), max_size=25))
     placed = [
-        Placed(RangeName(owner, range_id), draw(st.sampled_from(numbers)), draw(st.integers(1, 1000)))
+        PlacedPartition(RangeName(owner, range_id), draw(st.sampled_from(numbers)), draw(st.integers(1, 1000)))
         for range_id, owner in enumerate(owners)
     ]
     return nodes, placed, rules
 
 
-def after(plan: Plan, placed: list[Placed]) -> list[Placed]:
+def after(plan: Plan, placed: list[PlacedPartition]) -> list[PlacedPartition]:
     targets = {move.name: move.target for move in plan.moves}
     assert len(targets) == len(plan.moves), "a partition is moved twice"
-    return [replace(one, node=targets.get(one.name, one.node)) for one in placed]
+    return [replace(partition, node=targets.get(partition.name, partition.node)) for partition in placed]
 
 
 def may_be_on(nodes: list[NodeLoad], rules: Rules) -> list[NodeNumber]:
-    return [one.node for one in nodes if one.may_take(rules)]
+    return [load.node for load in nodes if load.may_take(rules)]
 
 
 @given(fleets())
 @settings(deadline=None)
 def test_after_a_rebalance_every_partition_is_on_a_node_it_may_be_on_or_named_as_stuck(
-    fleet: tuple[list[NodeLoad], list[Placed], dict[bytes, Rules]],
+    fleet: tuple[list[NodeLoad], list[PlacedPartition], dict[bytes, Rules]],
 ) -> None:
     nodes, placed, rules = fleet
     plan = plan_rebalance(nodes, placed, rules)
-    stuck = {one.name for one in plan.stuck}
-    for one in after(plan, placed):
-        allowed = may_be_on(nodes, rules[one.name.keyspace])
-        assert one.node in allowed or (one.name in stuck and not allowed)
+    stuck = {partition.name for partition in plan.stuck}
+    for partition in after(plan, placed):
+        allowed = may_be_on(nodes, rules[partition.name.keyspace])
+        assert partition.node in allowed or (partition.name in stuck and not allowed)
 
 
 @given(fleets())
 @settings(deadline=None)
 def test_after_a_rebalance_a_spread_container_has_equally_many_partitions_everywhere_give_or_take_one(
-    fleet: tuple[list[NodeLoad], list[Placed], dict[bytes, Rules]],
+    fleet: tuple[list[NodeLoad], list[PlacedPartition], dict[bytes, Rules]],
 ) -> None:
     nodes, placed, rules = fleet
-    counts = Counter((one.name.keyspace, one.node) for one in after(plan_rebalance(nodes, placed, rules), placed))
+    counts = Counter(
+        (partition.name.keyspace, partition.node) for partition in after(plan_rebalance(nodes, placed, rules), placed)
+    )
     for keyspace in (keyspace for keyspace, asked in rules.items() if asked.spread):
         own = [counts[keyspace, node] for node in may_be_on(nodes, rules[keyspace])]
         assert not own or max(own) - min(own) <= 1
@@ -151,7 +155,7 @@ def test_after_a_rebalance_a_spread_container_has_equally_many_partitions_everyw
 @given(fleets())
 @settings(deadline=None)
 def test_a_second_rebalance_has_nothing_to_do(
-    fleet: tuple[list[NodeLoad], list[Placed], dict[bytes, Rules]],
+    fleet: tuple[list[NodeLoad], list[PlacedPartition], dict[bytes, Rules]],
 ) -> None:
     nodes, placed, rules = fleet
     plan = plan_rebalance(nodes, placed, rules)
@@ -162,15 +166,15 @@ def test_a_second_rebalance_has_nothing_to_do(
 @given(fleets())
 @settings(deadline=None)
 def test_evening_out_never_makes_the_heaviest_node_heavier(
-    fleet: tuple[list[NodeLoad], list[Placed], dict[bytes, Rules]],
+    fleet: tuple[list[NodeLoad], list[PlacedPartition], dict[bytes, Rules]],
 ) -> None:
     nodes, placed, rules = fleet
     forced = after(plan_drain(nodes, placed, rules), placed)
 
-    def heaviest(where: list[Placed]) -> int:
-        loads = Counter({one.node: 0 for one in nodes})
-        for one in where:
-            loads[one.node] += one.weight
+    def heaviest(where: list[PlacedPartition]) -> int:
+        loads = Counter({load.node: 0 for load in nodes})
+        for partition in where:
+            loads[partition.node] += partition.weight
         return max(loads.values())
 
     without_spread = {keyspace: replace(asked, spread=False) for keyspace, asked in rules.items()}
@@ -179,7 +183,7 @@ def test_evening_out_never_makes_the_heaviest_node_heavier(
 
 @given(st.lists(st.integers(1, 100), max_size=30), fleets(), LABELS)
 def test_new_partitions_go_only_to_nodes_that_may_take_them_and_spread_evenly(
-    weights: list[int], fleet: tuple[list[NodeLoad], list[Placed], dict[bytes, Rules]], labels: frozenset[str]
+    weights: list[int], fleet: tuple[list[NodeLoad], list[PlacedPartition], dict[bytes, Rules]], labels: frozenset[str]
 ) -> None:
     nodes = fleet[0]
     rules = Rules(labels, spread=True)
@@ -188,5 +192,5 @@ def test_new_partitions_go_only_to_nodes_that_may_take_them_and_spread_evenly(
     counts = Counter(chosen)
     assert set(counts) <= set(allowed)
     assert sum(counts.values()) == (len(weights) if allowed else 0)
-    assert not allowed or max(counts[one] for one in allowed) - min(counts[one] for one in allowed) <= 1
+    assert not allowed or max(counts[node] for node in allowed) - min(counts[node] for node in allowed) <= 1
     assert not allowed or chosen == place(weights, nodes[::-1], rules)

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from asterism.advisor.simulation import Workload, make_keys, simulate
 from asterism.cli.main import app
 from asterism.limits import DEFAULT_LIMITS, GIB
 from asterism.partitioning.key_range import FULL
 from asterism.partitioning.placement import NodeLoad, Rules
-from asterism.partitioning.simulation import Workload, make_keys, simulate
 from asterism.values.identifiers import NodeNumber
 
 WORKLOADS = st.builds(
@@ -36,14 +36,14 @@ def nodes(count: int) -> list[NodeLoad]:
 @settings(max_examples=25, deadline=None)
 def test_partitions_cover_the_line_and_hold_everything(workload: Workload, node_count: int, spread: bool) -> None:
     outcome = simulate(workload, nodes(node_count), DEFAULT_LIMITS, rules=Rules(spread=spread))
-    ranges = [one.range for one in outcome.partitions]
-    assert [one.start for one in ranges] == [FULL.start, *(one.end for one in ranges[:-1])]
+    ranges = [partition.range for partition in outcome.partitions]
+    assert [key_range.start for key_range in ranges] == [FULL.start, *(key_range.end for key_range in ranges[:-1])]
     assert ranges[-1].end == FULL.end
     kept = sum(key.size_bytes for key in make_keys(workload, DEFAULT_LIMITS))
-    assert sum(one.size_bytes for one in outcome.nodes) == kept
+    assert sum(node.size_bytes for node in outcome.nodes) == kept
     assert kept == pytest.approx(workload.data_bytes, abs=workload.keys + 1)
-    assert sum(one.partitions for one in outcome.nodes) == len(outcome.partitions)
-    assert sum(one.ru_demand for one in outcome.nodes) == pytest.approx(workload.ru_per_second)
+    assert sum(node.partitions for node in outcome.nodes) == len(outcome.partitions)
+    assert sum(node.ru_demand for node in outcome.nodes) == pytest.approx(workload.ru_per_second)
 
 
 @given(WORKLOADS)
@@ -51,19 +51,19 @@ def test_partitions_cover_the_line_and_hold_everything(workload: Workload, node_
 def test_a_partition_is_overfull_only_if_it_cannot_be_divided(workload: Workload) -> None:
     outcome = simulate(workload, nodes(2), DEFAULT_LIMITS)
     limit = DEFAULT_LIMITS.physical_partition_bytes_max * 0.8
-    assert all(one.size_bytes < limit or one.is_stuck for one in outcome.partitions)
+    assert all(partition.size_bytes < limit or partition.is_stuck for partition in outcome.partitions)
     assert outcome.after_throughput >= workload.ru_per_second / DEFAULT_LIMITS.physical_partition_ru_per_second_max
 
 
 def test_a_spread_container_has_equally_many_partitions_on_every_node() -> None:
     outcome = simulate(Workload(4000 * GIB, 50_000, 10_000, 0.7), nodes(7), DEFAULT_LIMITS, rules=Rules(spread=True))
-    counts = [one.partitions for one in outcome.nodes]
+    counts = [node.partitions for node in outcome.nodes]
     assert max(counts) - min(counts) <= 1
 
 
 def test_even_keys_make_even_nodes_and_nothing_is_hot() -> None:
     outcome = simulate(Workload(10_000 * GIB, 100_000, 1_000_000), nodes(4), DEFAULT_LIMITS)
-    sizes = [one.size_bytes for one in outcome.nodes]
+    sizes = [node.size_bytes for node in outcome.nodes]
     assert min(sizes) > 0.9 * max(sizes)
     assert outcome.hottest < 2.5
     assert outcome.keys_too_large == 0
@@ -88,10 +88,10 @@ def raised_workload() -> Workload:
 
 
 def test_the_command_shows_nodes_and_speaks_json() -> None:
-    words = ["simulate", "--data", "2TB", "--ru", "60000", "--nodes", "3", "--keys", "10K"]
-    shown = CliRunner().invoke(app, words)
+    arguments = ["simulate", "--data", "2TB", "--ru", "60000", "--nodes", "3", "--keys", "10K"]
+    shown = CliRunner().invoke(app, arguments)
     assert shown.exit_code == 0, shown.output
     assert "10 at creation" in shown.output
-    told = json.loads(CliRunner().invoke(app, [*words, "--format", "json"]).output)
-    assert told["partitions_at_creation"] == 10
-    assert [one["node"] for one in told["nodes"]] == [1, 2, 3]
+    reply = json.loads(CliRunner().invoke(app, [*arguments, "--format", "json"]).output)
+    assert reply["partitions_at_creation"] == 10
+    assert [node["node"] for node in reply["nodes"]] == [1, 2, 3]

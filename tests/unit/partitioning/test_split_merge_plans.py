@@ -9,8 +9,8 @@ from asterism.partitioning.effective_key import effective_key
 from asterism.partitioning.partition_key import PartitionKeyDefinition
 from asterism.partitioning.partition_map import PartitionMap, initial_map
 from asterism.partitioning.split_merge import (
+    CannotSplit,
     MergePlan,
-    Refusal,
     SplitPlan,
     SplitPointFinder,
     SplitReason,
@@ -93,18 +93,18 @@ def test_a_partition_with_data_splits_in_the_middle_of_its_data() -> None:
 
 def test_one_logical_partition_is_refused_in_plain_words() -> None:
     refusal = plan_demand_or_size_split(KEY, map_of(1).ranges[0], 1, finder_of({b"a": 5}))
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, CannotSplit)
     assert "one partition key value" in refusal.reason
     assert "cannot be divided" in refusal.reason
 
 
 def test_logical_partitions_at_one_point_are_refused() -> None:
-    assert isinstance(plan_demand_or_size_split(KEY, map_of(1).ranges[0], 2, finder_of({b"a": 5})), Refusal)
+    assert isinstance(plan_demand_or_size_split(KEY, map_of(1).ranges[0], 2, finder_of({b"a": 5})), CannotSplit)
 
 
 def test_a_fixed_container_never_splits() -> None:
     refusal = plan_demand_or_size_split(FIXED, map_of(1).ranges[0], 0, SplitPointFinder(0))
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, CannotSplit)
     assert "no partition key" in refusal.reason
     assert (
         plan_throughput_splits(map_of(1), definition=FIXED, ru_per_second=50_000, limits=LIMITS, bytes_by_range={})
@@ -161,7 +161,7 @@ def test_a_round_splits_each_range_at_most_once_and_never_too_many(count: int, r
 # --- merging --------------------------------------------------------------------------------------------------------
 
 
-def test_small_idle_neighbours_are_worth_merging() -> None:
+def test_small_idle_neighbors_are_worth_merging() -> None:
     assert plan_merges(map_of(2), ru_per_second=400, bytes_by_range={}, limits=LIMITS) == (MergePlan(0, 1),)
 
 
@@ -185,7 +185,7 @@ def test_the_smallest_pair_is_merged_first() -> None:
 
 
 @given(st.integers(1, 12), st.integers(400, 60_000), st.lists(st.integers(0, 60 * GIB), min_size=12, max_size=12))
-def test_merges_are_of_disjoint_neighbours_and_leave_enough_partitions(count: int, ru: int, sizes: list[int]) -> None:
+def test_merges_are_of_disjoint_neighbors_and_leave_enough_partitions(count: int, ru: int, sizes: list[int]) -> None:
     partition_map = map_of(count)
     by_range = dict(enumerate(sizes))
     plans = plan_merges(partition_map, ru_per_second=ru, bytes_by_range=by_range, limits=LIMITS)

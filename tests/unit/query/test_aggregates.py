@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.query.aggregates import AGGREGATES, Aggregate
-from asterism.query.limits import MemoryMeter
+from asterism.languages.cosmos_sql.compiling.aggregates import AGGREGATES
+from asterism.reading.limits import MemoryMeter
+from asterism.reading.row_source import Aggregate
 from asterism.values.undefined import UNDEFINED
 
 _FLOATS = st.floats(allow_nan=False, allow_infinity=False)

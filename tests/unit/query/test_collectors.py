@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asterism.errors import TooLarge
-from asterism.query import CompiledQuery, Kind, compile_query, limits, parse_query
-from asterism.query.ordered_rows import positions_before
-from asterism.values.ordering import compare, sort_key
+from asterism.languages.cosmos_sql import CompiledQuery, Kind, compile_query, parse_query
+from asterism.reading import limits
+from asterism.reading.ordered_rows import positions_before
+from asterism.values.json.order import compare, sort_key
 from asterism.values.undefined import UNDEFINED
 
 Item = dict[str, Any]

@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asterism.errors import AsterismError, MalformedQuery
-from asterism.query import CompiledQuery, compile_query, parse_query
-from asterism.query.functions import EvaluationContext
-from asterism.query.grouping import has_aggregates, has_composed_aggregates
-from asterism.query.limits import JOINS_MAX
-from asterism.query.tree import Query
+from asterism.errors import AsterismError
+from asterism.languages.cosmos_sql import CompiledQuery, compile_query, parse_query
+from asterism.languages.cosmos_sql.compiling.grouping import has_aggregates, has_composed_aggregates
+from asterism.languages.cosmos_sql.functions import EvaluationContext
+from asterism.languages.cosmos_sql.malformed_query import MalformedQuery
+from asterism.languages.cosmos_sql.syntax.tree import Query
+from asterism.reading.limits import JOINS_MAX
+from asterism.reading.window import Window
 from asterism.values.undefined import UNDEFINED
 
 
@@ -90,14 +92,14 @@ def test_an_item_matches_when_any_of_its_rows_does() -> None:
     ],
 )
 def test_an_order_by_paths_can_be_read_from_an_index(text: str, paths: object) -> None:
-    assert _compiled(text).order_paths == paths
+    assert _compiled(text).index_use.order_paths == paths
 
 
 def test_the_counts_of_the_window_are_told() -> None:
     query = compile_query(parse_query("SELECT TOP @n * FROM c OFFSET 2 LIMIT @m"), {"@n": 5, "@m": 3.0})
-    assert (query.top, query.offset, query.limit) == (5, 2, 3)
+    assert query.window == Window(top=5, offset=2, limit=3)
     bare = _compiled("SELECT * FROM c")
-    assert (bare.top, bare.offset, bare.limit) == (None, 0, None)
+    assert bare.window == Window()
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,7 @@ def test_the_counts_of_the_window_are_told() -> None:
 )
 def test_what_a_query_does_with_items(text: str, is_star: bool, has_filter: bool, reads_items: bool) -> None:
     query = _compiled(text)
-    assert (query.is_select_star, query.has_filter, query.reads_items) == (is_star, has_filter, reads_items)
+    assert (query.answers_whole, query.has_filter, query.reads_items) == (is_star, has_filter, reads_items)
 
 
 def test_partition_keys_are_pinned_through_joins_and_aggregates() -> None:

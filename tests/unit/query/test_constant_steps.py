@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from asterism.languages.cosmos_sql import CompiledQuery, compile_query, parse_query
+from asterism.languages.cosmos_sql.plans.plan import QueryPlan, make_plan
+from asterism.languages.cosmos_sql.plans.ranges import range_of_key
 from asterism.partitioning.partition_key import PartitionKeyDefinition
-from asterism.query import CompiledQuery, compile_query, parse_query
-from asterism.query.index_conditions import Comparison, Prefix
-from asterism.query.plan import QueryPlan, make_plan
-from asterism.query.plan_ranges import range_of_key
+from asterism.reading.conditions import Comparison, Prefix
 
 DEFINITION = PartitionKeyDefinition(paths=("/pk",))
 PARAMETERS: dict[str, object] = {"@pk": "pk", "@a": "a", "@b": "b", "@v": "v", "@zero": 0, "@deep": {"x": "a"}}
@@ -67,8 +67,8 @@ def test_an_index_serves_a_property_named_by_a_parameter() -> None:
     assert _compiled("SELECT * FROM c WHERE c[@a] > 1").index_conditions() == Comparison(("a",), ">", 1)
     assert _compiled("SELECT * FROM c WHERE c[@a][@b] = 1").index_conditions() == Comparison(("a", "b"), "=", 1)
     assert _compiled("SELECT * FROM c WHERE c.b[@a] LIKE 'x%'").index_conditions() == Prefix(("b", "a"), "x")
-    assert _compiled("SELECT * FROM c ORDER BY c[@a] DESC").order_paths == ((("a",), True),)
-    assert _compiled("SELECT MAX(c[@a]) FROM c").path_aggregates == (("MAX", ("a",)),)
+    assert _compiled("SELECT * FROM c ORDER BY c[@a] DESC").index_use.order_paths == ((("a",), True),)
+    assert _compiled("SELECT MAX(c[@a]) FROM c").index_use.path_aggregates == (("MAX", ("a",)),)
 
 
 def test_a_partition_key_named_by_a_parameter_is_pinned() -> None:
@@ -84,14 +84,14 @@ def test_an_element_named_by_a_parameter_is_that_element() -> None:
 @pytest.mark.parametrize("step", ["c.id", "c[@b]", "true", "null", "1.5", "@deep"])
 def test_a_step_that_is_no_constant_name_stays_a_step(step: str) -> None:
     assert _results(f"SELECT VALUE c[{step}] FROM c") == []
-    assert _compiled(f"SELECT * FROM c ORDER BY c[{step}]").order_paths is None
+    assert _compiled(f"SELECT * FROM c ORDER BY c[{step}]").index_use.order_paths is None
 
 
 def test_a_name_that_is_made_and_long_is_computed_when_the_query_runs() -> None:
     compiled = _compiled("SELECT VALUE c[REPLICATE('x', 1025)] FROM c ORDER BY c[REPLICATE('x', 1025)]")
     collector = compiled.new_collector()
     collector.feed({"x" * 1025: 5})
-    assert (compiled.order_paths, list(collector.results())) == (None, [5])
+    assert (compiled.index_use.order_paths, list(collector.results())) == (None, [5])
 
 
 def test_properties_keep_the_names_that_the_text_gives_them() -> None:

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asterism.errors import AsterismError, MalformedRequest
-from asterism.query import CompiledQuery, compile_query, parse_query
-from asterism.query.certain_calls import certain_calls
-from asterism.query.printer import to_text
+from asterism.languages.cosmos_sql import CompiledQuery, compile_query, parse_query
+from asterism.languages.cosmos_sql.compiling.certain_calls import certain_calls
+from asterism.languages.cosmos_sql.syntax.printer import to_text
 from asterism.values.undefined import UNDEFINED
 
 Item = dict[str, object]

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.query import compile_query, parse_query
-from asterism.query.functions import FUNCTIONS, EvaluationContext
-from asterism.query.functions.date_text import TICKS_MAX, TICKS_MIN
+from asterism.languages.cosmos_sql import compile_query, parse_query
+from asterism.languages.cosmos_sql.functions import FUNCTIONS, EvaluationContext
+from asterism.languages.cosmos_sql.functions.date_text import TICKS_MAX, TICKS_MIN
 from asterism.values.undefined import UNDEFINED
 
 RUN: dict[str, Callable[..., Any]] = {name: function.run for name, function in FUNCTIONS.items()}

@@ -10,8 +10,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from asterism.errors import MalformedRequest
-from asterism.query.functions import FUNCTIONS
-from asterism.query.functions.vectors import degrees_of, gap, is_on_arc, midpoint, nearest_on_arc, vector_of
+from asterism.languages.cosmos_sql.functions import FUNCTIONS
+from asterism.languages.cosmos_sql.functions.vectors import (
+    degrees_of,
+    gap,
+    is_on_arc,
+    midpoint,
+    nearest_on_arc,
+    vector_of,
+)
 from asterism.values.undefined import UNDEFINED
 
 RUN: dict[str, Callable[..., Any]] = {name: function.run for name, function in FUNCTIONS.items()}

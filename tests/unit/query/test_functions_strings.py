@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asterism.errors import MalformedRequest
-from asterism.query.functions import FUNCTIONS
-from asterism.query.functions.arguments import RESULT_CHARACTERS_MAX, RESULT_ELEMENTS_MAX
+from asterism.languages.cosmos_sql.functions import FUNCTIONS
+from asterism.languages.cosmos_sql.functions.arguments import RESULT_CHARACTERS_MAX, RESULT_ELEMENTS_MAX
 from asterism.values.undefined import UNDEFINED
 
 RUN: dict[str, Callable[..., Any]] = {name: function.run for name, function in FUNCTIONS.items()}

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asterism.query import compile_query, parse_query
-from asterism.query.index_conditions import (
+from asterism.languages.cosmos_sql import compile_query, parse_query
+from asterism.languages.cosmos_sql.compiling.semantics import BINARY_OPERATIONS, step_into
+from asterism.reading.conditions import (
     AllOf,
     AnyOf,
     ArrayHolds,
@@ -20,8 +21,7 @@ from asterism.query.index_conditions import (
     OneOf,
     Prefix,
 )
-from asterism.query.semantics import BINARY_OPERATIONS, step_into
-from asterism.values.ordering import values_equal
+from asterism.values.json.order import values_equal
 from asterism.values.undefined import UNDEFINED
 
 A, B = ("a",), ("b", "c")
@@ -214,3 +214,52 @@ def test_no_item_that_passes_the_filter_is_excluded(filter_text: str, items: lis
     query = compile_query(parse_query(f"SELECT * FROM c WHERE {filter_text}"), {})
     condition = query.index_conditions()
     assert [item for item in items if query.matches(item) and not _meets(item, condition)] == []
+
+
+@pytest.mark.parametrize("test", _TESTS_OF_ONE)
+def test_values_that_meet_exact_conditions_pass_the_test(test: str) -> None:
+    items: list[dict[str, Any]] = [{}, *({"a": value} for value in _VALUES), *({"a": 1, "b": one} for one in _VALUES)]
+    filters = [test.format(literal) for literal in _LITERALS]
+    queries = [(one, compile_query(parse_query(f"SELECT * FROM c WHERE {one}"), {})) for one in filters]
+    exact = [(one, query, condition) for one, query in queries if (condition := query.exact_conditions()) is not None]
+    assert [
+        (one, item)
+        for one, query, condition in exact
+        for item in items
+        if query.matches(item) is not _meets(item, condition)
+    ] == []
+
+
+@settings(max_examples=300)
+@given(_FILTERS, st.lists(_ITEMS, min_size=10, max_size=10))
+def test_items_that_meet_exact_conditions_pass_the_filter(filter_text: str, items: list[dict[str, Any]]) -> None:
+    query = compile_query(parse_query(f"SELECT * FROM c WHERE {filter_text}"), {})
+    condition = query.exact_conditions()
+    if condition is not None:
+        assert [item for item in items if query.matches(item) is not _meets(item, condition)] == []
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        *("c.a > 5", "c.a = null", "c.a IN (1, 'x')", "c.a BETWEEN 1 AND 9", "STARTSWITH(c.a, 'x')", "c.a LIKE 'x%'"),
+        *("c.a = 1 AND c.b.c > 2", "c.a = 1 OR c.b.c = 2", "IS_DEFINED(c.a)", "ARRAY_CONTAINS(c.a, 1)", "NOT c.a"),
+    ],
+)
+def test_filters_that_an_index_can_answer_alone_have_exact_conditions(where: str) -> None:
+    assert compile_query(parse_query(f"SELECT * FROM c WHERE {where}"), {}).exact_conditions() is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM c WHERE c.a != 1",
+        "SELECT * FROM c WHERE c.a = 1 AND c.a + 1 = 2",
+        "SELECT * FROM c WHERE c.a LIKE 'x_%'",
+        "SELECT * FROM c WHERE IS_STRING(c.a)",
+        "SELECT VALUE t FROM c JOIN t IN c.tags WHERE c.a = 1",
+        "SELECT * FROM c.a WHERE a = 1",
+    ],
+)
+def test_filters_that_only_the_item_can_answer_have_no_exact_conditions(text: str) -> None:
+    assert compile_query(parse_query(text), {}).exact_conditions() is None

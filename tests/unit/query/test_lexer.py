@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.query.lexer import BAD, END, STRING, tokenize
+from asterism.languages.cosmos_sql.syntax.lexer import BAD, END, STRING, tokenize
 
 
 @given(st.text())

@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asterism.errors import MalformedQuery
-from asterism.query import compile_query, parse_condition, parse_query, tree
-from asterism.query.lexer import EXACT_KEYWORDS, KEYWORDS
-from asterism.query.parser import QUERY_CHARACTERS_MAX, TREE_LEVELS_MAX
+from asterism.languages.cosmos_sql import compile_query, parse_condition, parse_query
+from asterism.languages.cosmos_sql.malformed_query import MalformedQuery
+from asterism.languages.cosmos_sql.syntax import tree
+from asterism.languages.cosmos_sql.syntax.lexer import EXACT_KEYWORDS, KEYWORDS
+from asterism.languages.cosmos_sql.syntax.parser import QUERY_CHARACTERS_MAX, TREE_LEVELS_MAX
 
 _OPERATORS = "= != <> < <= > >= + - * / % & | ^ ~ << >> >>> || ?? ? : . , ( ) [ ] { }"
 _WORDS = [

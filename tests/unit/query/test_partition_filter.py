@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asterism.query import compile_query, parse_query
-from asterism.query.partition_filter import WAYS_MAX
-from asterism.values.ordering import values_equal
+from asterism.languages.cosmos_sql import compile_query, parse_query
+from asterism.languages.cosmos_sql.compiling.partition_filter import WAYS_MAX
+from asterism.values.json.order import values_equal
 from asterism.values.undefined import UNDEFINED
 
 PK = (("pk",),)

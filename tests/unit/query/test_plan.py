@@ -11,15 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asterism.errors import MalformedQuery, MalformedRequest
+from asterism.errors import MalformedRequest
+from asterism.languages.cosmos_sql import compile_query, parse_query
+from asterism.languages.cosmos_sql.malformed_query import MalformedQuery
+from asterism.languages.cosmos_sql.plans.features import check_features
+from asterism.languages.cosmos_sql.plans.plan import QueryPlan, make_plan, needs_plan
+from asterism.languages.cosmos_sql.plans.ranges import PlannedRange, planned_ranges, range_of_key
+from asterism.languages.cosmos_sql.plans.rewrite import FILTER_PLACEHOLDER
 from asterism.partitioning.effective_key import effective_key, to_text
 from asterism.partitioning.partition_key import PartitionKeyDefinition, PartitionKeyKind
-from asterism.query import compile_query, parse_query
-from asterism.query.plan import QueryPlan, make_plan, needs_plan
-from asterism.query.plan_features import check_features
-from asterism.query.plan_ranges import PlannedRange, planned_ranges, range_of_key
-from asterism.query.plan_rewrite import FILTER_PLACEHOLDER
-from asterism.values.ordering import sort_key
+from asterism.values.json.order import sort_key
 from asterism.values.undefined import UNDEFINED
 
 ONE_PATH = PartitionKeyDefinition(paths=("/pk",))

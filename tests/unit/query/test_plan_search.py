@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from asterism.errors import MalformedQuery, MalformedRequest
+from asterism.errors import MalformedRequest
+from asterism.languages.cosmos_sql import parse_query
+from asterism.languages.cosmos_sql.malformed_query import MalformedQuery
+from asterism.languages.cosmos_sql.plans.plan import QueryPlan, make_plan, needs_plan
+from asterism.languages.cosmos_sql.plans.ranges import range_of_key
 from asterism.partitioning.partition_key import PartitionKeyDefinition
-from asterism.query import parse_query
-from asterism.query.plan import QueryPlan, make_plan, needs_plan
-from asterism.query.plan_ranges import range_of_key
 
 DEFINITION = PartitionKeyDefinition(paths=("/pk",))
 STATISTIC = "{documentdb-formattablehybridsearchquery-%s}"

@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asterism.query import parse_query, tree
-from asterism.query.lexer import EXACT_INTEGER_MAX
-from asterism.query.printer import to_text
-from asterism.query.tree import Span
+from asterism.languages.cosmos_sql import parse_query
+from asterism.languages.cosmos_sql.syntax import tree
+from asterism.languages.cosmos_sql.syntax.lexer import EXACT_INTEGER_MAX
+from asterism.languages.cosmos_sql.syntax.printer import to_text
+from asterism.languages.cosmos_sql.syntax.tree import Span
 from asterism.values.undefined import UNDEFINED
 
 _NOWHERE = Span(0, 0)

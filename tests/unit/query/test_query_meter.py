@@ -7,11 +7,14 @@ from collections.abc import Iterable
 
 import pytest
 
-from asterism.errors import MalformedQuery, MalformedRequest, QueryMemoryInUse, QueryTookTooLong, TooLarge
-from asterism.query import compile_query, parse_query
-from asterism.query.collectors import Collector
-from asterism.query.compile import CompiledQuery
-from asterism.query.limits import (
+from asterism.errors import MalformedRequest, QueryMemoryInUse, QueryTookTooLong, TooLarge
+from asterism.languages.cosmos_sql import compile_query, parse_query
+from asterism.languages.cosmos_sql.compiling.compile import CompiledQuery
+from asterism.languages.cosmos_sql.malformed_query import MalformedQuery
+from asterism.languages.cosmos_sql.syntax.parser import KEPT_QUERY_CHARACTERS_MAX, _parse_kept
+from asterism.languages.cosmos_sql.syntax.token_stream import TOKENS_MAX
+from asterism.reading.collectors import Collector
+from asterism.reading.limits import (
     COLLECTED_BYTES_MAX,
     RESULT_BYTES_MAX,
     ROWS_PER_ITEM_MAX,
@@ -20,9 +23,7 @@ from asterism.query.limits import (
     QueryMemory,
     rough_bytes,
 )
-from asterism.query.parser import KEPT_QUERY_CHARACTERS_MAX, _parse_kept
-from asterism.query.token_stream import TOKENS_MAX
-from asterism.values.ordering import sort_key, values_equal
+from asterism.values.json.order import sort_key, values_equal
 
 MIB = 1024 * 1024
 NUMBERS = list(range(1000))
@@ -139,7 +140,7 @@ def test_work_that_would_take_long_is_refused_before_it_is_done(
     condition: str, parameters: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a hundredth of what is allowed, so that the test takes a hundredth of the time."""
-    monkeypatch.setattr("asterism.query.limits.STEPS_PER_ITEM_MAX", STEPS_PER_ITEM_MAX // 100)
+    monkeypatch.setattr("asterism.reading.limits.STEPS_PER_ITEM_MAX", STEPS_PER_ITEM_MAX // 100)
     query = compiled(
         f"SELECT VALUE COUNT(1) FROM a IN (SELECT VALUE @numbers) WHERE {condition}", **parameters, numbers=NUMBERS
     )

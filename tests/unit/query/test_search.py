@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.errors import MalformedQuery, MalformedRequest
+from asterism.errors import MalformedRequest
+from asterism.languages.cosmos_sql import Kind, compile_query, parse_query
+from asterism.languages.cosmos_sql.functions.distances import DISTANCE_FUNCTIONS, nearness_to
+from asterism.languages.cosmos_sql.functions.full_text import TermCounts, relevance
+from asterism.languages.cosmos_sql.functions.words import occurrences, words_of
+from asterism.languages.cosmos_sql.malformed_query import MalformedQuery
+from asterism.languages.cosmos_sql.plans.plan import make_plan
+from asterism.languages.cosmos_sql.plans.ranges import range_of_key
 from asterism.partitioning.partition_key import PartitionKeyDefinition
-from asterism.query import Kind, compile_query, parse_query
-from asterism.query.functions.distances import DISTANCE_FUNCTIONS, nearness_to
-from asterism.query.functions.full_text import TermCounts, relevance
-from asterism.query.functions.words import occurrences, words_of
-from asterism.query.plan import make_plan
-from asterism.query.plan_ranges import range_of_key
 from asterism.values.undefined import UNDEFINED
 
 DEFINITION = PartitionKeyDefinition(paths=("/pk",))
@@ -131,7 +132,7 @@ def test_a_search_that_says_its_order_wrongly_is_refused(text: str, reason: str)
 
 def test_a_search_is_ranked_when_all_items_are_known() -> None:
     compiled = compile_query(parse_query("SELECT * FROM c ORDER BY RANK FullTextScore(c.text, 'x')"), {})
-    assert (compiled.kind, compiled.order_paths) == (Kind.RANKED, None)
+    assert (compiled.kind, compiled.index_use.order_paths) == (Kind.RANKED, None)
 
 
 def test_items_that_the_filter_leaves_out_say_how_rare_a_word_is() -> None:

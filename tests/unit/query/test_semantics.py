@@ -4,11 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.query import compile_query, parse_query, tree
-from asterism.query.like import like_pattern
-from asterism.query.path_access import equality_test, membership_test
-from asterism.query.semantics import BINARY_OPERATIONS, UNARY_OPERATIONS, between, equal, step_into, to_int32
-from asterism.values.ordering import values_equal
+from asterism.languages.cosmos_sql import compile_query, parse_query
+from asterism.languages.cosmos_sql.compiling.path_access import equality_test, membership_test
+from asterism.languages.cosmos_sql.compiling.semantics import (
+    BINARY_OPERATIONS,
+    UNARY_OPERATIONS,
+    between,
+    equal,
+    step_into,
+    to_int32,
+)
+from asterism.languages.cosmos_sql.syntax import tree
+from asterism.languages.cosmos_sql.syntax.like import like_pattern
+from asterism.values.json.order import values_equal
 from asterism.values.undefined import UNDEFINED
 
 _PRIMITIVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
@@ -114,12 +122,12 @@ def test_the_projection_of_star_is_the_item_itself() -> None:
     item: dict[str, object] = {"id": "1"}
     compiled = compile_query(parse_query("SELECT * FROM c"), {})
     assert compiled.project(item) is item
-    assert (compiled.is_select_star, compiled.has_filter, compiled.reads_items) == (True, False, True)
+    assert (compiled.answers_whole, compiled.has_filter, compiled.reads_items) == (True, False, True)
 
 
 def test_a_query_tells_what_it_is() -> None:
     compiled = compile_query(parse_query("SELECT c.id FROM c WHERE c.a = 1"), {})
-    assert (compiled.is_select_star, compiled.has_filter, compiled.reads_items) == (False, True, True)
+    assert (compiled.answers_whole, compiled.has_filter, compiled.reads_items) == (False, True, True)
     assert compile_query(parse_query("SELECT 1"), {}).reads_items is False
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from asterism.errors import MalformedQuery, MalformedRequest
+from asterism.errors import MalformedRequest
+from asterism.languages.cosmos_sql import compile_query, parse_query
+from asterism.languages.cosmos_sql.malformed_query import MalformedQuery
+from asterism.languages.cosmos_sql.plans.plan import make_plan
+from asterism.languages.cosmos_sql.plans.ranges import range_of_key
+from asterism.languages.cosmos_sql.service_refusals import check_as_service, check_text_as_service
 from asterism.partitioning.partition_key import PartitionKeyDefinition
-from asterism.query import compile_query, parse_query
-from asterism.query.plan import make_plan
-from asterism.query.plan_ranges import range_of_key
-from asterism.query.service_refusals import check_as_service, check_text_as_service
 
 DEFINITION = PartitionKeyDefinition(paths=("/pk",))
 SCENARIOS = Path(__file__).parent.parent.parent / "cases" / "query"

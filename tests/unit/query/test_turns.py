@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from asterism.query.turns import TURN_SECONDS, Turns, pause, wait
+from asterism.reading.turns import TURN_SECONDS, Turns, pause, wait
 
 
 class Clock:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from asterism.documents.container import Container
-from asterism.query import compile_query, parse_query
-from asterism.query.continuation import BEGINNING, Continuation
-from asterism.query.execute import run_page
-from asterism.query.pinned_scopes import scopes_of
+from asterism.languages.cosmos_sql import compile_query, parse_query
+from asterism.models.documents.container import Container
+from asterism.reading.continuation import BEGINNING, Continuation
+from asterism.reading.execute import run_page
+from asterism.reading.pinned_scopes import scopes_of
+from asterism.values.json.text import dumps
 from tests.support.world import World, open_world
 from tests.unit.query_pages.test_query_pages import EVERYTHING, ITEM_COUNT, filled
 
@@ -41,13 +42,14 @@ async def results_of(
     while rest is not None:
         query = compile_query(parse_query(text), {}, udfs={"half": function})
         page = await run_page(
-            world.owner,
+            world.router,
             container,
             query,
             scopes_of(container, query, EVERYTHING),
             continuation=rest,
             items_max=items_max,
             monotonic_seconds=lambda: 0.0,
+            encode_result=dumps,
         )
         results += page.results
         rest = page.continuation
@@ -126,12 +128,13 @@ async def test_other_requests_have_their_turn_between_calls_that_take_long(tmp_p
         counting = asyncio.create_task(slow.count_turns())
         query = compile_query(parse_query(text), {}, udfs={"slow": slow})
         await run_page(
-            world.owner,
+            world.router,
             container,
             query,
             scopes_of(container, query, EVERYTHING),
             items_max=1000,
             monotonic_seconds=lambda: slow.seconds,
+            encode_result=dumps,
         )
         counting.cancel()
         # A few at the beginning, when nobody knows yet how long they take, come together.

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asterism.documents.answers import Scope
-from asterism.query import compile_query, parse_query
-from asterism.query.execute import run_page
-from asterism.query.query_page import QueryPage
+from asterism.languages.cosmos_sql import compile_query, parse_query
+from asterism.models.documents.results import Scope
+from asterism.reading.execute import run_page
+from asterism.reading.query_page import QueryPage
 from asterism.throughput.budgets import Manual
+from asterism.values.json.text import dumps
 from tests.support.world import World, open_world
 
 TEXTS = [
@@ -34,7 +35,9 @@ async def page_of(world: World, name: str, text: str, scope: Scope = EVERYTHING)
     assert database is not None
     container = world.store.container(database, name)
     query = compile_query(parse_query(text), {})
-    return await run_page(world.owner, container, query, [scope], items_max=10, monotonic_seconds=lambda: 0.0)
+    return await run_page(
+        world.router, container, query, [scope], items_max=10, monotonic_seconds=lambda: 0.0, encode_result=dumps
+    )
 
 
 async def two_containers(world: World, items: list[dict[str, Any]]) -> None:
@@ -68,6 +71,7 @@ some_items = st.lists(
 )
 
 
+# R9 of asterism/reading/DESIGN.md.
 @settings(max_examples=15, deadline=None)
 @given(items=some_items)
 def test_the_index_answers_as_the_items_do(items: list[dict[str, Any]]) -> None:

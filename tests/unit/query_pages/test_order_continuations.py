@@ -16,15 +16,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from asterism.documents.answers import Scope
-from asterism.documents.container import Container
-from asterism.query import compile_query, execute, parse_query
-from asterism.query.continuation import BEGINNING, Continuation
-from asterism.query.execute import run_page
-from asterism.query.pinned_scopes import scopes_of
-from asterism.query.query_page import QueryPage
-from asterism.values.json_text import loads
-from asterism.values.ordering import compare
+from asterism.languages.cosmos_sql import compile_query, parse_query
+from asterism.models.documents.container import Container
+from asterism.models.documents.results import Scope
+from asterism.reading import execute
+from asterism.reading.continuation import BEGINNING, Continuation
+from asterism.reading.execute import run_page
+from asterism.reading.pinned_scopes import scopes_of
+from asterism.reading.query_page import QueryPage
+from asterism.values.json.order import compare
+from asterism.values.json.text import dumps, loads
 from asterism.values.undefined import UNDEFINED
 from tests.support.world import World, open_world
 
@@ -39,13 +40,14 @@ async def page_of(
     # As it comes back from a client.
     known = BEGINNING if continuation is BEGINNING else Continuation.from_bytes(continuation.to_bytes())
     return await run_page(
-        world.owner,
+        world.router,
         container,
         query,
         scopes_of(container, query, EVERYTHING),
         continuation=known,
         items_max=items_max,
         monotonic_seconds=lambda: 0.0,
+        encode_result=dumps,
     )
 
 
@@ -184,6 +186,7 @@ def expected_rows(rows: Sequence[dict[str, Any]], keys: Sequence[tuple[str, int]
     return sorted(range(len(rows)), key=cmp_to_key(order))
 
 
+# R11 of asterism/reading/DESIGN.md.
 @pytest.mark.parametrize(("order", "included", "keys"), ORDERS)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
@@ -234,4 +237,4 @@ async def test_pages_with_any_filter_go_on_behind_the_last(
                 continuation = page.continuation
                 page_number += 1
                 if page_number == splits_after and len(rows) > 1:
-                    await world.reshaping.finished(await world.reshaping.split(container.keyspace, 0))
+                    await world.reshaper.finished(await world.reshaper.split(container.keyspace, 0))

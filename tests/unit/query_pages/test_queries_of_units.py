@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from asterism.documents.container import Container
-from asterism.documents.transaction import Transaction
-from asterism.documents.unit_reads import UnitReads
-from asterism.keyspaces.owner import Reads
-from asterism.query import compile_query, parse_query
-from asterism.query.computed import computed_properties
-from asterism.query.continuation import BEGINNING
-from asterism.query.execute import run_page
-from asterism.query.pinned_scopes import scopes_of
-from asterism.query.query_page import QueryPage
-from asterism.values.json_text import loads
+from asterism.keyspaces.routing.router import Reads
+from asterism.languages.cosmos_sql import compile_query, parse_query
+from asterism.languages.cosmos_sql.compiling.computed import document_view
+from asterism.models.documents.container import Container
+from asterism.models.documents.transaction import Transaction
+from asterism.reading.continuation import BEGINNING
+from asterism.reading.execute import run_page
+from asterism.reading.pinned_scopes import scopes_of
+from asterism.reading.query_page import QueryPage
+from asterism.values.json.text import dumps, loads
+from tests.support import units
 from tests.support.world import open_world
 
 KEY = ("p",)
@@ -64,8 +64,9 @@ async def pages(reads: Reads, container: Container, text: str, *, items_max: int
             continuation=continuation,
             items_max=items_max,
             monotonic_seconds=lambda: 0.0,
-            computed=computed_properties(container),
+            view=document_view(container),
             is_paid_later=True,
+            encode_result=dumps,
         )
         found.append(page)
         if page.continuation is None:
@@ -79,10 +80,10 @@ def results(found: Sequence[QueryPage]) -> list[object]:
 
 async def change_at_random(work: Transaction, draw: random.Random, count: int) -> None:
     for _ in range(count):
-        await work.upsert(item(draw, f"{draw.randrange(STORED + 100):04d}"))
+        await units.upsert(work, item(draw, f"{draw.randrange(STORED + 100):04d}"))
         victim = f"{draw.randrange(STORED):04d}"
-        await work.upsert(item(draw, victim))
-        await work.delete(victim)
+        await units.upsert(work, item(draw, victim))
+        await units.delete(work, victim)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -93,13 +94,12 @@ async def test_a_unit_is_asked_as_the_store_will_be(tmp_path: Path, seed: int) -
         for number in range(STORED):
             await container.create_item(item(draw, f"{number:04d}"), KEY)
         await container.create_item(item(draw, "other", "q"), ("q",))
-        async with container.snapshot_transaction(KEY) as (work, snapshot):
-            reads = UnitReads(work, snapshot)
+        async with container.snapshot_transaction(KEY) as (work, reads):
             before = {text: results(await pages(reads, container, text, items_max=1000)) for text in QUERIES}
             assert before == {
-                text: results(await pages(world.owner, container, text, items_max=1000)) for text in QUERIES
+                text: results(await pages(world.router, container, text, items_max=1000)) for text in QUERIES
             }
-            beginning = work.mark()
+            beginning = work.savepoint()
             await change_at_random(work, draw, 40)
             await pages(reads, container, QUERIES[0], items_max=1000)
             work.return_to(beginning)
@@ -109,7 +109,7 @@ async def test_a_unit_is_asked_as_the_store_will_be(tmp_path: Path, seed: int) -
             in_parts = {text: results(await pages(reads, container, text, items_max=37)) for text in QUERIES}
             assert in_parts == seen
             await container.commit(work)
-        assert seen == {text: results(await pages(world.owner, container, text, items_max=1000)) for text in QUERIES}
+        assert seen == {text: results(await pages(world.router, container, text, items_max=1000)) for text in QUERIES}
 
 
 async def test_a_unit_reads_through_indexes_and_does_not_see_others(tmp_path: Path) -> None:
@@ -118,9 +118,8 @@ async def test_a_unit_reads_through_indexes_and_does_not_see_others(tmp_path: Pa
         container = await world.container(**SETTINGS)
         for number in range(200):
             await container.create_item({**item(draw, f"{number:04d}"), "n": number}, KEY)
-        async with container.snapshot_transaction(KEY) as (work, snapshot):
-            reads = UnitReads(work, snapshot)
-            await work.create({**item(draw, "mine"), "n": 7})
+        async with container.snapshot_transaction(KEY) as (work, reads):
+            await units.create(work, {**item(draw, "mine"), "n": 7})
             await container.create_item({**item(draw, "theirs"), "n": 7}, KEY)
             (page,) = await pages(reads, container, "SELECT VALUE c.id FROM c WHERE c.n = 7", items_max=10)
             assert sorted(map(str, map(loads, page.results))) == ["0007", "mine"]

@@ -14,16 +14,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from asterism.documents.answers import Scope
-from asterism.documents.container import Container
 from asterism.errors import MalformedRequest, RequestRateTooLarge
-from asterism.query import CompiledQuery, compile_query, parse_query
-from asterism.query.continuation import BEGINNING, Continuation
-from asterism.query.execute import run_page
-from asterism.query.pinned_scopes import pinned_keys, scopes_of
-from asterism.query.query_page import QueryPage
-from asterism.query.work import ClientWatch, QueryAbandoned
+from asterism.languages.cosmos_sql import CompiledQuery, compile_query, parse_query
+from asterism.models.documents.container import Container
+from asterism.models.documents.results import Scope
+from asterism.reading.continuation import BEGINNING, Continuation
+from asterism.reading.execute import run_page
+from asterism.reading.page_progress import ClientWatch, QueryAbandoned
+from asterism.reading.pinned_scopes import pinned_keys, scopes_of
+from asterism.reading.query_page import QueryPage
 from asterism.throughput.token_bucket import TokenBucket
+from asterism.values.json.text import dumps
 from asterism.values.undefined import UNDEFINED
 from tests.support.world import World, open_world
 
@@ -61,13 +62,14 @@ async def page_of(
     query = compiled(text)
     scopes = scopes_of(container, query, EVERYTHING)
     return await run_page(
-        world.owner,
+        world.router,
         container,
         query,
         scopes,
         continuation=continuation or BEGINNING,
         items_max=items_max,
         monotonic_seconds=seconds,
+        encode_result=dumps,
     )
 
 
@@ -84,6 +86,7 @@ async def results_of(world: World, container: Container, text: str, items_max: i
     return [json.loads(result) for page in pages for result in page.results]
 
 
+# R6 of asterism/reading/DESIGN.md.
 async def test_a_page_that_takes_too_long_ends_and_the_next_goes_on(tmp_path: Path) -> None:
     async with open_world(tmp_path) as world:
         container = await filled(world)
@@ -98,6 +101,7 @@ async def test_a_page_that_takes_too_long_ends_and_the_next_goes_on(tmp_path: Pa
     assert found == list(range(ITEM_COUNT))
 
 
+# R10 of asterism/reading/DESIGN.md.
 async def test_a_query_that_was_begun_is_finished_and_the_next_one_waits_for_what_it_owes(tmp_path: Path) -> None:
     async with open_world(tmp_path) as world:
         container = await filled(world)
@@ -165,7 +169,9 @@ async def test_an_index_finds_what_a_scan_finds_and_loads_little(
         page = await page_of(world, container, text)
         matches = compiled(text).matches
         expected = [
-            n for n in range(ITEM_COUNT) if matches(json.loads((await container.read_item(str(n), (n % 3,))).body))
+            n
+            for n in range(ITEM_COUNT)
+            if matches(json.loads((await container.read_item(str(n).encode(), (n % 3,))).body))
         ]
     assert sorted(int(result) for result in page.results) == expected
     assert index in page.indexes_used
@@ -195,12 +201,13 @@ async def test_counting_a_logical_partition_loads_none(tmp_path: Path) -> None:
         container = await filled(world)
         query = compiled("SELECT VALUE COUNT(1) FROM c")
         page = await run_page(
-            world.owner,
+            world.router,
             container,
             query,
             [container.logical_scope((1,))],
             items_max=10,
             monotonic_seconds=lambda: 0.0,
+            encode_result=dumps,
         )
     assert (page.results, page.items_loaded) == ([b"133"], 0)
 
@@ -216,13 +223,14 @@ async def test_a_long_query_ends_when_its_client_has_gone(tmp_path: Path, monkey
         query = compiled("SELECT VALUE SUM(c.n * 2) FROM c")
         with pytest.raises(QueryAbandoned):
             await run_page(
-                world.owner,
+                world.router,
                 container,
                 query,
                 [EVERYTHING],
                 items_max=10,
                 monotonic_seconds=lambda: 0.0,
                 client_gone=gone_at_once,
+                encode_result=dumps,
             )
 
 
@@ -256,7 +264,7 @@ async def test_an_order_by_several_paths_needs_a_composite_index_and_uses_it(tmp
 async def paged_over_a_split(world: World, container: Container, text: str) -> list[object]:
     """All results in pages of seven, with a split after the first."""
     first = await page_of(world, container, text, items_max=7)
-    await world.reshaping.finished(await world.reshaping.split(container.keyspace, 0))
+    await world.reshaper.finished(await world.reshaper.split(container.keyspace, 0))
     found: list[object] = [json.loads(result) for result in first.results]
     continuation = first.continuation
     while continuation is not None:
@@ -267,6 +275,7 @@ async def paged_over_a_split(world: World, container: Container, text: str) -> l
     return found
 
 
+# R4 of asterism/reading/DESIGN.md.
 @pytest.mark.parametrize(
     "text",
     [
@@ -284,6 +293,7 @@ async def test_pages_of_an_order_put_together_are_the_whole_even_over_a_split(tm
         assert await paged_over_a_split(world, container, text) == whole
 
 
+# R4 of asterism/reading/DESIGN.md.
 @pytest.mark.parametrize(
     ("text", "results"),
     [
@@ -343,6 +353,7 @@ async def test_booleans_are_one_type_to_the_index(where: str) -> None:
     await compare_with_memory([{"a": False}, {"a": True}, {"a": None}, {"a": 0}], where, "a")
 
 
+# R1 of asterism/reading/DESIGN.md.
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(items, filters, st.sampled_from("abc"))
 def test_whatever_the_data_and_the_filter_index_and_memory_agree(

@@ -12,15 +12,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from asterism.documents.answers import Scope
-from asterism.documents.cells import index_values, region_of, spans_touching
-from asterism.documents.container import Container
-from asterism.query import compile_query, parse_query
-from asterism.query.execute import run_page
-from asterism.query.functions.spatial import SPATIAL_FUNCTIONS
-from asterism.query.index_conditions import Touches
-from asterism.query.pinned_scopes import scopes_of
-from asterism.query.query_page import QueryPage
+from asterism.languages.cosmos_sql import compile_query, parse_query
+from asterism.languages.cosmos_sql.functions.spatial import SPATIAL_FUNCTIONS
+from asterism.models.documents.container import Container
+from asterism.models.documents.indexes.cells import index_values, region_of, spans_touching
+from asterism.models.documents.results import Scope
+from asterism.reading.conditions import Touches
+from asterism.reading.execute import run_page
+from asterism.reading.pinned_scopes import scopes_of
+from asterism.reading.query_page import QueryPage
+from asterism.values.json.text import dumps
 from asterism.values.undefined import UNDEFINED
 from tests.support.world import World, open_world
 
@@ -129,7 +130,9 @@ def test_entries_have_one_length_and_are_few() -> None:
 async def page_of(world: World, container: Container, text: str) -> QueryPage:
     query = compile_query(parse_query(text), {})
     scopes = scopes_of(container, query, EVERYTHING)
-    return await run_page(world.owner, container, query, scopes, items_max=1000, monotonic_seconds=lambda: 0.0)
+    return await run_page(
+        world.router, container, query, scopes, items_max=1000, monotonic_seconds=lambda: 0.0, encode_result=dumps
+    )
 
 
 def test_queries_by_place_load_only_what_is_near() -> None:

@@ -33,5 +33,5 @@ def bench(roomy_runtime: ScriptRuntime) -> ScriptBench:
 
 @pytest.fixture
 def hasty_bench(hasty_runtime: ScriptRuntime) -> ScriptBench:
-    """Little time and little memory, for scripts that want too much of them."""
+    """Provide little time and little memory, for scripts that exceed them."""
     return ScriptBench(hasty_runtime)

@@ -1,4 +1,4 @@
-"""Operations on a dictionary: what the documents floor promises to scripts, small enough to be read at once."""
+"""Operations on a dictionary: the documents floor's contract with scripts, small enough to read at once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DictOperations:
         self.calls: list[tuple[str, object]] = []
         self.rollback_count = 0
         self._version = 0
-        # What happens before each operation, for tests of time.
+        # Called before each operation, for tests of time.
         self.before: Callable[[], None] = lambda: None
         for item in items:
             self._store(dict(item))
@@ -48,7 +48,7 @@ class DictOperations:
         return ItemOutcome(201, self._store(body))
 
     async def create_many(self, bodies: Sequence[dict[str, object]]) -> Sequence[ItemOutcome] | None:
-        """This one knows no faster way."""
+        """Decline: a dictionary has no faster way."""
         return None
 
     async def upsert(self, body: dict[str, object], options: WriteOptions) -> ItemOutcome | OperationRefused:
@@ -136,7 +136,7 @@ class ScriptBench:
         )
 
     async def answer(self, inside: str, *parameters: object) -> Any:
-        """What a script that succeeds leaves in the response; `reply`, `collection` and `link` are at hand."""
+        """Return the response of a script that succeeds; it may use `reply`, `collection` and `link`."""
         result = await self.run(script(inside), *parameters)
         assert isinstance(result, ScriptSucceeded), result
         return json.loads(result.body)
@@ -169,7 +169,7 @@ def script(inside: str) -> str:
 
 
 def kill_hosts() -> None:
-    """As a crash of the engine would: every script host of this process is gone."""
+    """Kill every script host of this process, as a crash of the engine would."""
     for child in psutil.Process().children():
         if "asterism.scripts.host" in child.cmdline():
             os.kill(child.pid, signal.SIGSEGV)

@@ -39,9 +39,9 @@ async def test_a_document_is_taken_as_it_is_when_the_call_is_made(bench: ScriptB
     assert bench.operations.items["a"]["n"] == 1
 
 
-async def test_an_upsert_tells_a_new_document_from_an_old_one(bench: ScriptBench) -> None:
-    inside = """var told = [];
-        function note(e, d, o) { told.push(o.statusCode); reply(told); }
+async def test_an_upsert_distinguishes_a_new_document_from_an_old_one(bench: ScriptBench) -> None:
+    inside = """var codes = [];
+        function note(e, d, o) { codes.push(o.statusCode); reply(codes); }
         collection.upsertDocument(link, {id: 'a'}, note); collection.upsertDocument(link, {id: 'a'}, {}, note);"""
     assert await bench.answer(inside) == [201, 200]
 
@@ -58,7 +58,7 @@ async def test_a_document_is_read_replaced_and_deleted_by_its_self_link(bench: S
     });"""
     assert await bench.answer(inside) == [2, 204]
     assert bench.operations.items == {}
-    # The script was given the document, so its id is known without a search.
+    # The script has received the document, so its id is known without a search.
     assert ("read", ItemReference("a", "rid-a")) in bench.operations.calls
 
 
@@ -165,7 +165,7 @@ async def test_another_partition_key_is_refused(bench: ScriptBench) -> None:
         "collection.readAttachments(link)",
     ],
 )
-async def test_a_call_that_cannot_be_meant_throws_a_bad_request(bench: ScriptBench, call: str) -> None:
+async def test_an_invalid_call_throws_a_bad_request(bench: ScriptBench, call: str) -> None:
     assert await bench.answer(f"try {{ {call}; }} catch (e) {{ reply(e.number); }}") == 400
     assert bench.operations.calls == []
 

@@ -1,4 +1,4 @@
-"""The process of a host after a script has broken out of the engine: there is no way out of it."""
+"""The process of a host contains a script that has broken out of the engine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from asterism.scripts.limits import DEFAULT_SCRIPT_LIMITS
 
-# A real host, in which Python of the test's takes the place of its first message.
+# A real host, in which Python code of the test replaces the first message.
 BROKEN_OUT = """
 import ctypes, json, mmap, os, signal, socket, subprocess, sys, threading
 from asterism.scripts import host
@@ -71,7 +71,7 @@ HAS_FILTER = sys.platform.startswith("linux") and platform.machine() in ("x86_64
 
 
 def run_host(code: str) -> tuple[bytes, str]:
-    """Return what a host that runs this Python writes to the server, and to standard error."""
+    """Return the output of a host that runs this Python code: to the server, and to standard error."""
     server_reads, host_writes = os.pipe()
     host_reads, server_writes = os.pipe()
     finished = subprocess.run(

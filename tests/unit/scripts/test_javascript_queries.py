@@ -95,7 +95,7 @@ async def test_an_exception_in_a_predicate_arrives_at_the_callback(people: Scrip
 @pytest.mark.parametrize(
     "query", ["__.filter(5)", "__.pluck('')", "__.unwind(5)", "__.sortBy()", "__.chain().filter(d => d, {})"]
 )
-async def test_a_query_that_cannot_be_meant_throws_a_bad_request(people: ScriptBench, query: str) -> None:
+async def test_an_invalid_query_throws_a_bad_request(people: ScriptBench, query: str) -> None:
     assert await people.answer(f"try {{ {query}; }} catch (e) {{ reply(e.number); }}") == 400
 
 

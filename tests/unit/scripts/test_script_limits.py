@@ -1,4 +1,4 @@
-"""Scripts that want too much: each is stopped and reported, and the next one runs as if nothing had happened."""
+"""Scripts that exceed limits: each is stopped and reported, and the next one runs undisturbed."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def test_a_recursion_without_an_end_is_an_exception(bench: ScriptBench, in
     assert failed.kind is FailureKind.EXCEPTION
 
 
-async def test_a_recursion_that_is_caught_lets_the_script_go_on(bench: ScriptBench) -> None:
+async def test_a_recursion_that_is_caught_lets_the_script_continue(bench: ScriptBench) -> None:
     inside = "try { (function deeper() { deeper(); })(); } catch (e) { reply(e.message); }"
     assert await bench.answer(inside) == "stack overflow"
 
@@ -112,7 +112,7 @@ async def test_a_log_that_is_too_large_is_refused(bench: ScriptBench) -> None:
     assert result.kind is FailureKind.TOO_LARGE
 
 
-async def test_near_the_end_operations_are_not_accepted_and_the_script_can_say_where_to_go_on(
+async def test_near_the_end_operations_are_not_accepted_and_the_script_can_answer_where_to_resume(
     hasty_bench: ScriptBench,
 ) -> None:
     hasty_bench.operations.before = lambda: time.sleep(0.02)
@@ -139,7 +139,7 @@ async def test_operations_that_take_too_long_end_the_run(hasty_bench: ScriptBenc
     assert hasty_bench.operations.items == {}
 
 
-async def test_other_work_goes_on_while_a_script_runs_without_end(hasty_bench: ScriptBench) -> None:
+async def test_other_work_proceeds_while_a_script_runs_without_end(hasty_bench: ScriptBench) -> None:
     ticks = 0
 
     async def tick() -> None:
@@ -162,7 +162,7 @@ async def test_a_host_that_is_killed_fails_its_run_and_is_replaced(hasty_bench: 
     assert await hasty_bench.answer("reply(1);") == 1
 
 
-async def test_a_cancelled_run_gives_its_place_back(hasty_bench: ScriptBench) -> None:
+async def test_a_canceled_run_returns_its_host(hasty_bench: ScriptBench) -> None:
     runs = [asyncio.create_task(hasty_bench.run(script("while (true);"))) for _ in range(2)]
     await asyncio.sleep(0.2)
     for run in runs:
@@ -171,7 +171,7 @@ async def test_a_cancelled_run_gives_its_place_back(hasty_bench: ScriptBench) ->
     assert await hasty_bench.answer("reply(1);") == 1
 
 
-async def test_a_run_that_finds_no_host_is_told_to_come_back() -> None:
+async def test_a_run_that_finds_no_host_is_answered_busy() -> None:
     bench = ScriptBench(ScriptRuntime(ScriptLimits(hosts_max=1, run_seconds=0.6, host_wait_seconds=0.05)))
     first = asyncio.create_task(bench.run(script("while (true);")))
     await asyncio.sleep(0.05)

@@ -51,11 +51,11 @@ async def test_a_response_knows_the_quotas(bench: ScriptBench) -> None:
 
 
 async def test_only_known_properties_can_be_set(bench: ScriptBench) -> None:
-    inside = """var told = [];
+    inside = """var codes = [];
         ['Other', 'MaxResourceQuota'].forEach(function (name) {
-            try { __.response.setValue(name, 1); } catch (e) { told.push(e.number); }
+            try { __.response.setValue(name, 1); } catch (e) { codes.push(e.number); }
         });
-        reply([told, __.request.setBody === undefined]);"""
+        reply([codes, __.request.setBody === undefined]);"""
     assert await bench.answer(inside) == [[400, 403], True]
 
 
@@ -82,11 +82,12 @@ async def test_numbers_survive(bench: ScriptBench) -> None:
         ("Symbol('s')", "Symbol(s)", 0),
     ],
 )
-async def test_an_exception_rolls_back_and_is_told(bench: ScriptBench, thrown: str, message: str, number: int) -> None:
+async def test_an_exception_rolls_back_and_is_reported(
+    bench: ScriptBench, thrown: str, message: str, number: int
+) -> None:
     inside = f"collection.createDocument(link, {{id: 'a'}}, function () {{ throw {thrown}; }});"
     failed = await bench.failure(inside)
-    told = "Encountered exception while executing Javascript. Exception = " + message
-    assert failed.message.startswith(told)
+    assert failed.message.startswith("Encountered exception while executing Javascript. Exception = " + message)
     assert (failed.kind, failed.status, failed.number) == (FailureKind.EXCEPTION, 400, number)
     assert bench.operations.items == {}
     assert bench.operations.rollback_count == 1
@@ -97,14 +98,14 @@ async def test_a_run_that_succeeds_is_not_rolled_back(bench: ScriptBench) -> Non
     assert (list(bench.operations.items), bench.operations.rollback_count) == (["a"], 0)
 
 
-async def test_a_stack_shows_the_script_and_not_what_carries_it(bench: ScriptBench) -> None:
+async def test_a_stack_shows_the_script_and_not_the_prelude(bench: ScriptBench) -> None:
     failed = await bench.failure("function deep() { throw new Error(400, 'x'); } deep();")
     assert failed.message.split("\r\n")[1].startswith("Stack trace:     at deep")
     assert "at start" not in failed.message
 
 
 @pytest.mark.parametrize("body", ["function (", "function () { var x = ; }", "5", "", "while", "}{"])
-async def test_a_body_that_is_no_function_fails_when_it_is_run(bench: ScriptBench, body: str) -> None:
+async def test_a_body_that_is_not_a_function_fails_when_it_is_run(bench: ScriptBench, body: str) -> None:
     result = await bench.run(body)
     assert isinstance(result, ScriptFailed)
     assert (result.kind, result.status) == (FailureKind.SYNTAX, 400)
@@ -144,12 +145,12 @@ async def test_a_rejected_promise_that_the_script_returns_fails_the_run(bench: S
         ("console.log('%s')", "%s"),
     ],
 )
-async def test_a_log_is_kept_when_it_is_asked_for(bench: ScriptBench, call: str, log: str) -> None:
+async def test_a_log_is_kept_on_request(bench: ScriptBench, call: str, log: str) -> None:
     result = await bench.run(script(call + ";"), is_logging=True)
     assert result == ScriptSucceeded(b'""', log)
 
 
-async def test_no_log_is_kept_when_nobody_asks(bench: ScriptBench) -> None:
+async def test_no_log_is_kept_without_a_request(bench: ScriptBench) -> None:
     assert await bench.run(script("console.log('x');")) == ScriptSucceeded(b'""', "")
 
 
@@ -186,14 +187,14 @@ async def test_a_script_that_breaks_the_prelude_harms_itself_only(bench: ScriptB
 async def test_runs_share_the_hosts_and_keep_apart() -> None:
     runtime = ScriptRuntime(ScriptLimits(hosts_max=2))
 
-    async def one(number: int) -> object:
+    async def create_number(number: int) -> object:
         operations = DictOperations()
         body = script("collection.createDocument(link, {id: String(first)}, function (e, d) { reply(d.id); });")
         result = await runtime.run_stored_procedure(body, [number], operations=operations, scope=SCOPE)
         assert isinstance(result, ScriptSucceeded)
         return json.loads(result.body)
 
-    assert await asyncio.gather(*map(one, range(12))) == [str(number) for number in range(12)]
+    assert await asyncio.gather(*map(create_number, range(12))) == [str(number) for number in range(12)]
     runtime.close()
 
 

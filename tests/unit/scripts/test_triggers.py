@@ -1,4 +1,4 @@
-"""Triggers: before an operation, where they may change what is written, and after it."""
+"""Triggers: before an operation, where they may change the written item, and after it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STAMP = """function stamp() {
 }"""
 
 
-async def test_a_pre_trigger_may_change_what_is_written(bench: ScriptBench) -> None:
+async def test_a_pre_trigger_may_change_the_written_item(bench: ScriptBench) -> None:
     result = await bench.trigger(STAMP, TriggerKind.PRE, {"id": "a"})
     assert result == TriggerSucceeded(b'{"id":"a!","on":"Create"}', None, "")
 

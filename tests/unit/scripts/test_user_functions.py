@@ -1,4 +1,4 @@
-"""User-defined functions: values in, values out, and what stops them."""
+"""User-defined functions: values in, values out, and their limits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _closing() -> Iterator[None]:
 
 
 @given(JSON_VALUES)
-def test_any_json_value_comes_back_as_it_went_in(value: object) -> None:
+def test_any_json_value_is_returned_unchanged(value: object) -> None:
     assert RUNTIME.compile_udf("function (x) { return x; }")(value) == value
 
 
@@ -65,16 +65,16 @@ def test_a_function_answers(body: str, arguments: tuple[object, ...], expected: 
 
 
 @pytest.mark.parametrize("body", ["function (", "5", ""])
-def test_a_body_that_is_no_function_is_refused(body: str) -> None:
+def test_a_body_that_is_not_a_function_is_refused(body: str) -> None:
     with pytest.raises(MalformedRequest):
         RUNTIME.compile_udf(body)
 
 
-# What a call may come to, and what is said of it.
+# Calls that fail, and a part of the message.
 FAILING_CALLS = [
     ("throw new Error('oops');", "Error: oops"),
-    ("while (true);", "longer than a call"),
-    ("/(a+)+b/.test('a'.repeat(50));", "longer than a call"),
+    ("while (true);", "time limit of a call"),
+    ("/(a+)+b/.test('a'.repeat(50));", "time limit of a call"),
     ("new ArrayBuffer(1e9);", "out of memory"),
     ("(function deeper() { deeper(); })();", "stack overflow"),
     ("return '\\ud800';", "JSON"),
@@ -82,15 +82,15 @@ FAILING_CALLS = [
 
 
 @pytest.mark.parametrize(
-    ("inside", "told"),
+    ("inside", "message"),
     [
         *FAILING_CALLS,
-        ("throw {toJSON: function () { while (true); }};", "longer than a call"),
+        ("throw {toJSON: function () { while (true); }};", "time limit of a call"),
     ],
 )
-def test_a_call_that_fails_says_why_and_the_next_one_works(inside: str, told: str) -> None:
+def test_a_call_that_fails_gives_the_reason_and_the_next_one_works(inside: str, message: str) -> None:
     function = RUNTIME.compile_udf(f"function (isBad) {{ if (isBad) {{ {inside} }} return 1; }}")
-    with pytest.raises(MalformedRequest, match=told):
+    with pytest.raises(MalformedRequest, match=message):
         function(True)
     assert function(False) == 1
 
@@ -98,7 +98,7 @@ def test_a_call_that_fails_says_why_and_the_next_one_works(inside: str, told: st
 def test_functions_are_compiled_again_after_their_host_ended() -> None:
     function = RUNTIME.compile_udf("function () { return 1; }")
     kill_hosts()
-    with pytest.raises(MalformedRequest, match="more memory"):
+    with pytest.raises(MalformedRequest, match="memory limit"):
         function()
     assert function() == 1
 
@@ -108,7 +108,7 @@ def test_more_functions_than_one_host_holds_can_be_used() -> None:
     assert [function() for function in functions] == list(range(120))
 
 
-def test_the_speed_of_calls_is_told() -> None:
+def test_the_speed_of_calls_is_printed() -> None:
     function = RUNTIME.compile_udf("function (n) { return n * 2; }")
     function(1)
     began = time.perf_counter()

@@ -15,8 +15,8 @@ import pytest
 
 from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY, derive_readonly_key
 from asterism.access.master_key import signature
-from asterism.apis.http import Request, Response
-from asterism.query import execute
+from asterism.apis.transports.http import Request, Response
+from asterism.reading import collecting
 from asterism.server.assemble import Assembly, assembled
 from asterism.server.config import ServerConfig
 from asterism.server.data_directory import DataDirectory
@@ -35,28 +35,28 @@ class Asker:
         signed = signature(base64.b64decode(self.key), verb="POST", resource_type="asterism", link=link, date=date)
         headers = {"authorization": quote(f"type=master&ver=1.0&sig={signed}", safe=""), "x-ms-date": date}
         request = Request("POST", f"/{link}", "", headers, json.dumps(body).encode(), "http", "localhost")
-        return await self.assembly.admin.answer(request)
+        return await self.assembly.operator_door.answer(request)
 
     async def page(self, text: str, **more: object) -> dict[str, Any]:
         response = await self.answer(text, **more)
         assert response.status == 200, response.body
-        told: dict[str, Any] = json.loads(response.body)
-        return told
+        answer: dict[str, Any] = json.loads(response.body)
+        return answer
 
 
 @pytest.fixture
 async def asker(tmp_path: Path) -> AsyncIterator[Asker]:
     """Of a server with the items 0 to 39 of ten customers in two partitions of shop/orders."""
     async with assembled(ServerConfig(throttle=False), DataDirectory(tmp_path)) as assembly:
-        store = assembly.store
+        store = assembly.services.documents
         database = await store.create_database("asterism", "shop", None)
         properties = {"id": "orders", "partitionKey": {"paths": ["/customer"], "kind": "Hash", "version": 2}}
         container = await store.create_container(database, properties, None)
         for number in range(ITEM_COUNT):
             item = {"id": str(number), "customer": f"c{number % 10}", "n": number, "größe": number % 4}
             await container.create_item(item, None)
-        reshaping = store.tools.reshaping
-        await reshaping.finished(await reshaping.split(container.keyspace, 0))
+        reshaper = store.services.reshaper
+        await reshaper.finished(await reshaper.split(container.keyspace, 0))
         yield Asker(assembly)
 
 
@@ -80,7 +80,7 @@ async def test_an_order_over_all_partitions_is_merged_by_the_server(asker: Asker
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("SELECT VALUE c.id FROM c WHERE c.n = 7", {"indexes": ["/n/?"], "scan": False, "items_loaded": 1}),
         ("SELECT VALUE c.id FROM c WHERE c.n * 2 = 14", {"indexes": [], "scan": True, "items_loaded": ITEM_COUNT}),
@@ -90,9 +90,9 @@ async def test_an_order_over_all_partitions_is_merged_by_the_server(asker: Asker
         ("SELECT VALUE COUNT(1) FROM c", {"items_loaded": 0, "scan": False}),
     ],
 )
-async def test_the_explanation_says_what_was_read_and_how(asker: Asker, text: str, told: dict[str, object]) -> None:
+async def test_the_explanation_says_what_was_read_and_how(asker: Asker, text: str, expected: dict[str, object]) -> None:
     explained = (await asker.page(text))["explanation"]
-    assert {name: explained[name] for name in told} == told
+    assert {name: explained[name] for name in expected} == expected
 
 
 async def test_a_filter_that_fixes_the_partition_key_reads_one_partition(asker: Asker) -> None:
@@ -112,7 +112,7 @@ async def test_pages_put_together_are_the_whole(asker: Asker, order: str) -> Non
     assert sorted(found) == list(range(ITEM_COUNT))
 
 
-async def test_without_explain_there_is_none(asker: Asker) -> None:
+async def test_an_answer_without_explain_has_no_explanation(asker: Asker) -> None:
     assert set(await asker.page("SELECT * FROM c", explain=False)) == {"results", "continuation", "charge"}
 
 
@@ -123,13 +123,13 @@ async def test_a_read_only_key_may_query(asker: Asker) -> None:
 
 async def test_a_query_that_does_not_compile_is_refused_with_code_and_place(asker: Asker) -> None:
     response = await asker.answer("SELECT * FORM c")
-    told = json.loads(response.body)
-    assert (response.status, told["code"], told["query_error"]["code"]) == (400, "BadRequest", "SC1001")
-    assert (told["query_error"]["start"], told["query_error"]["end"]) == (9, 13)
+    error = json.loads(response.body)
+    assert (response.status, error["code"], error["query_error"]["code"]) == (400, "BadRequest", "SC1001")
+    assert (error["query_error"]["start"], error["query_error"]["end"]) == (9, 13)
 
 
 @pytest.mark.parametrize(
-    "told",
+    "properties",
     [
         {"query": None},
         {"query": 7},
@@ -142,25 +142,25 @@ async def test_a_query_that_does_not_compile_is_refused_with_code_and_place(aske
         {"continuation": "\ud800"},
     ],
 )
-async def test_a_request_that_makes_no_sense_is_refused_in_words(asker: Asker, told: dict[str, object]) -> None:
-    response = await asker.answer("SELECT * FROM c", **told)
+async def test_a_malformed_request_is_refused_with_a_message(asker: Asker, properties: dict[str, object]) -> None:
+    response = await asker.answer("SELECT * FROM c", **properties)
     assert (response.status, set(json.loads(response.body))) == (400, {"code", "message"})
 
 
 async def test_a_long_aggregate_comes_in_pages_that_go_on(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execute, "COLLECT_SECONDS_MAX", 0.0)
+    monkeypatch.setattr(collecting, "COLLECT_SECONDS_MAX", 0.0)
     text = "SELECT VALUE SUM(c.n) FROM c WHERE c.n >= @least"
-    told: dict[str, Any] = {"parameters": [{"name": "@least", "value": 0}]}
-    pages = [await asker.page(text, **told)]
+    parameters: dict[str, Any] = {"parameters": [{"name": "@least", "value": 0}]}
+    pages = [await asker.page(text, **parameters)]
     while pages[-1]["continuation"] is not None:
-        pages.append(await asker.page(text, **told, continuation=pages[-1]["continuation"]))
+        pages.append(await asker.page(text, **parameters, continuation=pages[-1]["continuation"]))
     assert pages[0]["results"] == []
     assert [result for page in pages for result in page["results"]] == [sum(range(ITEM_COUNT))]
     assert sum(page["explanation"]["items_loaded"] for page in pages) == ITEM_COUNT
 
 
 async def test_a_query_may_call_the_functions_of_the_container(asker: Asker) -> None:
-    store = asker.assembly.store
+    store = asker.assembly.services.documents
     container = store.container(store.database("asterism", "shop"), "orders")
     properties = {"body": "function (n) { return 2 * n; }"}
     await store.catalog.scripts.functions.create(container.record.rid, "twice", properties, now=0)

@@ -29,7 +29,7 @@ OWN = "localhost:8081"
         "db.default.svc.cluster.local",
     ],
 )
-def test_names_that_no_stranger_can_own_are_answered(authority: str) -> None:
+def test_names_that_a_stranger_cannot_own_are_answered(authority: str) -> None:
     assert BrowserGuard().host_refusal(authority) is None
 
 
@@ -59,7 +59,7 @@ def test_a_name_that_the_operator_allows_is_answered(allowed: str) -> None:
     assert guard.host_refusal("db.example:8081") is None
 
 
-def test_allowing_one_name_allows_no_other() -> None:
+def test_allowing_a_name_allows_only_that_name() -> None:
     assert BrowserGuard(["db.example"]).host_refusal("evil.example") is not None
     assert BrowserGuard(["*.db.example"]).host_refusal("evildb.example") is not None
 

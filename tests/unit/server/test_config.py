@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from pathlib import Path
+from dataclasses import fields
+from typing import Any
 
 import pytest
 
+from asterism.apis.nosql.spec import parse_consistency
+from asterism.apis.table.spec import TableSettings, parse_accounts
 from asterism.limits import DEFAULT_LIMITS, GIB, KIB, MIB, Limits
-from asterism.server.config import (
-    ServerConfig,
-    StartRefused,
-    account_keys,
-    accounts_of_cosmos_tables,
-    accounts_of_tables,
-    check_account,
-    check_ports,
-    limit_names,
-    parse_apis,
-    parse_consistency,
-    parse_limits,
-)
+from asterism.server.config import ServerConfig, StartRefused, account_keys, check_account, check_ports
+from asterism.server.configure import configured, parse_apis
+from asterism.server.doors import DOORS
 from asterism.server.greeting import endpoint, greeting
+from asterism.server.limit_options import limit_names, parse_limits
+
+HTTP_PORT = DOORS[0].ports[0]
+
+
+def config_with(**values: Any) -> ServerConfig:
+    """The configuration of a server that was started with these options."""
+    return configured(values)
+
+
+def table_settings(config: ServerConfig) -> TableSettings:
+    settings = next(door.settings for door in config.doors if door.spec.name == "table")
+    assert isinstance(settings, TableSettings)
+    return settings
 
 
 def test_every_limit_has_a_name_on_the_command_line() -> None:
-    assert set(limit_names().values()) == {one.name for one in fields(Limits)}
+    assert set(limit_names().values()) == {field.name for field in fields(Limits)}
     assert limit_names()["logical-partition-bytes"] == "logical_partition_bytes_max"
     assert limit_names()["throughput-ru-per-second-min"] == "throughput_ru_per_second_min"
 
@@ -49,6 +55,7 @@ def test_the_last_of_several_values_counts() -> None:
     assert parse_limits(["item-bytes=1KB", "item-bytes=2KB"]).item_bytes_max == 2 * KIB
 
 
+# S2 of asterism/server/DESIGN.md.
 @pytest.mark.parametrize(
     "given",
     [
@@ -66,7 +73,7 @@ def test_the_last_of_several_values_counts() -> None:
         "nothing=1",
     ],
 )
-def test_a_limit_that_makes_no_sense_is_refused_in_one_line(given: str) -> None:
+def test_an_invalid_limit_is_refused_in_one_line(given: str) -> None:
     with pytest.raises(StartRefused) as refused:
         parse_limits([given])
     assert len(str(refused.value).splitlines()) == 1
@@ -78,6 +85,7 @@ def test_consistency_levels_are_found_whatever_their_case() -> None:
         parse_consistency("weak")
 
 
+# S3 of asterism/server/DESIGN.md.
 @pytest.mark.parametrize("key", ["not base64!", "", "schlüssel"])
 def test_a_key_that_is_not_base64_is_refused_without_telling_it(key: str) -> None:
     with pytest.raises(StartRefused) as refused:
@@ -85,48 +93,50 @@ def test_a_key_that_is_not_base64_is_refused_without_telling_it(key: str) -> Non
     assert "schlüssel" not in str(refused.value)
 
 
+# S3 of asterism/server/DESIGN.md.
 def test_the_key_is_in_no_text_of_the_configuration() -> None:
     assert "c2VjcmV0" not in repr(ServerConfig(key="c2VjcmV0"))
-    assert "c2VjcmV0" not in greeting(ServerConfig(key="c2VjcmV0"), 8081)
+    assert "c2VjcmV0" not in greeting(ServerConfig(key="c2VjcmV0"))
 
 
 def test_a_server_that_listens_everywhere_is_reached_by_its_local_name() -> None:
-    assert endpoint(ServerConfig(host="0.0.0.0"), 8081) == "http://localhost:8081/"
-    assert endpoint(ServerConfig(host="::1", https=True), 443) == "https://[::1]:443/"
+    assert endpoint(ServerConfig(host="0.0.0.0"), HTTP_PORT, 8081).url == "http://localhost:8081/"
+    assert endpoint(ServerConfig(host="::1", https=True), HTTP_PORT, 443).url == "https://[::1]:443/"
 
 
 def test_the_well_known_key_on_an_open_address_is_warned_of() -> None:
-    assert "Warning" in greeting(ServerConfig(host="0.0.0.0"), 8081)
-    assert "Warning" not in greeting(ServerConfig(host="127.0.0.2"), 8081)
-    own = ServerConfig(host="0.0.0.0", key="c2VjcmV0", data=Path("d"), table_accounts=("shop:c2VjcmV0",))
-    assert "Warning" not in greeting(own, 8081)
-    assert "--table-account" in greeting(replace(own, table_accounts=()), 8081)
-    assert "Warning" not in greeting(replace(own, table_accounts=(), apis=("nosql",)), 8081)
+    assert "Warning" in greeting(ServerConfig(host="0.0.0.0"))
+    assert "Warning" not in greeting(ServerConfig(host="127.0.0.2"))
+    own = {"host": "0.0.0.0", "key": "c2VjcmV0"}
+    assert "Warning" not in greeting(config_with(**own, table_account=["shop:c2VjcmV0"]))
+    assert "--table-account" in greeting(config_with(**own))
+    assert "Warning" not in greeting(config_with(**own, apis="nosql"))
 
 
 def test_the_greeting_tells_the_endpoints_of_the_protocols_that_are_served() -> None:
-    assert "http://127.0.0.1:10002/devstoreaccount1" in greeting(ServerConfig(), 8081)
-    assert "10002" not in greeting(ServerConfig(apis=("nosql",)), 8081)
-    assert "AccountEndpoint" not in greeting(ServerConfig(apis=("table",)), 8081)
+    assert "http://127.0.0.1:10002/devstoreaccount1" in greeting(ServerConfig())
+    assert "10002" not in greeting(config_with(apis="nosql"))
+    assert "AccountEndpoint" not in greeting(config_with(apis="table"))
 
 
 def test_the_greeting_names_the_accounts_of_tables() -> None:
-    told = greeting(ServerConfig(table_accounts=("shop:c2VjcmV0", "depot:c2VjcmV0")), 8081)
-    assert "http://127.0.0.1:10002/shop\n" in told
-    assert "Other accounts     depot\n" in told
+    text = greeting(config_with(table_account=["shop:c2VjcmV0", "depot:c2VjcmV0"]))
+    assert "http://127.0.0.1:10002/shop\n" in text
+    assert "Other accounts     depot\n" in text
 
 
 def test_an_account_that_is_given_twice_is_refused() -> None:
     with pytest.raises(StartRefused, match=r"shop.*twice"):
-        accounts_of_tables(ServerConfig(table_accounts=("shop:c2VjcmV0", "depot:c2VjcmV0", "shop:YW5vdGhlcg==")))
+        parse_accounts(("shop:c2VjcmV0", "depot:c2VjcmV0", "shop:YW5vdGhlcg=="))
 
 
+# S2 of asterism/server/DESIGN.md.
 @pytest.mark.parametrize(
     "config",
     [
-        ServerConfig(table_port=9000, cosmos_table_port=9000),
-        ServerConfig(port=9000, table_port=9000),
-        ServerConfig(port=9000, cosmos_table_port=9000),
+        config_with(table_port=9000, cosmos_table_port=9000),
+        config_with(port=9000, table_port=9000),
+        config_with(port=9000, cosmos_table_port=9000),
     ],
 )
 def test_two_protocols_on_one_port_are_refused(config: ServerConfig) -> None:
@@ -135,9 +145,9 @@ def test_two_protocols_on_one_port_are_refused(config: ServerConfig) -> None:
 
 
 def test_ports_of_protocols_that_are_not_served_do_not_matter_and_zero_is_any() -> None:
-    check_ports(ServerConfig(apis=("table",), port=9000, table_port=9000))
-    check_ports(ServerConfig(apis=("nosql",), table_port=9000, cosmos_table_port=9000))
-    check_ports(ServerConfig(port=0, table_port=0, cosmos_table_port=0))
+    check_ports(config_with(apis="table", port=9000, table_port=9000))
+    check_ports(config_with(apis="nosql", table_port=9000, cosmos_table_port=9000))
+    check_ports(config_with(port=0, table_port=0, cosmos_table_port=0))
 
 
 @pytest.mark.parametrize("name", ["asterism", "localhost", "Shop-1", "a.b_c", "a" * 64])
@@ -152,22 +162,23 @@ def test_an_account_whose_name_cannot_stand_in_an_address_is_refused(name: str) 
 
 
 def test_the_keys_of_table_accounts_are_not_shown() -> None:
-    config = ServerConfig(table_accounts=("shop:c2VjcmV0",), cosmos_table_accounts=("shop:c2VjcmV0",))
+    config = config_with(table_account=["shop:c2VjcmV0"], cosmos_table_account=["shop:c2VjcmV0"])
     assert "c2VjcmV0" not in repr(config)
-    assert "c2VjcmV0" not in greeting(config, 8081)
+    assert "secret" not in repr(config)
+    assert "c2VjcmV0" not in greeting(config)
 
 
 def test_the_development_account_is_there_until_others_are_given() -> None:
-    assert list(accounts_of_tables(ServerConfig())) == ["devstoreaccount1"]
-    config = ServerConfig(table_accounts=("shop:c2VjcmV0",), cosmos_table_accounts=("more:a2V5", "shop:a2V5"))
-    assert list(accounts_of_tables(config)) == ["shop"]
-    cosmos = accounts_of_cosmos_tables(config)
+    assert list(table_settings(ServerConfig()).accounts) == ["devstoreaccount1"]
+    config = config_with(table_account=["shop:c2VjcmV0"], cosmos_table_account=["more:a2V5", "shop:a2V5"])
+    assert list(table_settings(config).accounts) == ["shop"]
+    cosmos = table_settings(config).cosmos_accounts
     assert {name: account.keys for name, account in cosmos.items()} == {"shop": (b"key",), "more": (b"key",)}
 
 
-def test_a_table_account_that_is_none_is_a_reason_not_to_start() -> None:
+def test_a_malformed_table_account_prevents_the_start() -> None:
     with pytest.raises(StartRefused, match="write NAME:KEY"):
-        accounts_of_tables(ServerConfig(table_accounts=("shop",)))
+        config_with(table_account=["shop"])
 
 
 def test_protocols_are_chosen_by_name() -> None:

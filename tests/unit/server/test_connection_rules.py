@@ -5,10 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from asterism.limits import KIB, MIB, Limits
-from asterism.server.connection_rules import AnswerBudget, Connection, ConnectionRules, Observed, PortConnections
+from asterism.server.listeners.connection_rules import (
+    AnswerBudget,
+    Connection,
+    ConnectionRules,
+    Observed,
+    PortConnections,
+)
 
 PORT = 8081
-LIMITS = Limits(first_request_seconds_max=60, idle_connection_seconds_max=180, answer_pause_seconds_max=30)
+LIMITS = Limits(
+    first_request_seconds_max=60,
+    idle_connection_seconds_max=180,
+    answer_pause_seconds_max=30,
+    body_pause_seconds_max=30,
+)
 
 
 @dataclass
@@ -34,19 +45,21 @@ def seen(client: str = "a", *, received: int = 100, acked: int = 0, owes: bool =
     return Observed(PORT, client, 7, received, acked, owes, quiet)
 
 
+# S6 of asterism/server/DESIGN.md.
 def test_a_connection_without_a_request_has_a_deadline_from_its_start() -> None:
     world = World()
     assert world.closed(seen(received=0, quiet=59), now=1000) == []
     assert world.closed(seen(received=0, quiet=60), now=1001) == ["a"]
 
 
-def test_bytes_that_are_no_request_do_not_move_the_deadline() -> None:
+def test_bytes_that_are_not_a_request_do_not_move_the_deadline() -> None:
     world = World()
     assert world.closed(seen(received=10), now=0) == []
     assert world.closed(seen(received=20), now=59) == []
     assert world.closed(seen(received=30), now=60) == ["a"]
 
 
+# S6 of asterism/server/DESIGN.md.
 def test_an_idle_connection_is_closed_and_one_in_use_is_not() -> None:
     world = World()
     world.request("idle")
@@ -142,7 +155,7 @@ def test_below_the_limit_nothing_is_closed_for_room() -> None:
     assert not world.rules.is_crowded
 
 
-def test_what_is_known_of_a_closed_connection_is_forgotten() -> None:
+def test_the_state_of_a_closed_connection_is_dropped() -> None:
     world = World()
     world.request("a")
     for now in range(5):
@@ -155,3 +168,54 @@ def test_a_new_connection_from_the_same_address_starts_afresh() -> None:
     world.closed(seen(received=500), now=0)
     assert world.closed(seen(received=5), now=59) == []
     assert world.closed(seen(received=5), now=100) == []
+
+
+# --- messages that are not HTTP -------------------------------------------------------------------------------------
+
+
+def test_a_message_that_has_begun_must_go_on_and_a_drop_now_and_then_is_not_enough() -> None:
+    world = World()
+    world.request("a")
+    world.port.by_client["a"].is_within_message = True
+    for second in range(30):
+        assert world.closed(seen(received=100 + second), now=second) == []
+    assert world.closed(seen(received=130), now=30) == ["a"]
+
+
+def test_a_long_message_may_take_its_time_while_enough_of_it_arrives() -> None:
+    world = World()
+    world.request("a")
+    world.port.by_client["a"].is_within_message = True
+    for turn in range(20):
+        assert world.closed(seen(received=100 + turn * 64 * KIB), now=turn * 25) == []
+
+
+def test_a_message_that_is_whole_again_ends_its_deadline() -> None:
+    world = World()
+    world.request("a")
+    world.port.by_client["a"].is_within_message = True
+    assert world.closed(seen(), now=0) == []
+    world.port.by_client["a"].is_within_message = False
+    assert world.closed(seen(), now=29) == []
+    assert world.closed(seen(), now=31) == []
+
+
+def test_a_body_of_http_has_its_own_deadlines() -> None:
+    world = World()
+    world.request("a", under_way=1)
+    world.port.by_client["a"].is_within_message = True
+    assert world.closed(seen(), now=0) == []
+    assert world.closed(seen(), now=1000) == []
+
+
+def test_a_connection_can_have_its_own_idle_time() -> None:
+    world = World()
+    for client, seconds in [("short", 10.0), ("long", 3600.0), ("as all", None)]:
+        world.request(client)
+        world.port.by_client[client].idle_seconds_max = seconds
+    everyone = [seen("short"), seen("long"), seen("as all")]
+    assert world.closed(*everyone, now=0) == []
+    assert world.closed(*everyone, now=10) == ["short"]
+    assert world.closed(*everyone[1:], now=180) == ["as all"]
+    assert world.closed(everyone[1], now=3599) == []
+    assert world.closed(everyone[1], now=3600) == ["long"]

@@ -1,4 +1,4 @@
-"""Opening and joining the nodes of a fleet: who belongs to it, under which number, and who does not."""
+"""Opening and joining the nodes of a fleet: members, their numbers, and nodes that are refused."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 
 from asterism.errors import ReshapeRefused
 from asterism.partitioning.placement import NodeState
-from asterism.server import fleet as fleet_module
 from asterism.server.assemble import Assembly, assembled
 from asterism.server.config import ServerConfig, StartRefused
 from asterism.server.data_directory import DataDirectory
-from asterism.server.fleet_config import FleetConfig, NodeConfig
+from asterism.server.fleet import fleet as fleet_module
+from asterism.server.fleet.config import FleetConfig, NodeConfig
 from asterism.throughput.budgets import Manual
 from tests.support.postgres import shared_server
 
@@ -30,19 +30,19 @@ def serving(tmp_path: Path, config: FleetConfig | None):  # type: ignore[no-unty
 
 
 async def fill(assembly: Assembly, throughput: int = 24_000) -> None:
-    database = await assembly.store.create_database("asterism", "shop", None)
-    container = await assembly.store.create_container(database, PROPERTIES, Manual(throughput))
+    database = await assembly.services.documents.create_database("asterism", "shop", None)
+    container = await assembly.services.documents.create_container(database, PROPERTIES, Manual(throughput))
     for number in range(50):
         await container.create_item({"id": str(number), "pk": str(number)}, None)
 
 
 async def count(assembly: Assembly) -> int:
-    container = assembly.store.container_for_items("asterism", "shop", "orders")
-    return len([await container.read_item(str(number), (str(number),)) for number in range(50)])
+    container = assembly.services.documents.container_for_items("asterism", "shop", "orders")
+    return len([await container.read_item(str(number).encode(), (str(number),)) for number in range(50)])
 
 
 def names_and_numbers(assembly: Assembly) -> dict[str, int]:
-    return {one.name: one.number for one in assembly.store.catalog.nodes.records.values()}
+    return {node.name: node.number for node in assembly.services.documents.catalog.nodes.records.values()}
 
 
 async def test_nodes_get_numbers_that_they_keep_in_whatever_order_they_are_named(tmp_path: Path) -> None:
@@ -54,6 +54,7 @@ async def test_nodes_get_numbers_that_they_keep_in_whatever_order_they_are_named
         assert await count(assembly) == 50
 
 
+# S11 of asterism/server/DESIGN.md.
 async def test_a_node_of_another_fleet_is_refused(tmp_path: Path) -> None:
     async with serving(tmp_path, fleet_of(tmp_path, "x")):
         pass
@@ -64,6 +65,7 @@ async def test_a_node_of_another_fleet_is_refused(tmp_path: Path) -> None:
             pass
 
 
+# S11 of asterism/server/DESIGN.md.
 async def test_a_store_with_data_of_its_own_is_refused_as_a_further_node(tmp_path: Path) -> None:
     async with assembled(ServerConfig(), DataDirectory(tmp_path)) as assembly:
         await fill(assembly)
@@ -145,11 +147,11 @@ async def test_a_node_that_is_not_named_any_more_must_have_been_drained(tmp_path
         async with serving(tmp_path, fleet_of(tmp_path, "a")):
             pass
     async with serving(tmp_path, fleet_of(tmp_path, "a", "b")) as assembly:
-        nodes = assembly.store.catalog.nodes
+        nodes = assembly.services.documents.catalog.nodes
         record = nodes.named("b")
         assert record is not None
-        moving = assembly.migration._moving
-        await moving.drain(record)
+        mover = assembly.migration._mover
+        await mover.drain(record)
         async with asyncio.timeout(60):
             while nodes.records[record.number].state is not NodeState.REMOVED:
                 await asyncio.sleep(0.02)
@@ -210,26 +212,26 @@ async def test_everything_goes_to_a_fleet_and_back_and_each_place_says_where_it_
         await migrated(assembly)
         # The same server goes on, from the fleet.
         assert await count(assembly) == 50
-        await assembly.store.create_database("asterism", "later", None)
+        await assembly.services.documents.create_database("asterism", "later", None)
         assert await assembly.fleet.engines.partitions() != {}
-        assert {one.name for one in assembly.store.catalog.nodes.online()} == {"a", "b"}
+        assert {node.name for node in assembly.services.documents.catalog.nodes.online()} == {"a", "b"}
     with pytest.raises(StartRefused, match=r"is in fleet\.toml now"):
         async with assembled(ServerConfig(), data):
             pass
     async with serving(tmp_path / "elsewhere", config) as assembly:
         assert await count(assembly) == 50
-        assert assembly.store.database("asterism", "later").name == "later"
+        assert assembly.services.documents.database("asterism", "later").name == "later"
         await assembly.migration.to_directory(data.path)
         await migrated(assembly)
         assert await count(assembly) == 50
-        await assembly.store.create_database("asterism", "last", None)
+        await assembly.services.documents.create_database("asterism", "last", None)
     with pytest.raises(StartRefused, match=f"is in {data.path} now"):
         async with serving(tmp_path / "elsewhere", config):
             pass
     async with assembled(ServerConfig(), data) as assembly:
         assert await count(assembly) == 50
-        assert assembly.store.database("asterism", "last").name == "last"
-        assert {one.node for one in await_map(assembly)} == {0}
+        assert assembly.services.documents.database("asterism", "last").name == "last"
+        assert {partition.node for partition in await_map(assembly)} == {0}
         # And forth again: the nodes are known, and empty.
         await assembly.migration.to_fleet(config, where="fleet.toml")
         await migrated(assembly)
@@ -237,7 +239,7 @@ async def test_everything_goes_to_a_fleet_and_back_and_each_place_says_where_it_
 
 
 def await_map(assembly: Assembly):  # type: ignore[no-untyped-def]  # the ranges of the container
-    return assembly.store.container_for_items("asterism", "shop", "orders").keyspace.record.map.ranges
+    return assembly.services.documents.container_for_items("asterism", "shop", "orders").keyspace.record.map.ranges
 
 
 async def test_a_migration_to_where_something_else_is_is_refused_and_leaves_everything_as_it_was(

@@ -9,7 +9,7 @@ import pytest
 
 from asterism.partitioning.placement import NO_RULES, Rules
 from asterism.server.config import StartRefused
-from asterism.server.fleet_config import FleetConfig, fleet_of_stores, parse_fleet, read_fleet
+from asterism.server.fleet.config import FleetConfig, fleet_of_stores, parse_fleet, read_fleet
 from asterism.server.store_address import check_address, without_password
 
 WHOLE = """
@@ -45,7 +45,7 @@ def read(tmp_path: Path, text: str) -> FleetConfig:
 def test_a_whole_file_is_understood(tmp_path: Path) -> None:
     fleet = read(tmp_path, WHOLE)
     assert (fleet.name, fleet.catalog) == ("shop", "b")
-    assert [(one.name, one.labels) for one in fleet.nodes] == [("a", {"ssd", "westeurope"}), ("b", frozenset())]
+    assert [(node.name, node.labels) for node in fleet.nodes] == [("a", {"ssd", "westeurope"}), ("b", frozenset())]
     assert fleet.nodes[1].dsn == f"lmdb:{tmp_path.resolve()}/disk2/store"
 
 
@@ -67,13 +67,14 @@ def test_a_fleet_survives_its_json(tmp_path: Path) -> None:
 
 def test_stores_on_the_command_line_are_a_fleet() -> None:
     fleet = fleet_of_stores(["postgresql://db1/shop", "postgres://db2/shop"])
-    assert [(one.name, one.dsn) for one in fleet.nodes] == [
+    assert [(node.name, node.dsn) for node in fleet.nodes] == [
         ("node1", "postgresql://db1/shop"),
         ("node2", "postgres://db2/shop"),
     ]
     assert fleet.catalog == "node1"
 
 
+# S3 of asterism/server/DESIGN.md.
 def test_a_password_is_never_shown() -> None:
     assert without_password("postgresql://me:secret@db1:5432,db1b/shop?x=y") == "postgresql://me@db1:5432,db1b/shop"
 
@@ -111,12 +112,12 @@ def test_every_usual_form_of_an_address_is_taken_as_it_is(tmp_path: Path, addres
         ('[[node]]\ndsn = "lmdb:x"', "node 1 has no name"),
         ('[[node]]\nname = "a"', "node 1 has no dsn"),
         ('[[node]]\nname = "7"\ndsn = "lmdb:x"', "has a letter"),
-        ('[[node]]\nname = "a"\ndsn = "mysql://x:secret@y/z"', "node 1: 'mysql://x@y/z' is no store"),
-        ('[[node]]\nname = "a"\ndsn = "host=db1 password=secret"', "node 1: the address is of no store"),
+        ('[[node]]\nname = "a"\ndsn = "mysql://x:secret@y/z"', "node 1: 'mysql://x@y/z' is not a store address"),
+        ('[[node]]\nname = "a"\ndsn = "host=db1 password=secret"', "node 1: not a store address; write"),
         ('[[node]]\nname = "a"\ndsn = "postgresql://me:se/secret@y/z"', "node 1: the address is not of the form"),
         ('[[node]]\nname = "a"\ndsn = "lmdb:"', "lmdb:DIR"),
         ('[[node]]\nname = "a"\ndsn = "lmdb:x"\n[[node]]\nname = "a"\ndsn = "lmdb:y"', "two nodes have the name 'a'"),
-        ('[fleet]\ncatalog = "z"\n[[node]]\nname = "a"\ndsn = "lmdb:x"', "which is none of the nodes a"),
+        ('[fleet]\ncatalog = "z"\n[[node]]\nname = "a"\ndsn = "lmdb:x"', "which is not a node; the nodes are a"),
         ('[[node]]\nname = "a"\ndsn = "lmdb:x"\nregion = "eu"', "node 1 has 'region'; known are dsn, labels"),
         ('[[node]]\nname = "a"\ndsn = "lmdb:x"\nlabels = "eu"', "labels must be a list of words"),
         ('[placement]\nspread = 1\n[[node]]\nname = "a"\ndsn = "lmdb:x"', "spread must be true or false"),
@@ -127,7 +128,7 @@ def test_every_usual_form_of_an_address_is_taken_as_it_is(tmp_path: Path, addres
         ('node = 3\n[fleet]\nname = "x"', "must be a list of tables"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, text: str, said: str) -> None:
+def test_an_error_is_reported_in_one_line(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(StartRefused, match=said) as refused:
         read(tmp_path, text)
     assert "\n" not in str(refused.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import errno
 import logging
 import os
@@ -15,11 +16,14 @@ from typing import Any, cast
 import pytest
 from granian._granian import RSGIProtocolClosed
 
-from asterism.apis.http import Request, Response
+from asterism.apis.transports.http import Request, Response, StreamedResponse
 from asterism.server.config import StartRefused
-from asterism.server.connection_rules import AnswerBudget, PortConnections
-from asterism.server.listeners import Listener, ListenerGroup, Port, choose_address, make_application
-from asterism.server.request_bodies import BodyBudget, BodyDeadlines, BodyReading
+from asterism.server.listeners.addresses import choose_address
+from asterism.server.listeners.answer_streams import AnswerStreams
+from asterism.server.listeners.application import Port, make_application
+from asterism.server.listeners.connection_rules import AnswerBudget, PortConnections
+from asterism.server.listeners.group import Listener, ListenerGroup
+from asterism.server.listeners.request_bodies import BodyBudget, BodyDeadlines, BodyReader
 
 BYTES_MAX = 100
 
@@ -83,8 +87,9 @@ def make_scope(path: str = "/dbs", *, method: str = "GET", version: str = "1.1",
 
 def make_port(*, pause_seconds_max: float = 60.0, seconds_max: float = 60.0, in_flight_max: int = 1000) -> Port:
     deadlines = BodyDeadlines(pause_seconds_max=pause_seconds_max, seconds_max=seconds_max)
-    bodies = BodyReading(BodyBudget(in_flight_max), deadlines, bytes_max=BYTES_MAX)
-    return Port(PortConnections(10), bodies, AnswerBudget(1 << 20), lambda: None)
+    bodies = BodyReader(BodyBudget(in_flight_max), deadlines, bytes_max=BYTES_MAX)
+    answers = AnswerBudget(1 << 20)
+    return Port(PortConnections(10), bodies, answers, AnswerStreams(answers, lambda: None), lambda: None)
 
 
 @dataclass
@@ -128,12 +133,14 @@ async def test_a_request_without_a_body_is_not_waited_for(method: str) -> None:
     assert protocol.times_read == 0
 
 
+# S4 of asterism/server/DESIGN.md.
 async def test_a_body_announced_too_large_is_not_read() -> None:
     protocol = FakeProtocol()
     status, headers, _ = await Doors().call(make_scope(method="POST", content_length=str(BYTES_MAX + 1)), protocol)
     assert (status, headers["connection"], protocol.times_read) == (413, "close", 0)
 
 
+# S4 of asterism/server/DESIGN.md.
 async def test_a_body_of_unknown_length_is_read_up_to_the_limit_and_no_further() -> None:
     protocol = FakeProtocol(bytes(1000))
     status, headers, _ = await Doors().call(make_scope(method="POST", version="2"), protocol)
@@ -193,6 +200,138 @@ async def test_a_body_counts_until_its_request_is_answered(headers: dict[str, st
     assert (counted, port.bodies.budget.used_bytes) == ([50], 0)
 
 
+class ChunkDoor(FakeDoor):
+    """A door that takes bodies in pieces, up to a given number of them."""
+
+    def __init__(self, port: Port, *, pieces_max: int = 100, bytes_max: int | None = None) -> None:
+        super().__init__(b"chunks")
+        self.port = port
+        self.pieces_max = pieces_max
+        self.bytes_max = bytes_max
+        self.pieces: list[bytes] = []
+        self.counted: list[int] = []
+
+    async def answer(self, request: Request) -> Response:
+        async for piece in request.body_chunks(bytes_max=self.bytes_max):
+            self.pieces.append(piece)
+            self.counted.append(self.port.bodies.budget.used_bytes)
+            if len(self.pieces) == self.pieces_max:
+                break
+        return Response(200, [], b"taken")
+
+
+async def test_a_streamed_body_counts_one_piece_at_a_time() -> None:
+    port = make_port()
+    door = ChunkDoor(port)
+    await Doors(nosql=door, port=port).call(make_scope(method="PUT", content_length="50"), FakeProtocol(bytes(50)))
+    assert (b"".join(door.pieces), door.counted, port.bodies.budget.used_bytes) == (bytes(50), [10] * 5, 0)
+
+
+async def test_a_streamed_body_is_refused_beyond_the_limit_of_its_route() -> None:
+    port = make_port()
+    door = ChunkDoor(port, bytes_max=20)
+    status, _, _ = await Doors(nosql=door, port=port).call(make_scope(method="PUT"), FakeProtocol(bytes(50)))
+    assert (status, len(door.pieces), port.bodies.budget.used_bytes) == (413, 2, 0)
+
+
+async def test_the_rest_of_a_body_that_a_door_leaves_half_way_is_received_and_not_kept() -> None:
+    port = make_port()
+    door = ChunkDoor(port, pieces_max=1)
+    protocol = FakeProtocol(bytes(50))
+    status, _, _ = await Doors(nosql=door, port=port).call(make_scope(method="PUT", content_length="50"), protocol)
+    assert (status, protocol.times_read, len(door.pieces)) == (200, 5, 1)
+
+
+async def test_a_port_with_streams_lets_through_what_a_route_may_refuse() -> None:
+    port = make_port()
+    bodies = port.bodies.with_limits(bytes_max=BYTES_MAX, streamed_bytes_max=10 * BYTES_MAX)
+    port = dataclasses.replace(port, bodies=bodies)
+    size = str(5 * BYTES_MAX)
+    streaming = Doors(nosql=ChunkDoor(port), port=port)
+    status, _, _ = await streaming.call(
+        make_scope(method="PUT", content_length=size), FakeProtocol(bytes(5 * BYTES_MAX))
+    )
+    assert status == 200
+    reading = Doors(port=port)
+    status, _, _ = await reading.call(make_scope(method="PUT", content_length=size), FakeProtocol(bytes(5 * BYTES_MAX)))
+    assert (status, len(reading.nosql.requests)) == (413, 1)
+
+
+class FastReader(FakeProtocol):
+    """A client that takes everything at once, until it is gone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent_bytes = 0
+        self.gone = asyncio.Event()
+
+    async def client_disconnect(self) -> None:
+        await self.gone.wait()
+
+    def response_stream(self, status: int, headers: list[tuple[str, str]]) -> FastReader:
+        return self
+
+    async def send_bytes(self, data: bytes) -> None:
+        self.sent_bytes += len(data)
+
+
+async def test_a_stream_to_a_fast_reader_lets_others_run_and_ends_with_it() -> None:
+    ended: list[str] = []
+
+    async def endless() -> AsyncIterator[bytes]:
+        try:
+            while True:
+                yield bytes(100_000)
+        finally:
+            ended.append("chunks")
+
+    class StreamDoor:
+        async def answer(self, request: Request) -> StreamedResponse:
+            return StreamedResponse(200, [], endless())
+
+    protocol = FastReader()
+    application = make_application(admin=FakeDoor(b""), door=StreamDoor(), port=make_port())
+    answering = asyncio.create_task(application(make_scope(), protocol))
+    async with asyncio.timeout(60):
+        while protocol.sent_bytes < 10_000_000:
+            await asyncio.sleep(0)
+        protocol.gone.set()
+        await answering
+    assert ended == ["chunks"]
+
+
+async def test_messages_get_room_in_the_order_they_asked_for_it() -> None:
+    budget = BodyBudget(100)
+    await budget.wait_to_take(70)
+    order: list[str] = []
+
+    async def take(name: str, size: int) -> None:
+        await budget.wait_to_take(size)
+        order.append(name)
+
+    tasks = [asyncio.create_task(take(name, size)) for name, size in [("a", 60), ("gives up", 70), ("b", 10)]]
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    await asyncio.sleep(0)
+    assert order == []
+    budget.give_back(70)
+    await asyncio.sleep(0)
+    assert (order, budget.used_bytes) == (["a", "b"], 70)
+
+
+async def test_room_that_is_given_to_a_message_whose_client_just_left_is_given_back() -> None:
+    budget = BodyBudget(100)
+    await budget.wait_to_take(70)
+    waiting = asyncio.create_task(budget.wait_to_take(70))
+    await asyncio.sleep(0)
+    budget.give_back(70)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert budget.used_bytes == 0
+
+
+# S5 of asterism/server/DESIGN.md.
 async def test_a_body_without_room_is_refused_and_the_sender_comes_again_later() -> None:
     port = make_port(in_flight_max=60)
     assert port.bodies.budget.take(50, is_small=True)
@@ -202,6 +341,7 @@ async def test_a_body_without_room_is_refused_and_the_sender_comes_again_later()
     assert port.bodies.budget.used_bytes == 50
 
 
+# S5 of asterism/server/DESIGN.md.
 async def test_requests_are_refused_while_clients_leave_too_many_answers_unread() -> None:
     doors = Doors()
     doors.port.answers.is_exceeded = True
@@ -217,6 +357,7 @@ async def test_a_connection_is_known_by_its_requests() -> None:
     assert (connection.request_count, connection.under_way, connection.answered_bytes) == (2, 0, 2 * len(b"nosql"))
 
 
+# S9 of asterism/server/DESIGN.md.
 async def test_an_error_of_a_door_is_a_500_without_its_details_and_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -241,7 +382,7 @@ def test_port_0_becomes_a_port_of_the_systems_choice() -> None:
     assert port > 0
 
 
-def test_a_port_somebody_listens_on_is_refused_even_if_they_would_share_it() -> None:
+def test_a_port_in_use_is_refused_even_if_its_user_would_share_it() -> None:
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         taken.bind(("127.0.0.1", 0))
@@ -256,8 +397,9 @@ def test_an_address_of_another_machine_is_refused_with_the_systems_reason() -> N
     assert str(refused.value).endswith(os.strerror(errno.EADDRNOTAVAIL))
 
 
+# S8 of asterism/server/DESIGN.md.
 async def test_the_port_with_the_readiness_probe_opens_last() -> None:
-    """Who has heard of it that the server is ready may connect to any of its ports."""
+    """A client that has heard that the server is ready may connect to any of its ports."""
     opened: list[int] = []
 
     class OnePort:

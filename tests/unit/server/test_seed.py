@@ -1,4 +1,4 @@
-"""Seed files: what they may say, and how a mistake in them is told."""
+"""Seed files: what they may say, and how a mistake in them is reported."""
 
 from __future__ import annotations
 
@@ -8,16 +8,25 @@ from typing import Any
 
 import pytest
 
+from asterism.apis.nosql.seed import SeedDatabase
 from asterism.server.assemble import assembled
 from asterism.server.config import ServerConfig, StartRefused
 from asterism.server.data_directory import DataDirectory
+from asterism.server.doors import DOORS
 from asterism.server.seed import apply_seed, read_seed
 from asterism.throughput.budgets import Autoscale, Manual
 
+SEEDS = [door.seed for door in DOORS if door.seed is not None]
 
-def write_seed(folder: Path, told: object) -> Path:
+
+def read_databases(file: Path) -> list[SeedDatabase]:
+    ((_, databases),) = read_seed(file, SEEDS)
+    return databases
+
+
+def write_seed(folder: Path, content: object) -> Path:
     file = folder / "seed.json"
-    file.write_text(json.dumps(told))
+    file.write_text(json.dumps(content))
     return file
 
 
@@ -37,18 +46,18 @@ def shop(**container: Any) -> dict[str, Any]:
 def test_a_partition_key_may_be_a_path_several_paths_or_a_definition(
     tmp_path: Path, partition_key: object, kind: str
 ) -> None:
-    (database,) = read_seed(write_seed(tmp_path, shop(partitionKey=partition_key)))
+    (database,) = read_databases(write_seed(tmp_path, shop(partitionKey=partition_key)))
     assert database.containers[0].properties["partitionKey"]["kind"] == kind
 
 
 def test_throughput_is_manual_or_autoscale(tmp_path: Path) -> None:
-    manual = read_seed(write_seed(tmp_path, shop(throughput=500)))[0].containers[0]
-    autoscale = read_seed(write_seed(tmp_path, shop(autoscaleMaxThroughput=4000)))[0].containers[0]
+    manual = read_databases(write_seed(tmp_path, shop(throughput=500)))[0].containers[0]
+    autoscale = read_databases(write_seed(tmp_path, shop(autoscaleMaxThroughput=4000)))[0].containers[0]
     assert (manual.throughput, autoscale.throughput) == (Manual(500), Autoscale(4000))
 
 
 @pytest.mark.parametrize(
-    ("told", "place"),
+    ("content", "place"),
     [
         ([], "seed.json: a JSON object"),
         ({}, "seed.json: databases must be a list"),
@@ -61,45 +70,46 @@ def test_throughput_is_manual_or_autoscale(tmp_path: Path) -> None:
         (shop(throughput=400, autoscaleMaxThroughput=1000), r"containers\[0\]: give throughput or"),
     ],
 )
-def test_a_mistake_names_its_place(tmp_path: Path, told: object, place: str) -> None:
+def test_a_mistake_names_its_place(tmp_path: Path, content: object, place: str) -> None:
     with pytest.raises(StartRefused, match=place):
-        read_seed(write_seed(tmp_path, told))
+        read_databases(write_seed(tmp_path, content))
 
 
 def test_a_file_that_is_not_json_is_refused(tmp_path: Path) -> None:
     (tmp_path / "seed.json").write_text("{")
     with pytest.raises(StartRefused, match="not valid JSON"):
-        read_seed(tmp_path / "seed.json")
+        read_databases(tmp_path / "seed.json")
 
 
-async def seed_once(folder: Path, told: object) -> str:
-    """What the operator is told."""
+async def seed_once(folder: Path, content: object) -> str:
+    """Return the message for the operator."""
     directory = DataDirectory(folder)
     async with assembled(ServerConfig(), directory) as assembly:
-        file = write_seed(folder, told)
-        return await apply_seed(file, assembly.store, assembly.admission, directory, account="localhost")
+        file = write_seed(folder, content)
+        return await apply_seed(file, SEEDS, assembly.services, directory)
 
 
 @pytest.mark.parametrize(
-    ("told", "place"),
+    ("content", "place"),
     [
         (shop(throughput=7), r"containers\[0\]: .*400"),
         (shop(partitionKey="pk"), r"containers\[0\]: "),
         (shop(items=[{"id": "a/b", "pk": "x"}]), r"items\[0\]: "),
     ],
 )
-async def test_what_the_database_refuses_names_its_place_too(tmp_path: Path, told: object, place: str) -> None:
+async def test_a_refusal_by_the_database_names_its_place_too(tmp_path: Path, content: object, place: str) -> None:
     with pytest.raises(StartRefused, match=place):
-        await seed_once(tmp_path, told)
+        await seed_once(tmp_path, content)
     assert not DataDirectory(tmp_path).seeded_marker.exists()
 
 
+# S12 of asterism/server/DESIGN.md.
 async def test_a_seed_is_applied_once_and_completed_when_it_was_interrupted(tmp_path: Path) -> None:
-    told = shop(items=[{"id": str(number), "pk": "a"} for number in range(50)])
-    first = await seed_once(tmp_path, told)
-    again = await seed_once(tmp_path, told)
+    content = shop(items=[{"id": str(number), "pk": "a"} for number in range(50)])
+    first = await seed_once(tmp_path, content)
+    again = await seed_once(tmp_path, content)
     DataDirectory(tmp_path).seeded_marker.unlink()
-    completed = await seed_once(tmp_path, told)
+    completed = await seed_once(tmp_path, content)
     assert first == completed
     assert first.endswith("1 databases, 1 containers, 50 items.")
     assert "not applied again" in again

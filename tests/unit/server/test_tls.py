@@ -6,13 +6,14 @@ import datetime
 import ipaddress
 import ssl
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from cryptography import x509
 
 from asterism.server.config import StartRefused
-from asterism.server.tls import VALID_DAYS, ensure_certificate
+from asterism.server.listeners.certificates import VALID_DAYS, ensure_certificate
 
 NOW = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
 
@@ -35,12 +36,14 @@ def test_it_can_be_loaded_and_trusted(tmp_path: Path) -> None:
     ssl.create_default_context(cafile=str(files.certificate))
 
 
+# S10 of asterism/server/DESIGN.md.
 def test_only_its_owner_reads_the_private_key(tmp_path: Path) -> None:
     files = ensure_certificate(tmp_path / "tls", [], now=NOW)
     assert stat.S_IMODE(files.private_key.stat().st_mode) == 0o600
     assert {file.name for file in (tmp_path / "tls").iterdir()} == {"certificate.pem", "private-key.pem"}
 
 
+# S10 of asterism/server/DESIGN.md.
 def test_it_stays_the_same_while_its_names_do(tmp_path: Path) -> None:
     first = ensure_certificate(tmp_path, ["db.test"], now=NOW).certificate.read_bytes()
     later = NOW + datetime.timedelta(days=100)
@@ -65,3 +68,10 @@ def test_a_damaged_file_is_replaced(tmp_path: Path, damaged: str) -> None:
 def test_a_name_outside_ascii_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StartRefused, match="cannot stand in a certificate"):
         ensure_certificate(tmp_path, ["münchen"], now=NOW)
+
+
+def test_workers_that_need_it_at_the_same_moment_get_one_pair(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda _: ensure_certificate(tmp_path, [], now=NOW), range(8)))
+    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(made[0].certificate, made[0].private_key)
+    assert len({files.certificate for files in made}) == 1

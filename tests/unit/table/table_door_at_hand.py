@@ -1,23 +1,27 @@
-"""A door for tables on a store in memory, and requests signed for it."""
+"""A door for tables on the engine in memory, and requests signed for it."""
 
 from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from email.utils import formatdate
 from itertools import count
 from typing import Any, cast
 from urllib.parse import quote, unquote
 
+from asterism.access.keys import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
 from asterism.access.shared_key import shared_key_signature
-from asterism.apis.http import Request
-from asterism.apis.table.accounts import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, parse_account
+from asterism.apis.pipeline import RequestMeter
+from asterism.apis.table.accounts import parse_account
 from asterism.apis.table.door import TableDoor
+from asterism.apis.transports.http import Request
 from asterism.clock import SYSTEM_CLOCK
-from asterism.values.json_text import dumps, loads
-from tests.support.table_store import MemoryTableStore
+from asterism.models.tables.store import TableStore
+from asterism.values.json.text import dumps, loads
+from tests.support.tables import open_tables
 
 ACCOUNT = DEVELOPMENT_ACCOUNT
 KEY = base64.b64decode(DEVELOPMENT_KEY)
@@ -37,21 +41,24 @@ class Answer:
     @property
     def code(self) -> str:
         """The code of an error; both places that tell it must agree."""
-        told = self.headers["x-ms-error-code"]
-        assert told.encode() in self.body
-        return told
+        code = self.headers["x-ms-error-code"]
+        assert code.encode() in self.body
+        return code
 
 
 class DoorAtHand:
-    def __init__(self, *, is_cosmos: bool = False) -> None:
-        self.store = MemoryTableStore(SYSTEM_CLOCK.wall_seconds)
+    def __init__(self, store: TableStore, *, is_cosmos: bool) -> None:
+        self.store = store
         numbers = count()
+        meter = RequestMeter(SYSTEM_CLOCK.monotonic_seconds)
+        self.requests = meter.counts.of_door("cosmos-table" if is_cosmos else "table")
         self.door = TableDoor(
             self.store,
             accounts={ACCOUNT: parse_account(f"{ACCOUNT}:{DEVELOPMENT_KEY}")},
             clock=SYSTEM_CLOCK,
             is_cosmos=is_cosmos,
             new_request_id=lambda: f"request-{next(numbers)}",
+            meter=meter,
         )
 
     async def send(
@@ -68,15 +75,15 @@ class DoorAtHand:
     ) -> Answer:
         """`path` as it is on the wire, behind the account."""
         wire_path = f"/{ACCOUNT}/{path}"
-        told = {"x-ms-date": formatdate(date_seconds or time.time(), usegmt=True), **(headers or {})}
+        sent = {"x-ms-date": formatdate(date_seconds or time.time(), usegmt=True), **(headers or {})}
         if sign:
-            comp = next((f"?{one}" for one in query.split("&") if one.startswith("comp=")), "")
-            content_type = told.get("content-type", "")
-            text = f"{method}\n\n{content_type}\n{told['x-ms-date']}\n/{ACCOUNT}{wire_path}{comp}"
-            told["authorization"] = f"SharedKey {ACCOUNT}:{shared_key_signature(KEY, text)}"
+            comp = next((f"?{parameter}" for parameter in query.split("&") if parameter.startswith("comp=")), "")
+            content_type = sent.get("content-type", "")
+            text = f"{method}\n\n{content_type}\n{sent['x-ms-date']}\n/{ACCOUNT}{wire_path}{comp}"
+            sent["authorization"] = f"SharedKey {ACCOUNT}:{shared_key_signature(KEY, text)}"
         content = body if isinstance(body, bytes) else b"" if body is None else dumps(body)
         request = Request(
-            method, unquote(wire_path), query, told, content, scheme, HOST, client_address="127.0.0.1:50000"
+            method, unquote(wire_path), query, sent, content, scheme, HOST, client_address="127.0.0.1:50000"
         )
         response = await self.door.answer(request)
         return Answer(response.status, dict(response.headers), response.body)
@@ -86,11 +93,11 @@ class DoorAtHand:
         assert answer.status == 201
 
     async def insert(self, partition_key: str = "p", row_key: str = "r", **properties: object) -> Answer:
-        told = {"PartitionKey": partition_key, "RowKey": row_key, **properties}
-        return await self.send("POST", "orders", told)
+        entity = {"PartitionKey": partition_key, "RowKey": row_key, **properties}
+        return await self.send("POST", "orders", entity)
 
     async def get(self, partition_key: str = "p", row_key: str = "r") -> Any:
-        answer = await self.send("GET", one(partition_key, row_key))
+        answer = await self.send("GET", entity_path(partition_key, row_key))
         return answer.json if answer.status == 200 else None
 
     async def query(self, text: str = "", **more: str) -> Answer:
@@ -99,7 +106,13 @@ class DoorAtHand:
         return await self.send("GET", "orders()", query=query)
 
 
-def one(partition_key: str = "p", row_key: str = "r", table: str = "orders") -> str:
+@asynccontextmanager
+async def open_door(*, is_cosmos: bool = False) -> AsyncIterator[DoorAtHand]:
+    async with open_tables(None) as tables:
+        yield DoorAtHand(tables.tables, is_cosmos=is_cosmos)
+
+
+def entity_path(partition_key: str = "p", row_key: str = "r", table: str = "orders") -> str:
     return f"{table}(PartitionKey='{quote(partition_key, safe='')}',RowKey='{quote(row_key, safe='')}')"
 
 
@@ -116,7 +129,7 @@ def change_set(*operations: str) -> tuple[bytes, dict[str, str]]:
 
 
 def upsert(partition_key: str, row_key: str, body: str = "{}") -> str:
-    return f"PUT http://{HOST}/{ACCOUNT}/{one(partition_key, row_key)} HTTP/1.1\r\n\r\n{body}"
+    return f"PUT http://{HOST}/{ACCOUNT}/{entity_path(partition_key, row_key)} HTTP/1.1\r\n\r\n{body}"
 
 
 def insertion(partition_key: str, row_key: str) -> str:

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.apis.table.accounts import DEVELOPMENT_KEY, parse_account, read_address
+from asterism.access.keys import DEVELOPMENT_KEY
+from asterism.apis.table.accounts import parse_account, read_address
 from asterism.apis.table.continuation import read_token, write_token
 from asterism.apis.table.errors import Refusal
-from asterism.apis.table.names import cosmos_name_refusal, new_cosmos_name_refusal, storage_name_refusal
-from asterism.apis.table.resources import Kind, Resource, read_resource
+from asterism.apis.table.resource_paths import Kind, Resource, read_resource
+from asterism.apis.table.resources.names import cosmos_name_refusal, new_cosmos_name_refusal, storage_name_refusal
 
 
 @pytest.mark.parametrize(

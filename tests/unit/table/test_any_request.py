@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.table.table_door_at_hand import DoorAtHand, change_set, insertion, one, upsert
+from tests.unit.table.table_door_at_hand import DoorAtHand, change_set, entity_path, insertion, open_door, upsert
 
 METHODS = st.sampled_from(["GET", "POST", "PUT", "PATCH", "MERGE", "DELETE", "HEAD", "OPTIONS"])
 PIECES = st.sampled_from(
@@ -22,7 +23,7 @@ PIECES = st.sampled_from(
         "'",
         "/",
         "()",
-        one(),
+        entity_path(),
         "('orders')",
         "PartitionKey=",
         "RowKey='r'",
@@ -69,12 +70,12 @@ def test_no_request_makes_the_door_fail(
     is_cosmos: bool,
 ) -> None:
     async def send() -> int:
-        door = DoorAtHand(is_cosmos=is_cosmos)
-        await door.create()
-        await door.insert()
-        text = "&".join(f"{quote(name)}={quote(value, errors='replace')}" for name, value in query)
-        wire_path = quote(path, safe="/$(),='")
-        return (await door.send(method, wire_path, body, query=text, headers=headers)).status
+        async with open_door(is_cosmos=is_cosmos) as door:
+            await door.create()
+            await door.insert()
+            text = "&".join(f"{quote(name)}={quote(value, errors='replace')}" for name, value in query)
+            wire_path = quote(path, safe="/$(),='")
+            return (await door.send(method, wire_path, body, query=text, headers=headers)).status
 
     assert asyncio.run(send()) < 500
 
@@ -83,9 +84,13 @@ def test_no_request_makes_the_door_fail(
 DIGITS = "9" * 5000
 
 
-@pytest.mark.parametrize("is_cosmos", [False, True])
-async def test_numbers_of_thousands_of_digits_are_no_failure(is_cosmos: bool) -> None:
-    door = DoorAtHand(is_cosmos=is_cosmos)
+@pytest.fixture(params=[False, True])
+async def door(request: pytest.FixtureRequest) -> AsyncIterator[DoorAtHand]:
+    async with open_door(is_cosmos=request.param) as at_hand:
+        yield at_hand
+
+
+async def test_numbers_of_thousands_of_digits_are_no_failure(door: DoorAtHand) -> None:
     await door.create()
     await door.insert()
     filters = [f"a eq {value}" for value in (DIGITS, f"{DIGITS}L", f"-{DIGITS}", f"{DIGITS}.5", f"1e{DIGITS}")]

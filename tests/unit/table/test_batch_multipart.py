@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.apis.table.batch_multipart import PartResponse, boundary_of, read_batch, write_batch
+from asterism.apis.table.entities.batch_multipart import PartResponse, boundary_of, read_batch, write_batch
 from asterism.apis.table.errors import Refusal
 
 TYPE = "multipart/mixed; boundary=batch_1"

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 import pytest
 
 from asterism.errors import TooMuchContention
+from asterism.models.tables.table import Table
 from tests.unit.table.table_door_at_hand import (
     ACCOUNT,
     HOST,
     Answer,
     DoorAtHand,
     change_set,
+    entity_path,
     insertion,
-    one,
+    open_door,
     rows,
     upsert,
 )
 
 
 @pytest.fixture
-async def door() -> DoorAtHand:
-    at_hand = DoorAtHand()
-    await at_hand.create()
-    await at_hand.insert("p", "there", a=1)
-    return at_hand
+async def door() -> AsyncIterator[DoorAtHand]:
+    async with open_door() as at_hand:
+        await at_hand.create()
+        await at_hand.insert("p", "there", a=1)
+        yield at_hand
 
 
 async def send(door: DoorAtHand, *operations: str) -> Answer:
@@ -47,9 +51,9 @@ async def test_every_kind_of_write_goes_together(door: DoorAtHand) -> None:
         door,
         insertion("p", "new"),
         upsert("p", "put", '{"x":1}'),
-        f"PATCH http://{HOST}/{one('p', 'there')} HTTP/1.1\r\nIf-Match: *\r\n\r\n" + '{"b":2}',
-        f"DELETE http://{HOST}/{one('p', 'doomed')} HTTP/1.1\r\nIf-Match: *\r\n\r\n",
-        f"POST http://{HOST}/{one('p', 'merged')} HTTP/1.1\r\nX-HTTP-Method: MERGE\r\n\r\n" + '{"c":3}',
+        f"PATCH http://{HOST}/{entity_path('p', 'there')} HTTP/1.1\r\nIf-Match: *\r\n\r\n" + '{"b":2}',
+        f"DELETE http://{HOST}/{entity_path('p', 'doomed')} HTTP/1.1\r\nIf-Match: *\r\n\r\n",
+        f"POST http://{HOST}/{entity_path('p', 'merged')} HTTP/1.1\r\nX-HTTP-Method: MERGE\r\n\r\n" + '{"c":3}',
     )
     assert answer.status == 202
     assert answer.headers["content-type"].startswith("multipart/mixed; boundary=batchresponse_")
@@ -69,14 +73,14 @@ async def test_every_kind_of_write_goes_together(door: DoorAtHand) -> None:
         ([upsert("p", "x"), upsert("p", "y", "{")], 400, "InvalidInput", "1"),
         ([upsert("p", "x"), upsert("p", "a#b")], 400, "OutOfRangeInput", "1"),
         ([upsert("p", str(number)) for number in range(101)], 400, "InvalidInput", "0"),
-        ([upsert("p", "x"), f"GET http://{HOST}/{one()} HTTP/1.1\r\n\r\n"], 400, "InvalidInput", "1"),
+        ([upsert("p", "x"), f"GET http://{HOST}/{entity_path()} HTTP/1.1\r\n\r\n"], 400, "InvalidInput", "1"),
         (
-            [upsert("p", "x"), f"PUT http://{HOST}/{one('p', 'y')} HTTP/1.1\r\nIf-Match: *\r\n\r\n{{}}"],
+            [upsert("p", "x"), f"PUT http://{HOST}/{entity_path('p', 'y')} HTTP/1.1\r\nIf-Match: *\r\n\r\n{{}}"],
             404,
             "ResourceNotFound",
             "1",
         ),
-        ([f"PUT http://{HOST}/{one(table='nothing')} HTTP/1.1\r\n\r\n{{}}"], 404, "TableNotFound", "0"),
+        ([f"PUT http://{HOST}/{entity_path(table='nothing')} HTTP/1.1\r\n\r\n{{}}"], 404, "TableNotFound", "0"),
     ],
 )
 async def test_a_failure_tells_its_index_and_leaves_nothing_behind(
@@ -117,7 +121,7 @@ async def test_an_insert_answers_as_its_part_prefers(door: DoorAtHand) -> None:
 
 
 async def test_a_batch_may_hold_one_read(door: DoorAtHand) -> None:
-    request = f"GET http://{HOST}/{ACCOUNT}/{one('p', 'there')} HTTP/1.1\r\n\r\n"
+    request = f"GET http://{HOST}/{ACCOUNT}/{entity_path('p', 'there')} HTTP/1.1\r\n\r\n"
     body = f"--batch_1\r\nContent-Type: application/http\r\n\r\n{request}\r\n--batch_1--\r\n"
     answer = await door.send(
         "POST", "$batch", body.encode(), headers={"content-type": "multipart/mixed; boundary=batch_1"}
@@ -144,7 +148,6 @@ async def test_a_server_that_cannot_says_so_in_the_answer_itself(
     async def refuse(*_: object) -> None:
         raise TooMuchContention
 
-    table = door.store.find_table(ACCOUNT, "orders")
-    monkeypatch.setattr(table, "apply", refuse)
+    monkeypatch.setattr(Table, "apply", refuse)
     answer = await send(door, insertion("p", "a"))
     assert (answer.status, answer.code) == (503, "ServerBusy")

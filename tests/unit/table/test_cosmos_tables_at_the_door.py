@@ -1,19 +1,21 @@
-"""What differs where the door speaks for Cosmos DB for Table."""
+"""The differences of the port for Cosmos DB for Table."""
 
 from __future__ import annotations
+
+from collections.abc import AsyncIterator
 
 import pytest
 
 from asterism.errors import RequestRateTooLarge
-from tests.support.table_store import MemoryTable
-from tests.unit.table.table_door_at_hand import DoorAtHand, change_set, one, upsert
+from asterism.models.tables.table import Table
+from tests.unit.table.table_door_at_hand import DoorAtHand, change_set, entity_path, open_door, upsert
 
 
 @pytest.fixture
-async def door() -> DoorAtHand:
-    at_hand = DoorAtHand(is_cosmos=True)
-    await at_hand.create()
-    return at_hand
+async def door() -> AsyncIterator[DoorAtHand]:
+    async with open_door(is_cosmos=True) as at_hand:
+        await at_hand.create()
+        yield at_hand
 
 
 async def test_names_may_be_any_text_and_differ_by_case(door: DoorAtHand) -> None:
@@ -36,7 +38,7 @@ async def test_keys_are_not_empty_and_typed_as_texts(door: DoorAtHand) -> None:
     assert (await door.insert("", "r")).code == "InvalidInput"
     assert (await door.insert("p", "x" * 256)).code == "KeyValueTooLarge"
     typed = {"PartitionKey": "p", "RowKey": "5", "RowKey@odata.type": "Edm.Int64"}
-    assert (await door.send("PUT", one(), typed)).code == "InvalidInput"
+    assert (await door.send("PUT", entity_path(), typed)).code == "InvalidInput"
 
 
 async def test_a_missing_table_is_a_missing_resource(door: DoorAtHand) -> None:
@@ -45,8 +47,8 @@ async def test_a_missing_table_is_a_missing_resource(door: DoorAtHand) -> None:
 
 async def test_every_answer_tells_its_charge(door: DoorAtHand) -> None:
     assert float((await door.insert()).headers["x-ms-request-charge"]) == 5.0
-    assert float((await door.send("GET", one())).headers["x-ms-request-charge"]) == 1.0
-    missing = await door.send("GET", one("p", "nothing"))
+    assert float((await door.send("GET", entity_path())).headers["x-ms-request-charge"]) == 1.0
+    missing = await door.send("GET", entity_path("p", "nothing"))
     assert (missing.code, float(missing.headers["x-ms-request-charge"])) == ("ResourceNotFound", 1.0)
 
 
@@ -73,7 +75,7 @@ async def test_a_throttled_write_is_429_with_the_header_that_makes_clients_wait(
     async def spent(*_: object) -> None:
         raise RequestRateTooLarge(retry_after_seconds=0.2)
 
-    monkeypatch.setattr(MemoryTable, "apply", spent)
+    monkeypatch.setattr(Table, "apply", spent)
     body, headers = change_set(upsert("p", "r"))
     answer = await (door.send("POST", "$batch", body, headers=headers) if is_batch else door.insert())
     assert (answer.status, answer.code) == (429, "TooManyRequests")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 import pytest
 
-from tests.unit.table.table_door_at_hand import DoorAtHand, one, rows
+from tests.unit.table.table_door_at_hand import DoorAtHand, entity_path, open_door, rows
 
 
 @pytest.fixture
-async def door() -> DoorAtHand:
-    at_hand = DoorAtHand()
-    await at_hand.create()
-    return at_hand
+async def door() -> AsyncIterator[DoorAtHand]:
+    async with open_door() as at_hand:
+        await at_hand.create()
+        yield at_hand
 
 
 async def test_tables_are_created_listed_and_deleted_in_any_case(door: DoorAtHand) -> None:
@@ -69,43 +71,43 @@ async def test_an_insert_answers_the_entity_with_its_etag(door: DoorAtHand) -> N
 
 
 async def test_an_update_needs_the_entity_and_an_upsert_does_not(door: DoorAtHand) -> None:
-    missing = await door.send("PUT", one(), {"a": 1}, headers={"if-match": "*"})
+    missing = await door.send("PUT", entity_path(), {"a": 1}, headers={"if-match": "*"})
     assert missing.code == "ResourceNotFound"
-    assert (await door.send("PUT", one(), {"a": 1, "b": 2})).status == 204
-    assert (await door.send("PATCH", one(), {"a": 3})).status == 204
+    assert (await door.send("PUT", entity_path(), {"a": 1, "b": 2})).status == 204
+    assert (await door.send("PATCH", entity_path(), {"a": 3})).status == 204
     assert {name: (await door.get())[name] for name in "ab"} == {"a": 3, "b": 2}
-    assert (await door.send("MERGE", one(), {"c": 4}, headers={"if-match": "*"})).status == 204
-    assert (await door.send("PUT", one(), {"a": 5})).status == 204
+    assert (await door.send("MERGE", entity_path(), {"c": 4}, headers={"if-match": "*"})).status == 204
+    assert (await door.send("PUT", entity_path(), {"a": 5})).status == 204
     assert "b" not in await door.get()
 
 
 async def test_a_post_may_stand_for_a_merge(door: DoorAtHand) -> None:
     await door.insert(a=1)
-    answer = await door.send("POST", one(), {"b": 2}, headers={"x-http-method": "MERGE"})
+    answer = await door.send("POST", entity_path(), {"b": 2}, headers={"x-http-method": "MERGE"})
     assert answer.status == 204
     assert (await door.get())["b"] == 2
-    wrong = await door.send("POST", one(), {"b": 2}, headers={"x-http-method": "TRACE"})
+    wrong = await door.send("POST", entity_path(), {"b": 2}, headers={"x-http-method": "TRACE"})
     assert wrong.code == "XMethodIncorrectValue"
 
 
 async def test_conditions_compare_etags(door: DoorAtHand) -> None:
     etag = (await door.insert()).headers["etag"]
-    changed = await door.send("PUT", one(), {}, headers={"if-match": etag})
+    changed = await door.send("PUT", entity_path(), {}, headers={"if-match": etag})
     assert changed.status == 204
     assert changed.headers["etag"] > etag
     for method in ("PUT", "PATCH", "DELETE"):
-        stale = await door.send(method, one(), {} if method != "DELETE" else None, headers={"if-match": etag})
+        stale = await door.send(method, entity_path(), {} if method != "DELETE" else None, headers={"if-match": etag})
         assert (stale.status, stale.code) == (412, "UpdateConditionNotSatisfied")
-    malformed = await door.send("PUT", one(), {}, headers={"if-match": "nonsense"})
+    malformed = await door.send("PUT", entity_path(), {}, headers={"if-match": "nonsense"})
     assert malformed.code == "InvalidInput"
-    assert (await door.send("DELETE", one())).code == "MissingRequiredHeader"
-    assert (await door.send("DELETE", one(), headers={"if-match": changed.headers["etag"]})).status == 204
+    assert (await door.send("DELETE", entity_path())).code == "MissingRequiredHeader"
+    assert (await door.send("DELETE", entity_path(), headers={"if-match": changed.headers["etag"]})).status == 204
     assert await door.get() is None
 
 
 async def test_the_keys_of_the_url_win_over_those_of_the_body(door: DoorAtHand) -> None:
-    told = {"PartitionKey": 5, "RowKey": "other", "RowKey@odata.type": "Edm.Int64", "a": 1}
-    assert (await door.send("PUT", one(), told)).status == 204
+    entity = {"PartitionKey": 5, "RowKey": "other", "RowKey@odata.type": "Edm.Int64", "a": 1}
+    assert (await door.send("PUT", entity_path(), entity)).status == 204
     assert (await door.get())["RowKey"] == "r"
 
 
@@ -120,7 +122,7 @@ async def test_an_insert_needs_both_keys_as_texts(door: DoorAtHand) -> None:
 @pytest.mark.parametrize("key", ["a/b", "a\\b", "a#b", "a?b", "a\nb", "a\x80b"])
 async def test_keys_with_forbidden_characters_are_refused_and_nothing_is_written(door: DoorAtHand, key: str) -> None:
     assert (await door.insert(key)).code == "OutOfRangeInput"
-    in_url = await door.send("PUT", one(key), {})
+    in_url = await door.send("PUT", entity_path(key), {})
     assert in_url.code == ("InvalidInput" if key in ("a/b", "a\\b") else "OutOfRangeInput")
     assert rows(await door.query()) == []
 
@@ -129,18 +131,18 @@ async def test_keys_with_forbidden_characters_are_refused_and_nothing_is_written
 async def test_any_other_character_is_fine_in_a_key(door: DoorAtHand, key: str) -> None:
     assert (await door.insert(key, key)).status == 201
     quoted = key.replace("'", "''")
-    answer = await door.send("GET", one(quoted, quoted))
+    answer = await door.send("GET", entity_path(quoted, quoted))
     assert (answer.json["PartitionKey"], answer.json["RowKey"]) == (key, key)
 
 
 async def test_metadata_levels_are_asked_for_by_accept_or_format(door: DoorAtHand) -> None:
     await door.insert()
-    bare = await door.send("GET", one(), headers={"accept": "application/json;odata=nometadata"})
+    bare = await door.send("GET", entity_path(), headers={"accept": "application/json;odata=nometadata"})
     assert "odata.etag" not in bare.json
-    full = await door.send("GET", one(), query="$format=application/json;odata=fullmetadata")
+    full = await door.send("GET", entity_path(), query="$format=application/json;odata=fullmetadata")
     assert "odata.editLink" in full.json
     assert full.headers["content-type"].startswith("application/json;odata=fullmetadata")
-    atom = await door.send("GET", one(), headers={"accept": "application/atom+xml"})
+    atom = await door.send("GET", entity_path(), headers={"accept": "application/atom+xml"})
     assert (atom.status, atom.code) == (415, "AtomFormatNotSupported")
 
 
@@ -149,8 +151,8 @@ async def test_metadata_levels_are_asked_for_by_accept_or_format(door: DoorAtHan
     [
         ("GET", "nothing()"),
         ("POST", "nothing"),
-        ("GET", one(table="nothing")),
-        ("PUT", one(table="nothing")),
+        ("GET", entity_path(table="nothing")),
+        ("PUT", entity_path(table="nothing")),
         ("POST", "nothing/Tables"),
     ],
 )
@@ -187,9 +189,9 @@ async def test_a_body_beyond_4_mebibytes_is_refused(door: DoorAtHand) -> None:
 
 
 async def test_every_answer_echoes_the_version_and_the_clients_request_id(door: DoorAtHand) -> None:
-    told = {"x-ms-version": "2099-01-01", "x-ms-client-request-id": "mine"}
+    headers_sent = {"x-ms-version": "2099-01-01", "x-ms-client-request-id": "mine"}
     for path in ("Tables", "missing()"):
-        answer = await door.send("GET", path, headers=told)
+        answer = await door.send("GET", path, headers=headers_sent)
         assert (answer.headers["x-ms-version"], answer.headers["x-ms-client-request-id"]) == ("2099-01-01", "mine")
         assert answer.headers["x-ms-request-id"]
 

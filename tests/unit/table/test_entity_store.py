@@ -11,18 +11,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from asterism.apis.table.stored import (
+from asterism.errors import LogicalPartitionFull, RequestRateTooLarge, ResourceExists, ResourceNotFound
+from asterism.keyspaces.routing.keyspace import Spent
+from asterism.limits import DEFAULT_LIMITS
+from asterism.models.tables.entities import (
     EntityWrite,
     FailureReason,
     OperationFailed,
-    Spent,
     StoredEntity,
     TableKind,
     WriteKind,
 )
-from asterism.apis.table.table import EntityKey, Table
-from asterism.errors import LogicalPartitionFull, RequestRateTooLarge, ResourceExists, ResourceNotFound
-from asterism.limits import DEFAULT_LIMITS
+from asterism.models.tables.table import EntityKey, Table
 from asterism.throughput.budgets import Manual
 from asterism.values.ordered_text import ordered_text
 from tests.support.tables import ACCOUNT, TableWorld, everything, open_tables
@@ -109,6 +109,7 @@ def test_a_listing_goes_on_behind_a_table_that_was_deleted_meanwhile() -> None:
     run(test)
 
 
+# T6 of asterism/models/tables/DESIGN.md.
 @pytest.mark.parametrize(
     ("first", "kind", "second", "other_kind"),
     [
@@ -185,25 +186,27 @@ def test_what_cannot_be_done_is_told_with_its_place(there: bool, operation: Enti
             await table.apply([insert("p", "r")])
         with pytest.raises(OperationFailed) as failed:
             await table.apply([write(WriteKind.INSERT_OR_REPLACE, "p", "other"), operation])
-        assert (failed.value.index, failed.value.reason) == (1, reason)
+        assert (failed.value.index, failed.value.failure) == (1, reason)
         assert await table.get("p", "other") is None
         await world.check_statistics(table)
 
     run(test)
 
 
+# T1 of asterism/models/tables/DESIGN.md.
 def test_of_many_inserts_the_first_that_is_there_is_named_and_none_is_done() -> None:
     async def test(world: TableWorld) -> None:
         table = await a_table(world)
         await table.apply([insert("p", "3"), insert("p", "7")])
         with pytest.raises(OperationFailed) as failed:
             await table.apply([insert("p", str(number)) for number in range(10)])
-        assert (failed.value.index, failed.value.reason) == (3, FailureReason.EXISTS)
+        assert (failed.value.index, failed.value.failure) == (3, FailureReason.EXISTS)
         assert len(await everything(table)) == 2
 
     run(test)
 
 
+# T3 of asterism/models/tables/DESIGN.md.
 def test_timestamps_rise_with_every_write_of_an_entity() -> None:
     async def test(world: TableWorld) -> None:
         table = await a_table(world)
@@ -218,6 +221,7 @@ def test_timestamps_rise_with_every_write_of_an_entity() -> None:
     run(test)
 
 
+# T2 of asterism/models/tables/DESIGN.md.
 def test_writers_of_one_entity_lose_nothing_of_each_other() -> None:
     async def test(world: TableWorld) -> None:
         table = await a_table(world)
@@ -255,26 +259,26 @@ def groups(draw: st.DrawFn) -> list[EntityWrite]:
 
 def apply_to_model(model: dict[Name, bytes], group: list[EntityWrite]) -> FailureReason | None:
     after = dict(model)
-    for one in group:
-        name = one.partition_key, one.row_key
+    for write in group:
+        name = write.partition_key, write.row_key
         there = name in model
-        if one.kind is WriteKind.INSERT and there:
+        if write.kind is WriteKind.INSERT and there:
             return FailureReason.EXISTS
-        if one.kind in (WriteKind.REPLACE, WriteKind.MERGE, WriteKind.DELETE) and not there:
+        if write.kind in (WriteKind.REPLACE, WriteKind.MERGE, WriteKind.DELETE) and not there:
             return FailureReason.NOT_FOUND
-        if one.kind is WriteKind.DELETE:
+        if write.kind is WriteKind.DELETE:
             del after[name]
-        elif one.kind in (WriteKind.MERGE, WriteKind.INSERT_OR_MERGE) and there:
-            after[name] = merged(model[name], one.properties)
+        elif write.kind in (WriteKind.MERGE, WriteKind.INSERT_OR_MERGE) and there:
+            after[name] = merged(model[name], write.properties)
         else:
-            after[name] = one.properties
+            after[name] = write.properties
     model.clear()
     model.update(after)
     return None
 
 
 def merged(stored: bytes, given: bytes) -> bytes:
-    members = [one for one in (stored, given) if one]
+    members = [part for part in (stored, given) if part]
     if len(members) < 2:
         return members[0] if members else b""
     names = [part.partition(b":")[0] for part in stored.split(b",")]
@@ -309,7 +313,7 @@ async def outcome_of(table: Table, group: list[EntityWrite]) -> FailureReason | 
     try:
         await table.apply(group)
     except OperationFailed as failed:
-        return failed.reason
+        return failed.failure
     return None
 
 
@@ -317,37 +321,41 @@ async def check_scans(
     table: Table, kind: TableKind, model: dict[Name, bytes], spans: list[tuple[Name, Name]], limit: int
 ) -> None:
     found = await everything(table, limit=limit)
-    assert [(one.partition_key, one.row_key) for one in found] == (
+    assert [(entity.partition_key, entity.row_key) for entity in found] == (
         sorted(model, key=order) if kind == "storage" else unordered_partitions(found, model)
     )
     for lower, upper in spans:
         if kind == "cosmos":
             upper = (lower[0], upper[1])
         wanted = sorted((name for name in model if order(lower) <= order(name) < order(upper)), key=order)
-        names_found = [(one.partition_key, one.row_key) for one in await everything(table, lower, upper, limit=limit)]
+        names_found = [
+            (entity.partition_key, entity.row_key) for entity in await everything(table, lower, upper, limit=limit)
+        ]
         assert names_found == wanted
         whole: EntityKey = (lower[0], None)
-        names_found = [(one.partition_key, one.row_key) for one in await everything(table, whole, whole, limit=limit)]
+        names_found = [
+            (entity.partition_key, entity.row_key) for entity in await everything(table, whole, whole, limit=limit)
+        ]
         assert names_found == sorted((name for name in model if name[0] == lower[0]), key=order)
 
 
 def unordered_partitions(found: list[StoredEntity], model: dict[Name, bytes]) -> list[Name]:
-    """What was found must be the model, its partitions in whichever order they were found."""
-    first_met = list(dict.fromkeys(one.partition_key for one in found))
-    return [name for pk in first_met for name in sorted((one for one in model if one[0] == pk), key=order)] + [
+    """Return the names of the model, its partitions in the order in which they were found."""
+    first_met = list(dict.fromkeys(entity.partition_key for entity in found))
+    return [name for pk in first_met for name in sorted((key for key in model if key[0] == pk), key=order)] + [
         name for name in model if name[0] not in first_met
     ]
 
 
-def test_a_large_heap_of_long_keys_is_read_in_order() -> None:
+def test_a_large_collision_run_of_long_keys_is_read_in_order() -> None:
     async def test(world: TableWorld) -> None:
         table = await a_table(world)
         rows = ["x" * 300 + f"{number:04}" for number in range(1200)]
         for at in range(0, len(rows), 100):
             await table.apply([insert("p", row) for row in rows[at : at + 100]])
-        assert [one.row_key for one in await everything(table, limit=400)] == rows
+        assert [entity.row_key for entity in await everything(table, limit=400)] == rows
         middle = await table.scan(("p", rows[700]), ("p", rows[705]), limit=100, entries_examined_max=5000)
-        assert [one.row_key for one in middle.entities] == rows[700:705]
+        assert [entity.row_key for entity in middle.entities] == rows[700:705]
 
     run(test)
 
@@ -361,12 +369,12 @@ def test_a_page_holds_what_was_asked_for_and_tells_the_next_that_fits() -> None:
             return entity.properties == b'"even":1'
 
         page = await table.scan(None, None, limit=4, entries_examined_max=100, accept=is_even)
-        assert [one.row_key for one in page.entities] == ["00", "02", "04", "06"]
+        assert [entity.row_key for entity in page.entities] == ["00", "02", "04", "06"]
         assert page.next_key == ("p", "08")
         page = await table.scan(page.next_key, None, limit=6, entries_examined_max=100, accept=is_even)
         assert (len(page.entities), page.next_key) == (6, None)
         page = await table.scan(None, None, limit=10, entries_examined_max=5, accept=is_even)
-        assert ([one.row_key for one in page.entities], page.next_key) == (["00", "02", "04"], ("p", "05"))
+        assert ([entity.row_key for entity in page.entities], page.next_key) == (["00", "02", "04"], ("p", "05"))
 
     run(test)
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from asterism.apis.table.stored import EntityWrite, OperationFailed, WriteKind
-from asterism.apis.table.table import EntityKey, Table
 from asterism.errors import ReshapeRefused
-from asterism.keyspaces.load_watch import Patience
+from asterism.keyspaces.reshaping.load_watch import Patience
 from asterism.limits import DEFAULT_LIMITS, KIB
+from asterism.models.tables.entities import EntityWrite, OperationFailed, WriteKind
+from asterism.models.tables.table import EntityKey, Table
 from asterism.values.ordered_text import ordered_text
 from tests.support.tables import ACCOUNT, TableWorld, everything, open_tables
 
@@ -79,20 +79,20 @@ def test_splits_and_merges_under_load_lose_nothing() -> None:
         done = asyncio.Event()
         writers = [asyncio.create_task(keep_writing(table, model, writer, done)) for writer in range(4)]
         await asyncio.sleep(0.1)
-        reshaping, keyspace = world.world.reshaping, table.keyspace
+        reshaper, keyspace = world.world.reshaper, table.keyspace
         for _ in range(2):
-            for one in keyspace.record.map.ranges:
-                await reshaping.finished(await reshaping.split(keyspace, one.id))
+            for partition in keyspace.record.map.ranges:
+                await reshaper.finished(await reshaper.split(keyspace, partition.id))
         assert ranges(table) == 4
-        in_order = [(one.partition_key, one.row_key) for one in await everything(table)]
+        in_order = [(entity.partition_key, entity.row_key) for entity in await everything(table)]
         assert in_order == sorted(in_order)
         for _ in range(3):
             left, right, *_ = keyspace.record.map.ranges
-            await reshaping.finished(await reshaping.merge(keyspace, left.id, right.id))
+            await reshaper.finished(await reshaper.merge(keyspace, left.id, right.id))
         assert ranges(table) == 1
         done.set()
         await asyncio.gather(*writers)
-        found = {(one.partition_key, one.row_key): one.properties for one in await everything(table)}
+        found = {(entity.partition_key, entity.row_key): entity.properties for entity in await everything(table)}
         assert found == model
         await world.check_statistics(table)
 
@@ -105,7 +105,7 @@ def test_a_table_that_grows_is_divided_where_its_data_is() -> None:
         padding = b'"a":"%s"' % (b"x" * 1000)
         for number in range(300):
             await table.apply([upsert(f"{number % 60:02}", f"{number}-{row}", padding) for row in range(2)])
-        await until(lambda: ranges(table) >= 4 and not world.world.reshaping.progress)
+        await until(lambda: ranges(table) >= 4 and not world.world.reshaper.progress)
         assert len(await everything(table)) == 600
         await world.check_statistics(table)
 
@@ -121,7 +121,7 @@ def test_one_partition_key_is_never_divided_and_goes_on_growing() -> None:
             await table.apply([upsert("p", f"{number}-{row}", padding) for row in range(5)])
         assert ranges(table) == 1
         with pytest.raises(ReshapeRefused, match="one partition key value"):
-            await world.world.reshaping.split(table.keyspace, 0)
+            await world.world.reshaper.split(table.keyspace, 0)
         assert len(await everything(table)) == 300
 
     run(test, limits=DEFAULT_LIMITS.with_changes(physical_partition_bytes_max=100 * KIB), patience=NEVER)
@@ -155,7 +155,7 @@ def test_a_hot_range_is_divided_where_its_load_is_and_joined_again_when_it_is_co
         history = await world.world.catalog.work.history_of(table.keyspace.record.rid)
         assert b'"reason":"load"' in history[0]
         reading.cancel()
-        await until(lambda: ranges(table) == 1 and not world.world.reshaping.progress)
+        await until(lambda: ranges(table) == 1 and not world.world.reshaper.progress)
         await until(lambda: world.load.is_asleep)
         assert len(await everything(table)) == 70
         await world.check_statistics(table)
@@ -194,12 +194,12 @@ def test_cold_ranges_are_joined_after_a_restart_too(tmp_path: Path) -> None:
             table = await world.tables.create_table(ACCOUNT, "Cold", kind="storage")
             await table.apply([upsert("a", "r")])
             await table.apply([upsert("b", "r")])
-            await world.world.reshaping.finished(await world.world.reshaping.split(table.keyspace, 0))
+            await world.world.reshaper.finished(await world.world.reshaper.split(table.keyspace, 0))
         async with open_tables(tmp_path, patience=QUICK) as world, asyncio.timeout(60):
             found = world.tables.find_table(ACCOUNT, "Cold")
             assert found is not None
             assert ranges(found) == 2
-            await until(lambda: ranges(found) == 1 and not world.world.reshaping.progress)
+            await until(lambda: ranges(found) == 1 and not world.world.reshaper.progress)
             await until(lambda: world.load.is_asleep)
 
     asyncio.run(go())
@@ -232,27 +232,28 @@ def test_a_scan_over_several_ranges_is_in_order_and_exact(
         table = await world.tables.create_table(ACCOUNT, "Order", kind="storage")
         for name in names:
             await table.apply([upsert(*name)])
-        for one in [*table.keyspace.record.map.ranges] * 2:
+        for partition in [*table.keyspace.record.map.ranges] * 2:
             with contextlib.suppress(ReshapeRefused):
-                last = table.keyspace.record.map.ranges[-1] if one.id not in live(table) else one
-                await world.world.reshaping.finished(await world.world.reshaping.split(table.keyspace, last.id))
-        assert await told(table, None, None, limit) == sorted(names, key=order)
+                last = table.keyspace.record.map.ranges[-1] if partition.id not in live(table) else partition
+                await world.world.reshaper.finished(await world.world.reshaper.split(table.keyspace, last.id))
+        assert await keys_in(table, None, None, limit) == sorted(names, key=order)
         for lower, upper in spans:
             wanted = sorted((name for name in names if order(lower) <= order(name) < order(upper)), key=order)
-            assert await told(table, lower, upper, limit) == wanted
+            assert await keys_in(table, lower, upper, limit) == wanted
         await world.check_statistics(table)
 
     run(test, patience=NEVER)
 
 
 def live(table: Table) -> set[int]:
-    return {one.id for one in table.keyspace.record.map.ranges}
+    return {partition.id for partition in table.keyspace.record.map.ranges}
 
 
-async def told(table: Table, lower: EntityKey | None, upper: EntityKey | None, limit: int) -> list[Name]:
-    return [(one.partition_key, one.row_key) for one in await everything(table, lower, upper, limit=limit)]
+async def keys_in(table: Table, lower: EntityKey | None, upper: EntityKey | None, limit: int) -> list[Name]:
+    return [(entity.partition_key, entity.row_key) for entity in await everything(table, lower, upper, limit=limit)]
 
 
+# T5 of asterism/models/tables/DESIGN.md.
 def test_scans_that_run_while_ranges_are_divided_and_joined_miss_nothing() -> None:
     async def test(world: TableWorld) -> None:
         table = await world.tables.create_table(ACCOUNT, "Read", kind="storage")
@@ -266,16 +267,16 @@ def test_scans_that_run_while_ranges_are_divided_and_joined_miss_nothing() -> No
         async def keep_scanning() -> None:
             nonlocal scans
             while not done.is_set():
-                assert await told(table, None, None, 7) == sorted(names, key=order)
+                assert await keys_in(table, None, None, 7) == sorted(names, key=order)
                 scans += 1
 
         scanning = [asyncio.create_task(keep_scanning()) for _ in range(2)]
-        reshaping, keyspace = world.world.reshaping, table.keyspace
+        reshaper, keyspace = world.world.reshaper, table.keyspace
         for _ in range(3):
-            await reshaping.finished(await reshaping.split(keyspace, keyspace.record.map.ranges[0].id))
+            await reshaper.finished(await reshaper.split(keyspace, keyspace.record.map.ranges[0].id))
         while ranges(table) > 1:
             left, right, *_ = keyspace.record.map.ranges
-            await reshaping.finished(await reshaping.merge(keyspace, left.id, right.id))
+            await reshaper.finished(await reshaper.merge(keyspace, left.id, right.id))
         done.set()
         await asyncio.gather(*scanning)
         assert scans > 2

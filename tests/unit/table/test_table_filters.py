@@ -8,25 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.apis.table.edm import EdmType
-from asterism.apis.table.entity_codec import decode
-from asterism.apis.table.entity_json import read_entity
-from asterism.apis.table.errors import Refusal
-from asterism.apis.table.filter_match import make_matcher
-from asterism.apis.table.filter_parser import parse_filter
-from asterism.apis.table.filter_spans import Interval, KeySpan, order, spans_of, within
-from asterism.apis.table.filter_tree import And, Compare, Comparison, Condition, Constant, IsTrue, Literal, Not, Or
-from asterism.apis.table.stored import StoredEntity
-from asterism.apis.table.timestamps import ticks_of
-from asterism.values.json_text import dumps
+from asterism.apis.table.entities.entity_json import read_entity
+from asterism.languages.odata.malformed_filter import MalformedFilter
+from asterism.languages.odata.match import make_matcher
+from asterism.languages.odata.parser import parse_filter
+from asterism.languages.odata.spans import Interval, KeySpan, order, spans_of, within
+from asterism.languages.odata.tree import And, Compare, Comparison, Condition, Constant, IsTrue, Literal, Not, Or
+from asterism.models.tables.codec import decode
+from asterism.models.tables.entities import StoredEntity
+from asterism.models.tables.property_types import EdmType
+from asterism.models.tables.ticks import ticks_of
+from asterism.values.json.text import dumps
 
 NOON = "2026-11-16T12:00:00Z"
 GUID = "c9da6455-213d-42c9-9a79-3e9149a57833"
 
 
 def entity(partition_key: str = "p", row_key: str = "r", **properties: object) -> StoredEntity:
-    told = {name.replace("__type", "@odata.type"): value for name, value in properties.items()}
-    given = read_entity(dumps(told), is_cosmos=False)
+    members = {name.replace("__type", "@odata.type"): value for name, value in properties.items()}
+    given = read_entity(dumps(members), is_cosmos=False)
     ticks = ticks_of(NOON)
     assert ticks is not None
     return StoredEntity(partition_key, row_key, ticks, given.properties)
@@ -51,8 +51,8 @@ EVERYTHING = entity(
 )
 
 
-def matches(text: str, one: StoredEntity = EVERYTHING) -> bool:
-    return make_matcher(parse_filter(text)).matches(one)
+def matches(text: str, stored: StoredEntity = EVERYTHING) -> bool:
+    return make_matcher(parse_filter(text)).matches(stored)
 
 
 @pytest.mark.parametrize(
@@ -168,26 +168,46 @@ def test_a_property_counts_as_less_than_a_literal_of_a_type_it_cannot_be_compare
     ],
 )
 def test_a_text_that_is_no_filter_is_refused(text: str) -> None:
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(MalformedFilter) as refused:
         parse_filter(text)
-    assert (refused.value.status, refused.value.code) == (400, "InvalidInput")
+    assert 0 <= refused.value.position <= len(text)
+    assert refused.value.reason.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "reason"),
+    [
+        ("a eq 1 and b eq ?", 15, "not a name"),
+        ("  eq 7", 2, "must stand here"),
+        ("a eq 'x' and 5", 13, "literal alone"),
+        ("a eq  datetime'x'", 6, "not a datetime"),
+        ("(a eq 1 b", 0, "not closed"),
+        ("a eq 1 b", 7, "is complete"),
+        ("a eq ", 4, "ends too early"),
+        ("x and a eq b", 6, "on the other"),
+    ],
+)
+def test_a_refusal_has_the_position_and_the_reason(text: str, position: int, reason: str) -> None:
+    with pytest.raises(MalformedFilter, match=reason) as refused:
+        parse_filter(text)
+    assert refused.value.position == position
 
 
 @given(st.text(alphabet="ab eqnotrdl'()0159.-LXguidtime", max_size=40))
 def test_any_text_is_a_filter_or_refused(text: str) -> None:
-    with suppress(Refusal):
+    with suppress(MalformedFilter):
         matches(text)
 
 
 @pytest.mark.parametrize("name", ["नाम", "e\u0301tat", "größe", "名前", "_1"])
 def test_any_name_that_a_property_can_have_can_be_filtered_on(name: str) -> None:
-    one = entity(**{name: 5})
-    assert matches(f"{name} eq 5", one)
-    assert matches(f"5 le {name} and not ({name} gt 5)", one)
+    stored = entity(**{name: 5})
+    assert matches(f"{name} eq 5", stored)
+    assert matches(f"5 le {name} and not ({name} gt 5)", stored)
 
 
 def test_a_long_text_that_is_almost_a_number_is_refused_and_not_pondered() -> None:
-    with pytest.raises(Refusal):
+    with pytest.raises(MalformedFilter):
         parse_filter("x eq " + "1" * 60_000 + "x")
 
 
@@ -249,10 +269,10 @@ def test_alternatives_of_alternatives_are_not_multiplied_without_end(monkeypatch
     combined = 0
     common = Interval.common
 
-    def counted(one: Interval, other: Interval) -> Interval:
+    def counted(interval: Interval, other: Interval) -> Interval:
         nonlocal combined
         combined += 1
-        return common(one, other)
+        return common(interval, other)
 
     monkeypatch.setattr(Interval, "common", counted)
     pairs = " and ".join(f"(RowKey ge '0' or RowKey lt '{number}')" for number in range(1, 100))
@@ -305,8 +325,8 @@ def test_every_match_lies_in_a_span_and_spans_are_in_order_and_apart(
     spans = spans_of(condition)
     bounds = [order(key) for span in spans for key in span if key is not None]
     assert bounds == sorted(bounds)
-    one = entity(partition_key, row_key, x=x)
-    if make_matcher(condition).matches(one):
+    stored = entity(partition_key, row_key, x=x)
+    if make_matcher(condition).matches(stored):
         key = order((partition_key, row_key))
         assert any(order(span.lower) <= key and (span.upper is None or key < order(span.upper)) for span in spans)
 
@@ -314,5 +334,5 @@ def test_every_match_lies_in_a_span_and_spans_are_in_order_and_apart(
 @given(CONDITIONS, KEY_TEXTS)
 def test_looking_at_bytes_first_changes_no_answer(condition: Condition, x: str) -> None:
     matcher = make_matcher(condition)
-    for one in (entity(x=x), entity(y=x), entity(x=True), entity(x=5)):
-        assert matcher.matches(one) == matcher.test(one, decode(one.properties))
+    for stored in (entity(x=x), entity(y=x), entity(x=True), entity(x=5)):
+        assert matcher.matches(stored) == matcher.test(stored, decode(stored.properties))

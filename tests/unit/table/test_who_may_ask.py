@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import time
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from email.utils import formatdate
 from typing import Any
@@ -18,23 +19,33 @@ from azure.data.tables import (
     generate_table_sas,
 )
 
+from asterism.access.keys import DEVELOPMENT_KEY
 from asterism.access.shared_key import shared_key_signature
-from asterism.apis.http import Request
-from asterism.apis.table.accounts import DEVELOPMENT_KEY
-from tests.unit.table.table_door_at_hand import ACCOUNT, DoorAtHand, change_set, insertion, one, rows, upsert
+from asterism.apis.transports.http import Request
+from asterism.models.tables.store import TableStore
+from tests.unit.table.table_door_at_hand import (
+    ACCOUNT,
+    DoorAtHand,
+    change_set,
+    entity_path,
+    insertion,
+    open_door,
+    rows,
+    upsert,
+)
 
 CREDENTIAL = AzureNamedKeyCredential(ACCOUNT, DEVELOPMENT_KEY)
 TOMORROW = datetime.now(UTC) + timedelta(days=1)
 
 
 @pytest.fixture
-async def door() -> DoorAtHand:
-    at_hand = DoorAtHand()
-    await at_hand.create()
-    await at_hand.create("others")
-    for key in "abc":
-        await at_hand.insert(key, key)
-    return at_hand
+async def door() -> AsyncIterator[DoorAtHand]:
+    async with open_door() as at_hand:
+        await at_hand.create()
+        await at_hand.create("others")
+        for key in "abc":
+            await at_hand.insert(key, key)
+        yield at_hand
 
 
 def table_sas(permissions: str, **fields: Any) -> str:
@@ -79,14 +90,14 @@ async def test_a_signature_that_was_good_is_good_for_the_same_request_only(door:
     date = formatdate(usegmt=True)
     text = f"POST\n\napplication/json\n{date}\n/{ACCOUNT}/{ACCOUNT}/orders"
     signature = shared_key_signature(base64.b64decode(DEVELOPMENT_KEY), text)
-    told = {
+    sent = {
         "x-ms-date": date,
         "content-type": "application/json",
         "authorization": f"SharedKey {ACCOUNT}:{signature}",
     }
 
     async def insert(row_key: str, path: str = "orders", query: str = "", **changed: str) -> int:
-        headers = {**told, **{name.replace("_", "-"): value for name, value in changed.items()}}
+        headers = {**sent, **{name.replace("_", "-"): value for name, value in changed.items()}}
         body = {"PartitionKey": "x", "RowKey": row_key}
         return (await door.send("POST", path, body, query=query, headers=headers, sign=False)).status
 
@@ -97,7 +108,7 @@ async def test_a_signature_that_was_good_is_good_for_the_same_request_only(door:
     assert await insert("4", content_md5="x") == 403
     assert await insert("4", x_ms_date=formatdate(time.time() + 1, usegmt=True)) == 403
     assert await insert("4", authorization=f"SharedKey {ACCOUNT}:d3Jvbmc=") == 403
-    assert (await door.send("GET", "orders", headers=told, sign=False)).status == 403
+    assert (await door.send("GET", "orders", headers=sent, sign=False)).status == 403
     assert await door.get("x", "4") is None
 
 
@@ -109,15 +120,15 @@ async def test_a_date_far_from_the_servers_clock_is_refused(door: DoorAtHand, mi
 
 async def test_a_signature_of_a_table_permits_its_operations_only(door: DoorAtHand) -> None:
     reading, adding = table_sas("r"), table_sas("a")
-    assert (await door.send("GET", one("a", "a"), query=reading, sign=False)).status == 200
+    assert (await door.send("GET", entity_path("a", "a"), query=reading, sign=False)).status == 200
     assert rows(await door.send("GET", "orders()", query=reading, sign=False)) == [("a", "a"), ("b", "b"), ("c", "c")]
     refused = [
         await door.send("GET", "orders()", query=adding, sign=False),
         await door.send("GET", "others()", query=reading, sign=False),
         await door.send("GET", "Tables", query=reading, sign=False),
         await door.send("POST", "orders", {"PartitionKey": "x", "RowKey": "x"}, query=reading, sign=False),
-        await door.send("PUT", one("x", "x"), {}, query=adding, sign=False),
-        await door.send("DELETE", one("a", "a"), query=adding, sign=False, headers={"if-match": "*"}),
+        await door.send("PUT", entity_path("x", "x"), {}, query=adding, sign=False),
+        await door.send("DELETE", entity_path("a", "a"), query=adding, sign=False, headers={"if-match": "*"}),
         await door.send("GET", "orders", query=f"comp=acl&{reading}", sign=False),
     ]
     assert {(answer.status, answer.code) for answer in refused} == {(403, "AuthorizationFailure")}
@@ -128,9 +139,9 @@ async def test_a_signature_of_a_table_permits_its_operations_only(door: DoorAtHa
 async def test_a_signature_with_a_range_sees_and_writes_that_range_only(door: DoorAtHand) -> None:
     sas = table_sas("raud", start_pk="b", start_rk="a", end_pk="b", end_rk="z")
     assert rows(await door.send("GET", "orders()", query=sas, sign=False)) == [("b", "b")]
-    assert (await door.send("GET", one("b", "b"), query=sas, sign=False)).status == 200
-    assert (await door.send("GET", one("a", "a"), query=sas, sign=False)).status == 403
-    assert (await door.send("PUT", one("c", "c"), {}, query=sas, sign=False)).status == 403
+    assert (await door.send("GET", entity_path("b", "b"), query=sas, sign=False)).status == 200
+    assert (await door.send("GET", entity_path("a", "a"), query=sas, sign=False)).status == 403
+    assert (await door.send("PUT", entity_path("c", "c"), {}, query=sas, sign=False)).status == 403
     inside, headers = change_set(upsert("b", "c"), insertion("b", "d"))
     assert (await door.send("POST", "$batch", inside, query=sas, headers=headers, sign=False)).status == 202
     outside, headers = change_set(upsert("b", "e"), insertion("c", "e"))
@@ -190,9 +201,9 @@ async def test_a_stored_policy_stands_behind_signatures_until_it_is_taken_away(d
     assert (await door.send("GET", "orders()", query=sas, sign=False)).status == 403
     assert (await door.send("PUT", "orders", policies.encode(), query="comp=acl")).status == 204
     assert (await door.send("GET", "orders()", query=sas, sign=False)).status == 200
-    told = await door.send("GET", "orders", query="comp=acl")
-    assert f"<Expiry>{expiry}</Expiry>".encode() in told.body
-    assert b"<Id>nobody</Id></SignedIdentifier>" in told.body
+    answer = await door.send("GET", "orders", query="comp=acl")
+    assert f"<Expiry>{expiry}</Expiry>".encode() in answer.body
+    assert b"<Id>nobody</Id></SignedIdentifier>" in answer.body
     assert (await door.send("PUT", "orders", b"", query="comp=acl")).status == 204
     assert (await door.send("GET", "orders()", query=sas, sign=False)).status == 403
 
@@ -213,7 +224,7 @@ async def test_a_policy_of_a_table_that_another_process_has_made_is_looked_for(
         known = True
         return 1
 
-    monkeypatch.setattr(door.store, "is_shared", True)
+    monkeypatch.setattr(TableStore, "is_shared", True)
     monkeypatch.setattr(door.store, "catch_up", catch_up)
     monkeypatch.setattr(door.store, "find_table", lambda *name: find_table(*name) if known else None)
     assert (await door.send("GET", "orders()", query=sas, sign=False)).status == 200
@@ -250,10 +261,10 @@ async def test_properties_keep_what_a_request_leaves_out(door: DoorAtHand) -> No
     )
     for body in (logging, CORS):
         assert (await door.send("PUT", "", body, query="restype=service&comp=properties")).status == 202
-    told = (await door.send("GET", "", query="restype=service&comp=properties")).body
-    assert b"<Delete>true</Delete>" in told
-    assert b"<Days>5</Days>" in told
-    assert b"<AllowedOrigins>https://shop.test</AllowedOrigins>" in told
+    body = (await door.send("GET", "", query="restype=service&comp=properties")).body
+    assert b"<Delete>true</Delete>" in body
+    assert b"<Days>5</Days>" in body
+    assert b"<AllowedOrigins>https://shop.test</AllowedOrigins>" in body
 
 
 @pytest.mark.parametrize(
@@ -293,7 +304,7 @@ async def test_a_browser_may_do_what_a_rule_says(door: DoorAtHand) -> None:
 async def test_a_browser_sees_refusals_too(door: DoorAtHand) -> None:
     assert (await door.send("PUT", "", CORS, query="restype=service&comp=properties")).status == 202
     origin = {"origin": "https://shop.test"}
-    missing = await door.send("GET", one("p", "nothing"), headers=origin)
+    missing = await door.send("GET", entity_path("p", "nothing"), headers=origin)
     assert (missing.code, missing.headers["access-control-allow-origin"]) == ("ResourceNotFound", "https://shop.test")
     unsigned = await door.send("GET", "orders", headers=origin, sign=False)
     assert (unsigned.status, unsigned.headers["access-control-allow-origin"]) == (401, "https://shop.test")
@@ -301,10 +312,10 @@ async def test_a_browser_sees_refusals_too(door: DoorAtHand) -> None:
 
 async def test_whoever_asks_for_json_is_refused_in_json(door: DoorAtHand) -> None:
     wrong = {"authorization": "SharedKey devstoreaccount1:AAAA"}
-    told = await door.send(
+    answer = await door.send(
         "GET", "orders", headers={**wrong, "accept": "application/json;odata=minimalmetadata"}, sign=False
     )
-    assert (told.status, told.json["odata.error"]["code"]) == (403, "AuthenticationFailed")
+    assert (answer.status, answer.json["odata.error"]["code"]) == (403, "AuthenticationFailed")
     assert (await door.send("GET", "orders", headers=wrong, sign=False)).body.startswith(b"<?xml")
 
 

@@ -81,7 +81,7 @@ def test_a_begun_kilobyte_counts(size: int, cost: float) -> None:
     assert charge.point_read(size) == cost
 
 
-def test_what_an_ordinary_query_computes_is_part_of_the_price_of_its_items() -> None:
+def test_the_price_of_items_includes_the_computation_of_an_ordinary_query() -> None:
     alone = _query(10, 10 * KB)
     computing = charge.query(
         index_lookups=10,

@@ -1,4 +1,4 @@
-"""How processes divide one budget."""
+"""Division of one budget among processes."""
 
 from __future__ import annotations
 
@@ -14,33 +14,35 @@ demands = st.lists(st.floats(0.0, 1e7), min_size=1, max_size=20)
 
 
 @given(budgets, demands)
-def test_shares_add_up_to_the_budget_and_everybody_has_one(budget: float, asked: list[float]) -> None:
-    shares = fair_shares(budget, asked)
+def test_shares_add_up_to_the_budget_and_every_process_has_one(budget: float, demands_ru: list[float]) -> None:
+    shares = fair_shares(budget, demands_ru)
     assert sum(shares) == pytest.approx(budget)
-    assert min(shares) >= budget * IDLE_FRACTION / len(asked) * 0.999
+    assert min(shares) >= budget * IDLE_FRACTION / len(demands_ru) * 0.999
 
 
 @given(budgets, demands)
-def test_nobody_gets_less_than_he_asks_for_while_another_gets_more(budget: float, asked: list[float]) -> None:
-    shares = fair_shares(budget, asked)
-    for one, share in zip(asked, shares, strict=True):
-        is_short = share < min(one, budget) * 0.999
+def test_no_process_gets_less_than_its_demand_while_another_gets_more(budget: float, demands_ru: list[float]) -> None:
+    shares = fair_shares(budget, demands_ru)
+    for demand, share in zip(demands_ru, shares, strict=True):
+        is_short = share < min(demand, budget) * 0.999
         assert not is_short or share >= max(shares) * 0.999
 
 
 @given(budgets, demands, st.randoms())
-def test_everybody_works_out_the_same(budget: float, asked: list[float], order: st.DataObject) -> None:
-    places = list(range(len(asked)))
-    order.shuffle(places)  # type: ignore[attr-defined]  # hypothesis's Random
-    shares = fair_shares(budget, asked)
-    again = fair_shares(budget, [asked[place] for place in places])
-    assert again == pytest.approx([shares[place] for place in places])
+def test_shares_do_not_depend_on_the_order_of_processes(
+    budget: float, demands_ru: list[float], random: st.DataObject
+) -> None:
+    positions = list(range(len(demands_ru)))
+    random.shuffle(positions)  # type: ignore[attr-defined]  # hypothesis's Random
+    shares = fair_shares(budget, demands_ru)
+    again = fair_shares(budget, [demands_ru[position] for position in positions])
+    assert again == pytest.approx([shares[position] for position in positions])
 
 
 @given(budgets, demands)
-def test_asking_more_never_gives_less(budget: float, asked: list[float]) -> None:
-    louder = [asked[0] * 2 + 1, *asked[1:]]
-    assert fair_shares(budget, louder)[0] >= fair_shares(budget, asked)[0] * 0.999
+def test_asking_more_never_gives_less(budget: float, demands_ru: list[float]) -> None:
+    louder = [demands_ru[0] * 2 + 1, *demands_ru[1:]]
+    assert fair_shares(budget, louder)[0] >= fair_shares(budget, demands_ru)[0] * 0.999
 
 
 def test_one_process_has_all_of_it() -> None:

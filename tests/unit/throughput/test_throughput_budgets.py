@@ -45,7 +45,7 @@ def test_throughput_survives_its_json(throughput: Throughput) -> None:
 
 
 @given(throughputs)
-def test_what_is_in_range_and_in_steps_is_accepted(throughput: Throughput) -> None:
+def test_throughput_in_range_and_in_increments_is_accepted(throughput: Throughput) -> None:
     validate(throughput, LIMITS, 400)
 
 
@@ -65,7 +65,9 @@ def test_what_is_in_range_and_in_steps_is_accepted(throughput: Throughput) -> No
         (Autoscale(1000, -1), 1000, "percent"),
     ],
 )
-def test_what_the_service_refuses_is_refused_with_a_reason(throughput: Throughput, minimum: int, words: str) -> None:
+def test_throughput_that_the_service_refuses_is_refused_with_a_reason(
+    throughput: Throughput, minimum: int, words: str
+) -> None:
     with pytest.raises(ThroughputRefused) as refused:
         validate(throughput, LIMITS, minimum)
     assert words in refused.value.reason

@@ -8,31 +8,31 @@ from asterism.throughput.token_bucket import (
     ADMITTED,
     BURST_RESERVE_SECONDS,
     BURST_RU_PER_SECOND_MAX,
-    Admission,
-    Throttled,
+    BudgetSpent,
+    TakeResult,
     TokenBucket,
 )
 
 
-def test_a_second_of_budget_is_there_at_once_and_no_more() -> None:
+def test_a_second_of_budget_is_available_at_once_and_no_more() -> None:
     bucket = TokenBucket(10, burst=False, now=0.0)
     answers = [bucket.take(1.0, now=0.0) for _ in range(11)]
     assert answers[:10] == [ADMITTED] * 10
-    assert isinstance(answers[10], Throttled)
+    assert isinstance(answers[10], BudgetSpent)
 
 
 def test_idle_time_saves_one_second_only() -> None:
     bucket = TokenBucket(10, burst=False, now=0.0)
     answers = [bucket.take(1.0, now=1000.0) for _ in range(11)]
     assert answers[9] is ADMITTED
-    assert isinstance(answers[10], Throttled)
+    assert isinstance(answers[10], BudgetSpent)
 
 
 def test_a_cost_above_a_seconds_budget_is_admitted_and_paid_off_later() -> None:
     bucket = TokenBucket(10, burst=False, now=0.0)
     assert bucket.take(50.0, now=0.0) is ADMITTED
     answer = bucket.take(1.0, now=0.0)
-    assert isinstance(answer, Throttled)
+    assert isinstance(answer, BudgetSpent)
     assert answer.retry_after_seconds == pytest.approx(4.0, abs=0.01)
 
 
@@ -46,15 +46,15 @@ def test_a_throttled_request_costs_nothing() -> None:
 def test_costs_known_afterwards_are_owed() -> None:
     bucket = TokenBucket(10, burst=False, now=0.0)
     bucket.spend(25.0, now=0.0)
-    assert isinstance(bucket.take(1.0, now=1.0), Throttled)
+    assert isinstance(bucket.take(1.0, now=1.0), BudgetSpent)
     assert bucket.take(1.0, now=1.6) is ADMITTED
 
 
 def test_a_clock_that_goes_back_gives_nothing() -> None:
     bucket = TokenBucket(10, burst=False, now=100.0)
     bucket.take(10.0, now=100.0)
-    assert isinstance(bucket.take(1.0, now=50.0), Throttled)
-    assert isinstance(bucket.take(1.0, now=100.0), Throttled)
+    assert isinstance(bucket.take(1.0, now=50.0), BudgetSpent)
+    assert isinstance(bucket.take(1.0, now=100.0), BudgetSpent)
 
 
 def test_a_bucket_needs_a_rate() -> None:
@@ -106,7 +106,7 @@ def test_another_rate_applies_at_once_and_grants_nothing_saved() -> None:
     assert bucket.balance_ru == 5000.0
 
 
-# --- whatever comes -------------------------------------------------------------------------------------------------
+# --- any sequence of requests ---------------------------------------------------------------------------------------
 
 rates = st.integers(1, 12_000)
 steps = st.lists(
@@ -114,7 +114,7 @@ steps = st.lists(
 )
 
 
-def ru_when_admitted(admission: Admission, cost: float) -> float:
+def ru_when_admitted(admission: TakeResult, cost: float) -> float:
     return {True: cost, False: 0.0}[admission is ADMITTED]
 
 
@@ -145,14 +145,16 @@ def test_no_burst_runs_faster_than_3000_a_second(rate: int, requests: list[tuple
 
 @settings(max_examples=200)
 @given(rates, st.booleans(), steps)
-def test_a_client_that_waits_as_told_is_admitted(rate: int, burst: bool, requests: list[tuple[float, float]]) -> None:
+def test_a_client_that_waits_for_retry_after_is_admitted(
+    rate: int, burst: bool, requests: list[tuple[float, float]]
+) -> None:
     bucket = TokenBucket(rate, burst=burst, now=0.0)
     now = 0.0
     for wait_seconds, cost in requests:
         now += wait_seconds / 20
         bucket.spend(cost, now=now)
     first = bucket.take(1.0, now=now)
-    assume(isinstance(first, Throttled))
-    assert isinstance(first, Throttled)
+    assume(isinstance(first, BudgetSpent))
+    assert isinstance(first, BudgetSpent)
     assert first.retry_after_seconds > 0.0
     assert bucket.take(1.0, now=now + first.retry_after_seconds) is ADMITTED

@@ -1,4 +1,4 @@
-"""A partition's number tells on which node it lies."""
+"""A partition's number contains the number of its node."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def test_the_numbers_of_the_embedded_store_are_the_sequence_itself() -> None:
 
 
 @pytest.mark.parametrize(("node", "sequence"), [(-1, 0), (0, -1), (0, SEQUENCE_MAX + 1)])
-def test_what_is_outside_the_numbers_is_refused(node: int, sequence: int) -> None:
+def test_numbers_out_of_range_are_refused(node: int, sequence: int) -> None:
     with pytest.raises(ValueError, match="no partition"):
         partition_on(NodeNumber(node), sequence)

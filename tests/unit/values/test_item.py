@@ -17,7 +17,7 @@ def test_an_object_is_an_item() -> None:
 
 
 @pytest.mark.parametrize("body", [b"[]", b"1", b'"text"', b"null", b"", b"{"])
-def test_anything_else_is_no_item(body: bytes) -> None:
+def test_other_json_is_not_an_item(body: bytes) -> None:
     with pytest.raises(MalformedRequest):
         parse_item(body, bytes_max=100)
 
@@ -60,7 +60,7 @@ def test_names_that_do_not_fit_in_a_path_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["a?b", "tab\t", "a\rb", "a\nb", "a\n", "nul\x00", "space ", "\x7f", " "])
-def test_an_item_id_may_hold_what_other_names_may_not(name: str) -> None:
+def test_an_item_id_may_have_characters_that_other_names_may_not(name: str) -> None:
     assert validate_item_id(name) == name
     with pytest.raises(MalformedRequest):
         validate_resource_name(name)
@@ -73,7 +73,7 @@ def test_dots_among_others_are_plain_characters(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [None, UNDEFINED, 5, True, ["a"]])
-def test_an_id_that_is_no_string_is_refused(name: object) -> None:
+def test_an_id_that_is_not_a_string_is_refused(name: object) -> None:
     with pytest.raises(MalformedRequest, match="'id'"):
         validate_item_id(name)
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from asterism.errors import MalformedRequest
-from asterism.values.json_text import dumps, loads
+from asterism.values.json.text import dumps, loads
 
 
 def test_text_and_value_are_each_other_s_inverse() -> None:
@@ -13,14 +13,14 @@ def test_text_and_value_are_each_other_s_inverse() -> None:
     assert loads(dumps(value)) == value
 
 
-def test_of_two_equal_keys_the_last_one_counts() -> None:
+def test_of_two_equal_keys_the_last_counts() -> None:
     assert loads(b'{"a": 1, "a": 2}') == {"a": 2}
 
 
 @pytest.mark.parametrize(
     "text", [b"", b"{", b"NaN", b"[Infinity]", b"1e999", b'"\\ud800"', b"\xff", b"{'a': 1}", b"[1,]", b"[" * 5000]
 )
-def test_what_is_not_json_is_refused_with_the_place_of_the_fault(text: bytes) -> None:
+def test_invalid_json_is_refused_with_the_position_of_the_error(text: bytes) -> None:
     with pytest.raises(MalformedRequest, match=r"not valid JSON.*line 1 column"):
         loads(text)
 
@@ -31,7 +31,7 @@ def test_a_str_with_a_lone_surrogate_is_refused() -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, [math.inf], {"a": {"b": -math.inf}}, "\ud800", {"\udfff": 1}, object()])
-def test_what_json_cannot_say_is_not_written(value: object) -> None:
+def test_a_value_that_json_cannot_represent_is_not_written(value: object) -> None:
     with pytest.raises(MalformedRequest):
         dumps(value)
 

@@ -1,4 +1,4 @@
-"""One order, told twice: by `ordering` for values in memory, by `key_bytes` for keys of the store."""
+"""One order, implemented twice: by `order` for values in memory, by `key_bytes` for keys of the store."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.values.key_bytes import decode, encode, is_truncated
-from asterism.values.ordering import compare, sort_key, values_equal
+from asterism.values.json.key_bytes import decode, encode
+from asterism.values.json.order import compare, sort_key, values_equal
 from asterism.values.undefined import UNDEFINED
+from asterism.values.value_order import is_truncated
 
 ASCENDING: list[object] = [
     UNDEFINED,
@@ -70,7 +71,7 @@ def bytes_order(left: bytes, right: bytes) -> int:
 
 
 @pytest.mark.parametrize(("lower", "higher"), list(pairwise(ASCENDING)))
-def test_neighbours_in_the_order_stay_apart(lower: object, higher: object) -> None:
+def test_neighbors_in_the_order_stay_apart(lower: object, higher: object) -> None:
     assert compare(lower, higher) == -1
     assert compare(higher, lower) == 1
     assert encode(lower, bytes_max=None) < encode(higher, bytes_max=None)
@@ -93,7 +94,7 @@ def test_cut_bytes_never_sort_against_the_values(left: object, right: object, by
 
 
 @given(values, st.integers(1, 24))
-def test_a_cut_encoding_begins_the_whole_one_and_can_be_told(value: object, bytes_max: int) -> None:
+def test_a_cut_encoding_is_a_prefix_of_the_whole_one_and_is_recognized(value: object, bytes_max: int) -> None:
     whole = encode(value, bytes_max=None)
     encoded = encode(value, bytes_max=bytes_max)
     assert encoded == whole[:bytes_max]
@@ -101,9 +102,9 @@ def test_a_cut_encoding_begins_the_whole_one_and_can_be_told(value: object, byte
 
 
 @given(values, values)
-def test_no_encoding_begins_another(left: object, right: object) -> None:
-    one, other = encode(left, bytes_max=None), encode(right, bytes_max=None)
-    assert one.startswith(other) == (one == other)
+def test_no_encoding_is_a_prefix_of_another(left: object, right: object) -> None:
+    left_bytes, right_bytes = encode(left, bytes_max=None), encode(right, bytes_max=None)
+    assert left_bytes.startswith(right_bytes) == (left_bytes == right_bytes)
 
 
 @given(scalars)
@@ -154,7 +155,7 @@ def test_numbers_that_no_double_holds_have_a_place() -> None:
 
 
 @pytest.mark.parametrize("value", [object(), 1j])
-def test_what_is_no_json_value_is_a_mistake_of_the_caller(value: object) -> None:
+def test_a_value_that_is_not_json_is_an_error_of_the_caller(value: object) -> None:
     with pytest.raises(TypeError):
         sort_key(value)
     with pytest.raises(TypeError):

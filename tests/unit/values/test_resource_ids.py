@@ -47,11 +47,11 @@ def test_an_id_comes_back_from_its_text_which_fits_in_a_path(rid: bytes) -> None
 
 
 @pytest.mark.parametrize("text", ["a", "not base64!", "AAAAAB==", "AAAA AA==", "é", "AAAAAA=", "ab/d"])
-def test_other_texts_are_no_ids(text: str) -> None:
+def test_other_texts_are_not_ids(text: str) -> None:
     assert from_text(text) is None
 
 
-def test_the_empty_text_is_no_id() -> None:
+def test_the_empty_text_is_not_an_id() -> None:
     assert from_text("") is None
 
 
@@ -62,7 +62,7 @@ def test_a_text_of_a_real_container_is_read_as_one() -> None:
 
 
 @given(databases, owned_numbers, child_numbers)
-def test_each_kind_of_id_is_told_from_the_others(database: bytes, owned: int, child: int) -> None:
+def test_each_kind_of_id_differs_from_the_others(database: bytes, owned: int, child: int) -> None:
     collection, user = collection_rid(database, owned), user_rid(database, owned)
     permission, document = permission_rid(user, child), child_rid(collection, child, kind=ChildKind.DOCUMENT)
     assert [len(rid) for rid in (collection, user, permission, document)] == [8, 8, 16, 16]
@@ -71,7 +71,7 @@ def test_each_kind_of_id_is_told_from_the_others(database: bytes, owned: int, ch
 
 
 @given(st.sampled_from(list(ChildKind)), child_numbers)
-def test_a_child_tells_its_kind_and_number(kind: ChildKind, number: int) -> None:
+def test_the_id_of_a_child_contains_its_kind_and_number(kind: ChildKind, number: int) -> None:
     rid = child_rid(COLLECTION, number, kind=kind)
     assert (len(rid), rid[:8]) == (16, COLLECTION)
     assert child_kind(rid) is kind
@@ -86,8 +86,8 @@ def test_the_kinds_of_the_most_used_children() -> None:
 
 
 @given(owned_numbers, owned_numbers)
-def test_different_numbers_give_different_ids(one: int, other: int) -> None:
-    assert (collection_rid(DATABASE, one) == collection_rid(DATABASE, other)) == (one == other)
+def test_different_numbers_give_different_ids(first: int, second: int) -> None:
+    assert (collection_rid(DATABASE, first) == collection_rid(DATABASE, second)) == (first == second)
 
 
 @pytest.mark.parametrize("number", [-1, CHILD_NUMBER_LIMIT])
@@ -101,7 +101,7 @@ def test_numbers_that_do_not_fit_are_a_mistake_of_the_caller(number: int) -> Non
 
 
 @given(child_numbers)
-def test_the_quick_texts_are_those_of_the_general_functions(number: int) -> None:
+def test_the_fast_texts_equal_those_of_the_general_functions(number: int) -> None:
     links = DocumentLinks(COLLECTION)
     document = child_rid(COLLECTION, number, kind=ChildKind.DOCUMENT)
     assert links.rid_text(number) == to_text(document)

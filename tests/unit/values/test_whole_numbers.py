@@ -13,5 +13,5 @@ def test_digits_are_a_number(text: str, number: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "1001", "00000000019999", "9" * 5000, "0" * 9000 + "1001", "-1", "+1", "1.0", "²", " 1", "1_0"]
 )
-def test_other_texts_and_larger_numbers_are_none(text: str) -> None:
+def test_other_texts_and_larger_numbers_give_none(text: str) -> None:
     assert whole_number(text, maximum=1000) is None

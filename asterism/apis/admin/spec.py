@@ -1,0 +1,62 @@
+"""The operator's door, which has no port of its own: every HTTP port answers it at its prefix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from asterism import __version__
+
+if TYPE_CHECKING:
+    from asterism.apis.admin.door import AdminDoor
+    from asterism.apis.services import DoorServices
+    from asterism.keyspaces.routing.keyspace import Keyspace
+
+# As `DoorSpec.modules`.
+MODULES = ("asterism.apis.admin.door", "asterism.apis.user_functions")
+
+
+def build_admin_door(services: DoorServices) -> AdminDoor:
+    from asterism.apis.admin.door import AdminDoor
+    from asterism.apis.admin.services import AdminServices
+    from asterism.apis.user_functions import ContainerFunctions
+    from asterism.reading.result_sets import ResultSets
+
+    admin_services = AdminServices(
+        services.documents,
+        services.admission,
+        account=services.account,
+        version=__version__,
+        usage=services.usage,
+        health=services.health,
+        mover=services.mover,
+        migration=services.migration,
+        load=services.load,
+        find_table=_find_table(services),
+        partition_key_of_entity=services.tables.partition_key_of,
+        result_sets=ResultSets(
+            monotonic_seconds=services.clock.monotonic_seconds,
+            random_bytes=services.random_bytes,
+            memory=services.query_memory,
+        ),
+        udfs_of=lambda container: ContainerFunctions(services.documents, services.scripts, container),
+        configured_accounts=services.configured_accounts,
+    )
+    return AdminDoor(
+        admin_services,
+        keys=services.keys,
+        clock=services.clock,
+        guard=services.account_guard,
+        meter=services.meter,
+        new_request_id=services.new_request_id,
+    )
+
+
+def _find_table(services: DoorServices) -> Callable[[str, str], Keyspace | None]:
+    """Return a look-up of tables, which the door knows only as keyspaces."""
+
+    def find(account: str, name: str) -> Keyspace | None:
+        table = services.tables.find_table(account, name)
+        return None if table is None else table.keyspace
+
+    return find

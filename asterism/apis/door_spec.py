@@ -1,0 +1,132 @@
+"""A door as a row: everything outside its folder that depends on it is read from its `DoorSpec`.
+
+The specs of all doors stand in `asterism/server/doors.py`. A spec is imported by every command, so it imports the door
+itself, and whatever takes time to load, within `build`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from asterism.apis.settings import WHERE, Option, options_of
+from asterism.limits import limit_helps
+
+if TYPE_CHECKING:
+    from asterism.apis.services import DoorServices
+    from asterism.apis.transports.doors import AnyDoor, Transport
+
+S = TypeVar("S")
+
+AccountKind = Literal["cosmos", "storage"]
+# When a port is encrypted, with the certificate of the server. A port other than "http" can leave it to its clients.
+Encryption = Literal["with --https", "always", "never", "optional"]
+
+
+@dataclass(frozen=True, slots=True)
+class PortSpec:
+    """A port of a door; no two ports of the server have the same name or option."""
+
+    name: str
+    flag: str
+    # 0 in place of it lets the operating system choose.
+    default: int
+    help: str
+    # Decides what `DoorSpec.build` makes for the port; see `asterism.apis.transports.doors`.
+    transport: Transport = "http"
+    encryption: Encryption = "with --https"
+    # Limits, as fields of the door's settings or of `Limits`: of the body of a request, or of a message;
+    request_limit: str = "request_bytes_max"
+    # of a body that a route reads in pieces, if that is another;
+    streamed_request_limit: str | None = None
+    # of the time between two messages of a connection that is not plain HTTP, if that is another.
+    idle_limit: str = "idle_connection_seconds_max"
+
+    @property
+    def option(self) -> Option:
+        return Option(self.flag, kind=int, default=self.default, help=self.help, panel=WHERE, minimum=0, maximum=65535)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """The address at which clients on this machine reach a port."""
+
+    host: str
+    port: int
+    transport: Transport
+    is_encrypted: bool
+
+    @property
+    def address(self) -> str:
+        return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        scheme = "tcp" if self.transport == "tcp" else "http"
+        return f"{scheme}{'s' if self.is_encrypted else ''}://{self.address}/"
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Facts of the server that the greeting of a door may need."""
+
+    # By the name of the port.
+    endpoints: Mapping[str, Endpoint]
+    # No other machine can reach them.
+    is_local: bool
+    account: str
+    key: str = field(repr=False)
+    key_is_public: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """Lines about a door that the operator reads when the server is ready; they never tell a secret."""
+
+    # Each with its heading, which has at most 18 characters.
+    lines: Sequence[tuple[str, str]] = ()
+    warnings: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SeedSpec:
+    """A property of the seed file, and how the door creates what it holds."""
+
+    name: str
+    # The property and its value, as the help of `--seed` shows them.
+    shape: str
+    # Checks the value of the property, which has this place in the file; raises StartRefused.
+    read: Callable[[object, str], Any]
+    # Creates what does not exist yet, and returns counts for the operator, such as `3 items`.
+    create: Callable[[DoorServices, Any], Awaitable[Sequence[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class DoorSpec(Generic[S]):
+    # As in `--apis`.
+    name: str
+    # The protocol, in a few words.
+    help: str
+    ports: tuple[PortSpec, ...]
+    # A frozen dataclass whose fields are declared with `option` and `limit`.
+    settings: type[S]
+    accounts: tuple[AccountKind, ...]
+    # Loaded before workers are forked, which then share their memory; `build` would else import them in each.
+    modules: tuple[str, ...]
+    # Makes the object that answers at each port, by the port's name.
+    build: Callable[[DoorServices, S], Mapping[str, AnyDoor]]
+    greeting: Callable[[S, Surroundings], Greeting]
+    seed: SeedSpec | None = None
+    # Names of the accounts that the settings give, which no command can change.
+    account_names: Callable[[S], Sequence[str]] = field(default=lambda _: ())
+
+    @property
+    def options(self) -> list[Option]:
+        """The options of the door, its ports first."""
+        return [*(port.option for port in self.ports), *options_of(self.settings).values()]
+
+    @property
+    def limits(self) -> dict[str, str]:
+        """The limits of the door, by the field of its settings, each with its help."""
+        return limit_helps(self.settings)

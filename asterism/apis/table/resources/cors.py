@@ -1,0 +1,75 @@
+"""Cross-origin requests: those that the rules of the account permit a browser to make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from asterism.apis.table.errors import Refusal
+from asterism.apis.table.resources.service import PROPERTIES_DOCUMENT
+from asterism.apis.table.resources.service_properties import load_properties
+from asterism.apis.transports.http import HeaderList, Headers, Response
+from asterism.models.tables.store import TableStore
+
+Rule = Mapping[str, Any]
+
+
+async def answer_preflight(store: TableStore, account: str, given: Headers) -> Response:
+    """Answer OPTIONS, which a browser sends first. The request is not signed; the rules alone decide."""
+    origin, method = given.get("origin"), given.get("access-control-request-method")
+    if not origin or not method:
+        raise Refusal(
+            400, "InvalidHeaderValue", "A preflight needs Origin and Access-Control-Request-Method.", is_xml=True
+        )
+    names = (given.get("access-control-request-headers") or "").split(",")
+    wanted = [name.strip() for name in names if name.strip()]
+    for rule in await _rules(store, account):
+        allows_headers = all(_allows_header(rule["AllowedHeaders"], name) for name in wanted)
+        if allows_headers and _fits(rule, origin=origin, method=method):
+            answer: HeaderList = [
+                ("access-control-allow-origin", _allowed_origin(rule, origin)),
+                ("access-control-allow-methods", ",".join(rule["AllowedMethods"])),
+                ("access-control-max-age", str(rule["MaxAgeInSeconds"])),
+                ("access-control-allow-credentials", "true"),
+            ]
+            if wanted:
+                answer.append(("access-control-allow-headers", ",".join(wanted)))
+            return Response(200, answer)
+    raise Refusal(
+        403, "CorsPreflightFailure", "CORS not enabled or no matching rule found for this request.", is_xml=True
+    )
+
+
+async def cors_headers(store: TableStore, account: str, method: str, origin: str) -> HeaderList:
+    """Return the headers with which a browser hands the answer to a page of another origin; none without a rule."""
+    for rule in await _rules(store, account):
+        if _fits(rule, origin=origin, method=method):
+            return [
+                ("access-control-allow-origin", _allowed_origin(rule, origin)),
+                ("access-control-expose-headers", ",".join(rule["ExposedHeaders"])),
+                ("access-control-allow-credentials", "true"),
+                ("vary", "Origin"),
+            ]
+    return []
+
+
+async def _rules(store: TableStore, account: str) -> list[Rule]:
+    rules: list[Rule] = load_properties(await store.get_document(account, None, PROPERTIES_DOCUMENT))["Cors"]
+    return rules
+
+
+def _fits(rule: Rule, *, origin: str, method: str) -> bool:
+    return method.upper() in rule["AllowedMethods"] and (
+        "*" in rule["AllowedOrigins"] or origin in rule["AllowedOrigins"]
+    )
+
+
+def _allowed_origin(rule: Rule, origin: str) -> str:
+    return "*" if "*" in rule["AllowedOrigins"] else origin
+
+
+def _allows_header(allowed: list[str], name: str) -> bool:
+    lowered = name.lower()
+    return any(
+        lowered.startswith(entry[:-1].lower()) if entry.endswith("*") else lowered == entry.lower() for entry in allowed
+    )

@@ -1,0 +1,144 @@
+"""Azure Table storage and Cosmos DB for Table as one row of the table of doors: the same tables, at two ports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from asterism.access.keys import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
+from asterism.apis.door_spec import DoorSpec, Greeting, PortSpec, Surroundings
+from asterism.apis.settings import WHO, StartRefused, option
+from asterism.apis.table.accounts import Account, StorageAccounts, parse_account
+from asterism.limits import MIB, limit
+
+if TYPE_CHECKING:
+    from asterism.apis.services import DoorServices
+    from asterism.apis.transports.doors import AnyDoor
+
+
+def parse_accounts(given: Sequence[str]) -> tuple[Account, ...]:
+    try:
+        accounts = tuple(parse_account(text) for text in given)
+    except ValueError as error:
+        raise StartRefused(f"a table account cannot be used: {error}") from None
+    names = [account.name for account in accounts]
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise StartRefused(f"the table account {repeated!r} is given twice; two keys of one are NAME:KEY1;KEY2")
+    return accounts
+
+
+@dataclass(frozen=True, slots=True)
+class TableSettings:
+    # Without any there is the development account, with its public key.
+    given_accounts: tuple[Account, ...] = option(
+        (),
+        "--table-account",
+        "An account for tables, its key in base64; may be repeated.",
+        panel=WHO,
+        metavar="NAME:KEY",
+        is_repeatable=True,
+        is_secret=True,
+        default_help="the well-known development account",
+        parse=parse_accounts,
+    )
+    # Accounts that only this port knows, or knows by another key.
+    more_cosmos_accounts: tuple[Account, ...] = option(
+        (),
+        "--cosmos-table-account",
+        "A further account, or another key, for the port of Cosmos DB for Table; may be repeated.",
+        panel=WHO,
+        metavar="NAME:KEY",
+        is_repeatable=True,
+        is_secret=True,
+        parse=parse_accounts,
+    )
+    unsigned_tokens: bool = option(
+        False,
+        "--unsigned-tokens",
+        "Let tables take bearer tokens that nobody has signed. For tests only.",
+        panel=WHO,
+    )
+    # The door refuses bodies above 4 MB in its protocol's own words; only larger ones still are refused before.
+    table_request_bytes_max: int = limit(
+        16 * MIB, "The largest body of a request that the ports for tables read; the protocol allows 4 MB of it."
+    )
+
+    @property
+    def accounts(self) -> dict[str, Account]:
+        given = self.given_accounts or (parse_account(f"{DEVELOPMENT_ACCOUNT}:{DEVELOPMENT_KEY}"),)
+        return {account.name: account for account in given}
+
+    @property
+    def cosmos_accounts(self) -> dict[str, Account]:
+        return self.accounts | {account.name: account for account in self.more_cosmos_accounts}
+
+
+def _build(services: DoorServices, settings: TableSettings) -> Mapping[str, AnyDoor]:
+    from asterism.apis.table.door import TableDoor
+
+    kept = services.documents.catalog.accounts
+
+    def door(accounts: dict[str, Account], *, is_cosmos: bool) -> TableDoor:
+        return TableDoor(
+            services.tables,
+            accounts=StorageAccounts(accounts, kept),
+            clock=services.clock,
+            is_cosmos=is_cosmos,
+            unsigned_tokens=settings.unsigned_tokens,
+            new_request_id=services.new_request_id,
+            guard=services.guard,
+            meter=services.meter,
+        )
+
+    return {
+        "table": door(settings.accounts, is_cosmos=False),
+        "cosmos-table": door(settings.cosmos_accounts, is_cosmos=True),
+    }
+
+
+def _greeting(settings: TableSettings, server: Surroundings) -> Greeting:
+    account, *others = settings.accounts
+    lines = [
+        ("Tables", f"{server.endpoints['table'].url}{account}"),
+        ("Cosmos DB tables", f"{server.endpoints['cosmos-table'].url}{account} (the same tables)"),
+    ]
+    if others:
+        lines.append(("Other accounts", ", ".join(others)))
+    if settings.given_accounts or server.is_local:
+        return Greeting(lines)
+    warning = (
+        f"everybody knows the key of the account {DEVELOPMENT_ACCOUNT}; give tables accounts of your own with "
+        "--table-account."
+    )
+    return Greeting(lines, [warning])
+
+
+SPEC = DoorSpec(
+    name="table",
+    help="Azure Table storage and Cosmos DB for Table",
+    ports=(
+        # Azurite's, where clients look with `UseDevelopmentStorage=true`.
+        PortSpec(
+            "table",
+            "--table-port",
+            10002,
+            "Port for Azure Table storage; 0 for any.",
+            request_limit="table_request_bytes_max",
+        ),
+        PortSpec(
+            "cosmos-table",
+            "--cosmos-table-port",
+            8902,
+            "Port for the same tables as Cosmos DB for Table; 0 for any.",
+            request_limit="table_request_bytes_max",
+        ),
+    ),
+    settings=TableSettings,
+    accounts=("storage", "cosmos"),
+    modules=("asterism.apis.table.door",),
+    build=_build,
+    greeting=_greeting,
+    account_names=lambda settings: tuple(settings.cosmos_accounts),
+)

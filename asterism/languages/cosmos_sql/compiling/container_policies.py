@@ -1,0 +1,12 @@
+"""The vectors of a container, as its settings describe them."""
+
+from __future__ import annotations
+
+from asterism.languages.cosmos_sql.compiling.distance import DistanceFunctionOf, no_distance_function
+from asterism.models.documents.container import Container
+
+
+def distance_functions(container: Container) -> DistanceFunctionOf:
+    """The distance function of the vectors at each path of the container's policy."""
+    by_path = container.planner.settings.vector_distances
+    return by_path.get if by_path else no_distance_function

@@ -1,0 +1,66 @@
+"""DISTINCT over several partitions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from asterism.languages.cosmos_sql.compiling.grouping import has_aggregates, selected_expressions
+from asterism.languages.cosmos_sql.syntax import tree
+from asterism.languages.cosmos_sql.syntax.printer import to_text
+from asterism.languages.cosmos_sql.syntax.select_names import names_of_select_items
+from asterism.values.undefined import UNDEFINED
+
+NOT_DISTINCT: Final = "None"
+# The same results come one after the other: the client compares each with the one before.
+ORDERED: Final = "Ordered"
+# The client remembers every result.
+UNORDERED: Final = "Unordered"
+
+
+def distinct_type(query: tree.Query) -> str:
+    if not query.select.distinct:
+        return NOT_DISTINCT
+    if query.order_by is None or query.group_by is not None or has_aggregates(query):
+        return UNORDERED
+    selected = {to_text(expression) for expression in selected_expressions(query)}
+    order = [to_text(item.expression) for item in query.order_by.items]
+    return ORDERED if selected and set(order[: len(selected)]) == selected else UNORDERED
+
+
+def counted_distinct(query: tree.Query) -> tuple[tree.Query, str] | None:
+    """For `SELECT COUNT(1) FROM (SELECT DISTINCT …)`: the query whose different results the client counts, and the
+    property that has the number; an empty name means that the number is the result. None for any other query."""
+    name = _name_of_count(query.select.selection)
+    has_more = query.where or query.group_by or query.order_by or query.select.distinct
+    if name is None or has_more or query.from_clause is None or query.from_clause.joins:
+        return None
+    collection = query.from_clause.source.collection
+    if query.from_clause.source.is_iterator or not isinstance(collection, tree.SubqueryCollection):
+        return None
+    inner = collection.query
+    is_plain = inner.from_clause is not None and not inner.group_by and not has_aggregates(inner)
+    return (inner, name) if inner.select.distinct and is_plain and _has_no_window(inner) else None
+
+
+def _name_of_count(selection: tree.Selection) -> str | None:
+    match selection:
+        case tree.SelectValue(expression=expression):
+            name = ""
+        case tree.SelectList(items=(tree.SelectItem(expression=expression),) as items):
+            name = names_of_select_items(items)[0]
+        case _:
+            return None
+    return name if _counts_everything(expression) else None
+
+
+def _counts_everything(expression: tree.Expression) -> bool:
+    """A count of a property leaves out results without it; a count of a constant takes all."""
+    match expression:
+        case tree.Call(name="COUNT", arguments=(tree.Literal(value=value),), is_udf=False):
+            return value is not UNDEFINED
+        case _:
+            return False
+
+
+def _has_no_window(query: tree.Query) -> bool:
+    return query.select.top is None and query.offset_limit is None and query.order_by is None

@@ -1,0 +1,92 @@
+"""Conditions on paths of an item, joined by AND and OR: what an index can use of a filter, as plain data.
+
+Every item that passes a filter meets the conditions made of it; an item that meets them need not pass. Readers that
+find items by an index check the filter again on each, unless the conditions are known to be exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from asterism.models.documents.indexes.cells import Box
+
+# The names of properties, from the item down.
+PropertyPath: TypeAlias = tuple[str, ...]
+Operator: TypeAlias = Literal["=", "<", "<=", ">", ">="]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The value at `path` compares so with a primitive; the orders hold only between values of one type."""
+
+    path: PropertyPath
+    operator: Operator
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """The value at `path` equals one of these primitives."""
+
+    path: PropertyPath
+    values: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """The value at `path` is a string that begins so, letters in their case."""
+
+    path: PropertyPath
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayHolds:
+    """The value at `path` is an array, and this primitive is an element of it."""
+
+    path: PropertyPath
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Defined:
+    """There is a value at `path`."""
+
+    path: PropertyPath
+
+
+@dataclass(frozen=True, slots=True)
+class Touches:
+    """The value at `path` is a geometry, and some of it lies in one of these boxes."""
+
+    path: PropertyPath
+    boxes: tuple[Box, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Everything:
+    """Nothing is known: any item may pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """No item passes."""
+
+
+Condition: TypeAlias = (
+    Comparison | OneOf | Prefix | ArrayHolds | Defined | Touches | AllOf | AnyOf | Everything | Nothing
+)
+
+# Those that speak of the value at one path, of which an item has one.
+PathCondition: TypeAlias = Comparison | OneOf | Prefix | Defined

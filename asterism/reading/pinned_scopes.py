@@ -1,0 +1,37 @@
+"""The scopes of a query: the logical partitions that its filter pins, or all that it was asked of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from asterism.models.documents.container import Container
+from asterism.models.documents.results import Scope
+from asterism.partitioning.partition_key import PartitionKey
+from asterism.reading.runnable import Runnable
+from asterism.values.undefined import UNDEFINED
+
+
+def scopes_of(container: Container, query: Runnable, scope: Scope) -> list[Scope]:
+    """Return the parts of `scope` that the query must read: the logical partitions its filter names, or all of it."""
+    keys = pinned_keys(container, query)
+    if keys is None:
+        return [scope]
+    pinned = [container.logical_scope(key) for key in keys]
+    narrowed = [Scope(max(each.start, scope.start), min(each.end, scope.end)) for each in pinned]
+    return sorted((each for each in narrowed if each.start < each.end), key=lambda each: each.start)
+
+
+def pinned_keys(container: Container, query: Runnable) -> list[PartitionKey] | None:
+    """Return the partition keys (or prefixes of hierarchical ones) that matching items can have; None if any."""
+    definition = container.record.definition
+    if definition.system_key or not query.reads_items:
+        return None
+    keys = query.pinned_partition_keys(definition.segments)
+    if keys is None or not all(_is_key(key) for key in keys):
+        return None
+    return [cast(PartitionKey, key) for key in keys]
+
+
+def _is_key(key: Sequence[object]) -> bool:
+    return all(part is None or part is UNDEFINED or isinstance(part, str | int | float) for part in key)

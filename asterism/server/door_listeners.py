@@ -1,0 +1,72 @@
+"""A listener for every port of the doors that are served."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+
+from asterism.apis.door_spec import PortSpec
+from asterism.server.assemble import Assembly
+from asterism.server.config import ConfiguredDoor, ServerConfig
+from asterism.server.data_directory import DataDirectory
+from asterism.server.listeners.addresses import choose_address
+from asterism.server.listeners.group import DoorPort, ListenerGroup, PortLimits, make_listeners
+from asterism.server.listeners.tls import CertificateFiles
+
+
+def choose_ports(config: ServerConfig) -> tuple[ServerConfig, str]:
+    """Return the configuration with ports that were found free, chosen by the operating system where it says 0, and
+    the address to listen on."""
+    found = {
+        name: choose_address(config.host, number) for door in config.served_doors for name, number in door.ports.items()
+    }
+    (address, _), *_ = found.values()
+    doors = [
+        dataclasses.replace(door, ports={name: found[name][1] for name in door.ports}) if door.is_served else door
+        for door in config.doors
+    ]
+    return dataclasses.replace(config, doors=tuple(doors)), address
+
+
+def door_listeners(config: ServerConfig, directory: DataDirectory, address: str, assembly: Assembly) -> ListenerGroup:
+    def certificate() -> CertificateFiles:
+        # Only here: loading it takes longer than everything else at start-up.
+        from asterism.server.listeners.certificates import ensure_certificate
+
+        return ensure_certificate(directory.tls, config.tls_names, now=datetime.datetime.now(datetime.UTC))
+
+    return make_listeners(
+        door_ports(config, assembly),
+        admin=assembly.operator_door,
+        address=address,
+        limits=config.limits,
+        is_tls=config.https,
+        certificate=certificate,
+    )
+
+
+def door_ports(config: ServerConfig, assembly: Assembly) -> list[DoorPort]:
+    """Return the ports in the order of the doors: the first one's readiness probe speaks for all."""
+    return [
+        DoorPort(
+            door=assembly.doors[port.name],
+            port=door.ports[port.name],
+            transport=port.transport,
+            limits=_limits(config, door, port),
+            is_tls={"always": True, "never": False}.get(port.encryption),
+            has_optional_tls=port.encryption == "optional",
+        )
+        for door in config.served_doors
+        for port in door.spec.ports
+    ]
+
+
+def _limits(config: ServerConfig, door: ConfiguredDoor, port: PortSpec) -> PortLimits:
+    request_bytes_max = door.limit(port.request_limit, config.limits)
+    streamed_limit = port.streamed_request_limit
+    return PortLimits(
+        body_bytes_max=request_bytes_max,
+        streamed_body_bytes_max=None if streamed_limit is None else door.limit(streamed_limit, config.limits),
+        websocket_message_bytes_max=request_bytes_max,
+        idle_seconds_max=door.limit(port.idle_limit, config.limits),
+    )

@@ -1,0 +1,21 @@
+"""The doors of the server, a line each. No other module of the server or the program names a door."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asterism.apis.admin.spec import MODULES as ADMIN_MODULES
+from asterism.apis.admin.spec import build_admin_door
+from asterism.apis.door_spec import DoorSpec
+from asterism.apis.nosql.spec import SPEC as NOSQL
+from asterism.apis.table.spec import SPEC as TABLE
+
+# In the order of the greeting and the help. The first door's port is where commands look for a server.
+DOORS: tuple[DoorSpec[Any], ...] = (
+    NOSQL,
+    TABLE,
+)
+
+# Answers the operator, at a prefix of every HTTP port.
+build_operator_door = build_admin_door
+OPERATOR_MODULES = ADMIN_MODULES
