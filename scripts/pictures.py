@@ -84,8 +84,8 @@ ENGINES: Final = ("memory", "LMDB", "PostgreSQL")
 LAST_STEP: Final = "durable: the reply goes back up"
 
 
-class Drawing:
-    """Elements of an SVG picture, in the order in which they are painted."""
+class Picture:
+    """An SVG picture: its elements, in the order in which they are painted."""
 
     def __init__(self, *, height: int, title: str, description: str) -> None:
         self._height = height
@@ -160,60 +160,60 @@ def architecture() -> str:
     top = 88
     engines_top = top + FLOOR_HEIGHT * len(FLOORS) + 14
     rooms = "; ".join(f"floor {floor.number}: {', '.join(floor.rooms)}" for floor in FLOORS)
-    drawing = Drawing(
+    picture = Picture(
         height=engines_top + 74,
         title="The floors of Asterism and the path of a write",
         description=f"From the top: clients; {rooms}; and below the storage engines {', '.join(ENGINES)}. A module "
         f"imports its own room and lower floors. A write passes: {'; '.join(_all_steps())}.",
     )
-    drawing.text(MARGIN, 34, "A module imports its own room and lower floors", size=15, bold=True)
-    drawing.text(PATH_X - 10, 34, "The path of a write", size=15, bold=True)
+    picture.text(MARGIN, 34, "A module imports its own room and lower floors", size=15, bold=True)
+    picture.text(PATH_X - 10, 34, "The path of a write", size=15, bold=True)
     for column, client in enumerate(CLIENTS):
         x = MARGIN + column * 210
-        drawing.box(x, 48, 200, 28, fill=PAPER, dashed=True)
-        drawing.text(x + 100, 67, client, size=12, color=FAINT, anchor="middle")
+        picture.box(x, 48, 200, 28, fill=PAPER, dashed=True)
+        picture.text(x + 100, 67, client, size=12, color=FAINT, anchor="middle")
     for row, floor in enumerate(FLOORS):
-        _draw_floor(drawing, floor, top + row * FLOOR_HEIGHT)
-    drawing.text(MARGIN + 12, engines_top + 30, "engines", size=12, color=FAINT)
+        _draw_floor(picture, floor, top + row * FLOOR_HEIGHT)
+    picture.text(MARGIN + 12, engines_top + 30, "engines", size=12, color=FAINT)
     for column, engine in enumerate(ENGINES):
         x = MARGIN + 90 + column * 180
-        drawing.box(x, engines_top + 6, 168, 38, fill="#ffffff", edge=INK)
-        drawing.text(x + 84, engines_top + 30, engine, anchor="middle", bold=True)
-    _draw_path(drawing, top, engines_top + 25)
-    return drawing.svg()
+        picture.box(x, engines_top + 6, 168, 38, fill="#ffffff", edge=INK)
+        picture.text(x + 84, engines_top + 30, engine, anchor="middle", bold=True)
+    _draw_path(picture, top, engines_top + 25)
+    return picture.svg()
 
 
-def _draw_floor(drawing: Drawing, floor: Floor, y: int) -> None:
-    drawing.box(MARGIN, y, FLOORS_WIDTH, FLOOR_HEIGHT - 6, fill=FLOOR_FILLS[floor.number - 1])
-    drawing.text(MARGIN + 12, y + 31, str(floor.number), size=18, color=FAINT, bold=True)
+def _draw_floor(picture: Picture, floor: Floor, y: int) -> None:
+    picture.box(MARGIN, y, FLOORS_WIDTH, FLOOR_HEIGHT - 6, fill=FLOOR_FILLS[floor.number - 1])
+    picture.text(MARGIN + 12, y + 31, str(floor.number), size=18, color=FAINT, bold=True)
     x = MARGIN + 40
     for room in floor.rooms:
         width = 8 * len(room) + 18
-        drawing.box(x, y + 6, width, 22, fill="#ffffff")
-        drawing.text(x + width // 2, y + 21, room, size=12, anchor="middle", bold=True)
+        picture.box(x, y + 6, width, 22, fill="#ffffff")
+        picture.text(x + width // 2, y + 21, room, size=12, anchor="middle", bold=True)
         x += width + 8
-    drawing.text(MARGIN + 40, y + 43, floor.meaning, size=12, color=FAINT)
+    picture.text(MARGIN + 40, y + 43, floor.meaning, size=12, color=FAINT)
 
 
 def _all_steps() -> list[str]:
     return [step for floor in FLOORS for step in floor.steps] + [LAST_STEP]
 
 
-def _draw_path(drawing: Drawing, top: int, last_y: int) -> None:
+def _draw_path(picture: Picture, top: int, last_y: int) -> None:
     stops: list[tuple[int, str]] = []
     for row, floor in enumerate(FLOORS):
         middle = top + row * FLOOR_HEIGHT + FLOOR_HEIGHT // 2 - 3
         spread = 13 * (len(floor.steps) - 1)
         stops += [(middle - spread + 26 * number, step) for number, step in enumerate(floor.steps)]
     stops.append((last_y, LAST_STEP))
-    drawing.path([(PATH_X, 62), (PATH_X, last_y)], color=ACCENT)
+    picture.path([(PATH_X, 62), (PATH_X, last_y)], color=ACCENT)
     # Back to the client, beside the way down.
     right = PICTURE_WIDTH - MARGIN - 6
-    drawing.path([(PATH_X + 10, last_y + 24), (right, last_y + 24), (right, 62)], color=ACCENT, arrow=True)
-    drawing.path([(PATH_X, last_y), (PATH_X, last_y + 24), (PATH_X + 12, last_y + 24)], color=ACCENT)
+    picture.path([(PATH_X + 10, last_y + 24), (right, last_y + 24), (right, 62)], color=ACCENT, arrow=True)
+    picture.path([(PATH_X, last_y), (PATH_X, last_y + 24), (PATH_X + 12, last_y + 24)], color=ACCENT)
     for number, (y, step) in enumerate(stops, start=1):
-        drawing.dot(PATH_X, y, str(number))
-        drawing.text(PATH_X + 18, y + 4, step, size=12)
+        picture.dot(PATH_X, y, str(number))
+        picture.text(PATH_X + 18, y + 4, step, size=12)
 
 
 # --- the life of a split ----------------------------------------------------------------------------------------------
@@ -282,29 +282,29 @@ PHASE_WIDTH: Final = (PICTURE_WIDTH - 2 * MARGIN - LANE_NAME_WIDTH) // len(PHASE
 def split() -> str:
     """Return the picture of a split: its phases from left to right, and a lane for each participant."""
     top = 92
-    drawing = Drawing(
+    picture = Picture(
         height=top + LANE_HEIGHT * len(LANES) + 56,
         title="The life of a split",
         description="Phases: " + "; ".join(map(_phase_text, PHASES)) + ".",
     )
-    drawing.text(MARGIN, 34, "The life of a split: one source, two targets", size=15, bold=True)
+    picture.text(MARGIN, 34, "The life of a split: one source, two targets", size=15, bold=True)
     for column, phase in enumerate(PHASES):
         x = MARGIN + LANE_NAME_WIDTH + column * PHASE_WIDTH
-        drawing.dot(x + 12, 68, str(column + 1))
-        drawing.text(x + 28, 73, phase.name, size=14, bold=True)
+        picture.dot(x + 12, 68, str(column + 1))
+        picture.text(x + 28, 73, phase.name, size=14, bold=True)
     for row, lane in enumerate(LANES):
         y = top + row * LANE_HEIGHT
-        drawing.text(MARGIN, y + 30, lane, bold=True)
+        picture.text(MARGIN, y + 30, lane, bold=True)
         for column, phase in enumerate(PHASES):
             words = _lane_words(phase)[row]
             if words:
                 x = MARGIN + LANE_NAME_WIDTH + column * PHASE_WIDTH
                 is_waiting = phase.name == "seal" and lane in ("source", "clients")
                 edge = ACCENT if is_waiting else LINE
-                drawing.box(x, y, PHASE_WIDTH - 6, LANE_HEIGHT - 8, fill=LANE_FILLS[row], edge=edge)
-                drawing.lines(x + 8, y + (23 if len(words) > 1 else 31), words)
-    _draw_foot(drawing, top + LANE_HEIGHT * len(LANES))
-    return drawing.svg()
+                picture.box(x, y, PHASE_WIDTH - 6, LANE_HEIGHT - 8, fill=LANE_FILLS[row], edge=edge)
+                picture.lines(x + 8, y + (23 if len(words) > 1 else 31), words)
+    _draw_foot(picture, top + LANE_HEIGHT * len(LANES))
+    return picture.svg()
 
 
 def _lane_words(phase: Phase) -> tuple[tuple[str, ...], ...]:
@@ -316,13 +316,13 @@ def _phase_text(phase: Phase) -> str:
     return f"{phase.name} ({', '.join(parts)})"
 
 
-def _draw_foot(drawing: Drawing, y: int) -> None:
+def _draw_foot(picture: Picture, y: int) -> None:
     left = MARGIN + LANE_NAME_WIDTH
-    drawing.path([(left, y + 14), (PICTURE_WIDTH - MARGIN, y + 14)], color=ACCENT, arrow=True)
+    picture.path([(left, y + 14), (PICTURE_WIDTH - MARGIN, y + 14)], color=ACCENT, arrow=True)
     words = (
         "A crash at any step: the job is found in the catalog and resumed. A merge has two sources, a move one target."
     )
-    drawing.text(left, y + 36, words, size=12, color=FAINT)
+    picture.text(left, y + 36, words, size=12, color=FAINT)
 
 
 PICTURES: Final = {"architecture.svg": architecture, "split.svg": split}

@@ -1,4 +1,4 @@
-"""Which index entries can answer a filter: a decision, taken from the policy and the conditions alone."""
+"""Access plans: the index entries that can answer a filter, chosen from the policy and the conditions alone."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from asterism.reading.conditions import (
     Comparison,
     Condition,
     Defined,
-    Everything,
-    Nothing,
     OneOf,
     PathCondition,
     Prefix,
     PropertyPath,
     Touches,
+    Unrestricted,
+    Unsatisfiable,
 )
-from asterism.reading.value_spans import ValueSpan, joined, spans_of, turned
+from asterism.reading.value_spans import ValueSpan, inverted, joined, spans_of
 from asterism.values.value_order import ValueOrder, behind
 
-# Conditions by the path that they speak of; all of them hold.
+# Conditions by the path that they restrict; all of them hold.
 PathConditions: TypeAlias = Mapping[PropertyPath, Sequence[PathCondition]]
 
 # Several values of several paths make as many spans of a composite index as there are combinations of them.
@@ -43,17 +43,17 @@ class ValueIndex:
     """An index with one entry for an item, which holds its values at some paths: a path's own, or a composite one."""
 
     token: bytes
-    # Each with whether it descends.
+    # Each with True if it descends.
     paths: tuple[tuple[PropertyPath, bool], ...]
     value_bytes_max: int
     name: str
-    # Of the values in it.
+    # The order of the values in it.
     order: ValueOrder
 
 
 @dataclass(frozen=True, slots=True)
 class IndexBounds:
-    """The part of an index that conditions leave, and the paths whose conditions it takes account of."""
+    """The spans of an index that conditions leave, and the paths whose conditions they use."""
 
     spans: tuple[ValueSpan, ...]
     paths: frozenset[PropertyPath]
@@ -61,25 +61,25 @@ class IndexBounds:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Items that have an entry in any of these spans of an index. `rank` is a guess of how few they are: lower is
+    """The items that have an entry in any of these spans of an index. `rank` estimates how few they are: lower is
     fewer."""
 
     token: bytes
     spans: tuple[ValueSpan, ...]
-    # How explanations name the index.
+    # The name of the index in explanations.
     name: str
     rank: int
-    # False where an item may have several entries: one for each element of an array, or for each cell of a geometry.
+    # False if an item may have several entries: one for each element of an array, or for each cell of a geometry.
     has_one_entry_per_item: bool = True
 
     @property
     def is_of_values(self) -> bool:
-        """Whether the entries of each span have one value, and so are in the order of item numbers."""
+        """True if the entries of each span have one value, and so are in the order of item numbers."""
         return all(span.is_point for span in self.spans)
 
     @property
     def is_exact(self) -> bool:
-        """Whether the entries are of items that meet the conditions, and of no others."""
+        """True if the entries belong to items that meet the conditions, and to no others."""
         return all(span.is_exact for span in self.spans)
 
     def index_spans(self) -> list[IndexSpan]:
@@ -88,27 +88,27 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class AnyLookup:
-    """Items that one of these finds."""
+    """The union of lookups: items that any of them finds."""
 
     lookups: tuple[Access, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AllLookups:
-    """Items that all of these find, the most promising first; to read the first alone finds them too."""
+    """The intersection of lookups, the most selective first; the first alone finds all of its items too."""
 
     lookups: tuple[Access, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NoItems:
-    """The filter lets nothing through."""
+    """The filter matches no item."""
 
 
 Access: TypeAlias = Lookup | AnyLookup | AllLookups | NoItems
 
-_EQUAL, _AMONG, _BEGINS, _RANGE, _THERE = range(5)
-# A composite index that takes account of more paths is better than any with fewer.
+_EQUAL, _IN, _PREFIX, _RANGE, _DEFINED = range(5)
+# A composite index that uses more paths is better than any that uses fewer.
 _RANK_PER_FURTHER_PATH: Final = -10
 
 
@@ -118,17 +118,17 @@ def access_for(
     hidden: frozenset[str] = frozenset(),
     pinned: frozenset[PropertyPath] = frozenset(),
 ) -> Access | None:
-    """Return how the index finds the items that meet a condition; None when it cannot, and all must be read.
+    """Return the access plan for the items that meet a condition; None if no index helps, and all must be read.
 
-    `hidden` are properties that queries see otherwise than they are stored, so that no index knows them. `pinned` are
-    paths of the partition key whose values the scope of the query has chosen already: looking them up finds the whole
-    scope again.
+    `hidden` are properties that queries see in another form than the stored one, so that no index has them. `pinned`
+    are paths of the partition key whose values the scope of the query has fixed already: a lookup of them finds the
+    whole scope again.
     """
     return _Planner(rules, hidden, pinned).access(condition)
 
 
 def exact_access(condition: Condition, rules: IndexingRules, hidden: frozenset[str] = frozenset()) -> Access | None:
-    """Return how the index finds the items that meet a condition and no others; None when it cannot."""
+    """Return the access plan for the items that meet a condition and no others; None if no index has exactly those."""
     planner = _Planner(rules, hidden, frozenset())
     access = planner.access(condition)
     return access if planner.is_exact and access is not None and _is_exact(access) else None
@@ -139,15 +139,15 @@ class _Planner:
         self._rules = rules
         self._hidden = hidden
         self._pinned = pinned
-        # Whether every condition that was met is part of the access.
+        # True as long as every condition is part of the access plan.
         self.is_exact = True
 
     def access(self, condition: Condition) -> Access | None:
         match condition:
-            case Everything():
+            case Unrestricted():
                 self.is_exact = False
                 return None
-            case Nothing():
+            case Unsatisfiable():
                 return NoItems()
             case AllOf(conditions):
                 return self._all(conditions)
@@ -169,7 +169,7 @@ class _Planner:
                 case ArrayHolds():
                     found.append(self._of_element(condition))
                 case Touches(path, boxes):
-                    found.append(self._near(path, boxes))
+                    found.append(self._of_geometry(path, boxes))
                 case _:
                     found.append(self.access(condition))
         found += self._of_paths(of_paths)
@@ -199,7 +199,7 @@ class _Planner:
         return found
 
     def _best_composite(self, conditions: PathConditions) -> tuple[ValueIndex, IndexBounds] | None:
-        """Return the composite index that takes account of most paths, if there is one for several of them."""
+        """Return the composite index that uses the most paths, if one uses several."""
         if len(conditions) < 2:
             return None
         indexes = [composite_index(composite) for composite in self._rules.composites]
@@ -217,7 +217,7 @@ class _Planner:
         name = path_text(segments)
         return Lookup(path_token(segments), tuple(spans), name, _EQUAL, has_one_entry_per_item=False)
 
-    def _near(self, path: PropertyPath, boxes: Sequence[Box]) -> Access | None:
+    def _of_geometry(self, path: PropertyPath, boxes: Sequence[Box]) -> Access | None:
         if path[0] in self._hidden or not self._rules.covers_geometry(path):
             return None
         spans = [ValueSpan(low, high, is_exact=False) for low, high in spans_touching(boxes)]
@@ -238,8 +238,8 @@ def composite_index(composite: CompositeIndex) -> ValueIndex:
 
 
 def bounds_within(index: ValueIndex, conditions: PathConditions) -> IndexBounds:
-    """Return the part of an index that conditions leave: its first paths as long as each has given values, and a span
-    of the next."""
+    """Return the spans of an index that conditions leave: its leading paths as long as each has given values, then a
+    range of the next path."""
     heads = [ValueSpan(b"", b"", is_point=True)]
     used: list[PropertyPath] = []
     for path, descending in index.paths:
@@ -249,7 +249,7 @@ def bounds_within(index: ValueIndex, conditions: PathConditions) -> IndexBounds:
         if len(heads) * len(own) > _COMBINATIONS_MAX and len(index.paths) > 1:
             break
         used.append(path)
-        parts = turned(own) if descending else own
+        parts = inverted(own) if descending else own
         are_points = all(part.is_point for part in parts)
         heads = [_appended(head, part) for head in heads for part in parts]
         if not are_points:
@@ -291,11 +291,11 @@ def _lookup(index: ValueIndex, bounds: IndexBounds, conditions: PathConditions) 
 
 def _rank_of(bounds: IndexBounds, conditions: Iterable[PathCondition]) -> int:
     if all(span.is_point for span in bounds.spans):
-        return _EQUAL if len(bounds.spans) == 1 else _AMONG
+        return _EQUAL if len(bounds.spans) == 1 else _IN
     kinds = set(map(type, conditions))
     if Prefix in kinds:
-        return _BEGINS
-    return _THERE if kinds == {Defined} else _RANGE
+        return _PREFIX
+    return _DEFINED if kinds == {Defined} else _RANGE
 
 
 def _any(found: list[Access | None]) -> Access | None:
@@ -309,7 +309,7 @@ def _any(found: list[Access | None]) -> Access | None:
 
 
 def _united(found: Sequence[Access]) -> list[Access]:
-    """Return one lookup for each index that was to be looked up several times."""
+    """Merge the lookups of each index into one."""
     lookups: dict[bytes, Lookup] = {}
     others: list[Access] = []
     for access in found:
@@ -320,7 +320,7 @@ def _united(found: Sequence[Access]) -> list[Access]:
         else:
             known = lookups[access.token]
             spans = tuple(joined((*known.spans, *access.spans)))
-            rank = max(known.rank, access.rank, _AMONG)
+            rank = max(known.rank, access.rank, _IN)
             lookups[access.token] = Lookup(access.token, spans, access.name, rank, known.has_one_entry_per_item)
     return [*lookups.values(), *others]
 

@@ -2,7 +2,7 @@
 
 An index has the entries of a range by value, and answers are in the order of creation: the candidates of a partition
 must be sorted before the first of them can be answered. They are kept with the query's other results, brought up to
-date from the change log, and found again when they are lost, unless a scan of the rest is as good by then.
+date from the change log, and found again if they are lost, unless a scan of the rest costs no more by then.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from asterism.keyspaces.routing.families import number_bytes
+from asterism.keyspaces.routing.families import ITEM_NUMBER_BYTES, number_bytes
 from asterism.models.documents.indexes.reader import PartitionReader
 from asterism.models.documents.item_position import Numbered, Piece
 from asterism.reading.access_plan import Access
 from asterism.reading.candidates import CandidateSearch, candidates_worth_finding
 from asterism.values.identifiers import Lsn, PartitionNumber
 
-# Changes since a page that are looked at one by one; after more, candidates are found again.
+# Changes since the previous page that are applied one by one; after more, candidates are found again.
 _CHANGES_MAX = 2_000
-# What a candidate takes in memory besides its bytes.
+# Memory that a candidate takes besides its bytes.
 _CANDIDATE_BYTES = 41
 
 
@@ -45,7 +45,7 @@ class CandidateSet:
         return self.numbered[bisect_left(self.numbered, number_bytes(least)) :] if least else self.numbered
 
     async def catch_up(self, reader: PartitionReader) -> bool:
-        """Add the items that have changed since; False when they are too many."""
+        """Add the items that have changed since `lsn`; return False if they are too many."""
         lsn, _ = await reader.totals()
         # A copy of the store may be behind.
         if lsn <= self.lsn:
@@ -53,7 +53,7 @@ class CandidateSet:
         changed = await reader.changes_since(self.lsn, changes_max=_CHANGES_MAX)
         if changed is None:
             return False
-        own = [numbered for numbered in changed if self.start <= numbered[8:] < self.end]
+        own = [numbered for numbered in changed if self.start <= numbered[ITEM_NUMBER_BYTES:] < self.end]
         self.numbered = sorted({*self.numbered, *own})
         self.lsn = lsn
         return True
@@ -61,20 +61,20 @@ class CandidateSet:
 
 @dataclass(slots=True)
 class CandidateSets:
-    """Finds the candidates of one page's pieces; `latest` is what the next page may go on with."""
+    """The candidates of one page's pieces; the next page may resume with `latest`."""
 
-    # How many results the query still wants; None if it wants all, and needs them before its first result.
+    # The number of results that the query still wants; None if it wants all, and needs them before its first result.
     wanted: int | None
-    # Whether what is found is kept for the pages that follow.
+    # True if candidates are kept for the pages that follow.
     are_kept: bool = False
-    # What the page before has found in the piece that it ended in; and whether it found that a scan is as good.
+    # The candidates of the piece in which the previous page ended, and True if that page scanned the piece instead.
     known: CandidateSet | None = None
     was_scanned: bool = False
     latest: CandidateSet | None = None
     is_scanned: bool = False
 
     def enter_piece(self) -> None:
-        """Forget what was found of the piece before: the page does not end in it."""
+        """Forget the candidates of the previous piece: the page does not end in it."""
         self.latest, self.is_scanned = None, False
 
     async def of_piece(
@@ -87,8 +87,8 @@ class CandidateSets:
         entries_max: int,
         candidates_max: int,
     ) -> Sequence[Numbered] | None:
-        """Return the candidates of a piece in the order of creation; None when they are too many."""
-        # Of a piece that was begun: of others the pages before have not seen anything.
+        """Return the candidates of a piece in the order of creation; None if they are too many."""
+        # Earlier pages know only the piece in which they ended.
         is_begun = piece.least > 0
         if is_begun and self.was_scanned:
             self.is_scanned = True

@@ -1,4 +1,4 @@
-"""From an access plan to the items it names: items of one partition, as few as the index can tell."""
+"""The search for candidates: the items of one partition that an access plan names, as few as the index can tell."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from asterism.models.documents.indexes.reader import PartitionReader
 from asterism.models.documents.item_position import Numbered, Piece
 from asterism.reading.access_plan import Access, AllLookups, AnyLookup, Lookup, NoItems
 
-# So many are worth their lookup however few items there are besides.
+# Up to this many are worth their lookup, however few items the partition has.
 CANDIDATES_MIN: Final = 1_000
 # They are in memory together, at about a hundred bytes each.
 CANDIDATES_MAX: Final = 40_000
-# Where entries can also be followed one by one, more than this many are not put together first.
+# If entries can also be streamed one by one, more candidates than this are not put together first.
 CANDIDATES_BESIDE_STREAM_MAX: Final = 5_000
-# Of a part of a physical partition, whose index has the entries of the others as well, so many entries may be read.
+# Entries that may be read for a part of a physical partition, whose index has the entries of the other parts as well.
 ENTRIES_MAX: Final = 50_000
 # A second index is worth reading when the first leaves more items than this.
 _INTERSECT_ABOVE: Final = 200
-# So many index entries are read in the time that it takes to read an item and to see whether it matches.
+# Index entries that are read in the time that it takes to read an item and to evaluate the filter on it.
 _ENTRIES_PER_ITEM: Final = 6
 
 
 def candidates_worth_finding(items: int, wanted: int | None, *, are_shared: bool) -> int:
-    """Return how many candidates an index may name before a scan of the partition's `items` is as good.
+    """Return how many candidates an index may name before a scan of the partition's `items` costs no more.
 
     A scan that looks for `wanted` results among items of which c match reads wanted * items / c of them, at the price
-    of several entries each; beyond the square root of that product, naming candidates costs more than the scan. Where
-    they are found once for all pages (`are_shared`), or all results are wanted, the whole scan is what they save.
+    of several entries each; beyond the square root of that product, naming candidates costs more than the scan. If
+    they are found once for all pages (`are_shared`), or all results are wanted, they save the whole scan.
     """
     enough = items // 2 if wanted is None else isqrt(_ENTRIES_PER_ITEM * wanted * items)
     if are_shared:
@@ -40,18 +40,18 @@ def candidates_worth_finding(items: int, wanted: int | None, *, are_shared: bool
 
 @dataclass(slots=True)
 class CandidateSearch:
-    """Finds the items of a piece that may match, and some more."""
+    """A search for the items of a piece that may match; it may find some that do not."""
 
     reader: PartitionReader
     piece: Piece
     # The names of the indexes that were read.
     used: set[str]
-    # How many items may be found, and how many entries each lookup may read for them.
+    # The limits of the items that may be found, and of the entries that each lookup may read for them.
     candidates_max: int = CANDIDATES_MAX
     entries_max: int = ENTRIES_MAX
 
     async def find(self, access: Access) -> set[Numbered] | None:
-        """Return None when there are too many."""
+        """Return the candidates; None if they are too many."""
         return await self._find(access, self.candidates_max)
 
     async def _find(self, access: Access, most: int) -> set[Numbered] | None:

@@ -1,7 +1,7 @@
-"""What is kept from the first item to the last: results, order, distinct values, groups.
+"""Collectors: the state of a query from the first item to the last, of results, orders, distinct values and groups.
 
-A collector is fed with items; several, fed with the items of a partition each, can be merged. Merged in some order of
-the partitions, they give what one collector gives that is fed in that order.
+A collector is fed with items; several, each fed with the items of a partition, can be merged. Merged in some order of
+the partitions, they have the results of a single collector that is fed in that order.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from asterism.reading.ordered_rows import (
     sort_groups,
     sort_rows,
 )
-from asterism.reading.row_source import Aggregate, Grouping, OrderKey, Row, RowSource
+from asterism.reading.row_source import Aggregate, OrderKey, Row, RowGroups, RowSource
 from asterism.values.undefined import UNDEFINED
 from asterism.values.value_order import SortKey, ValueOrder
 
-# An ordered collector that wants ten rows throws the others away once it has this many more.
+# An ordered collector that wants ten rows discards the others once it has this many more.
 _ROWS_BETWEEN_SORTS: Final = 1000
 
 
@@ -42,10 +42,10 @@ _number_of = itemgetter(0)
 
 
 class Collector(ABC):
-    """Collects the results of one query. Raises TooLarge when it would keep too much."""
+    """The results of one query, while its items are fed. Raises TooLarge when it would keep too much."""
 
     def __init__(self, source: RowSource, order: ValueOrder) -> None:
-        """`order` is that of the values which are compared."""
+        """`order` is the order of the values that are compared."""
         self._source = source
         self._sort_key = order.sort_key
         self._memory = MemoryMeter(source.meter.account)
@@ -57,7 +57,7 @@ class Collector(ABC):
         self.take(item, number)
 
     def feed_equal(self, item: Row, number: int, times: int) -> None:
-        """Take an item that stands for as many that add the same; its number is the smallest of theirs."""
+        """Take an item that stands for `times` items that add the same; its number is the smallest of theirs."""
         del times
         self.feed(item, number)
 
@@ -67,22 +67,22 @@ class Collector(ABC):
 
     @property
     def is_full(self) -> bool:
-        """Whether more items can change nothing."""
+        """True if more items cannot change the results."""
         return False
 
     @property
     def held_bytes(self) -> int:
-        """About how much memory it takes."""
+        """The approximate memory that it takes."""
         return self._memory.held_bytes
 
     @abstractmethod
     def partial_state(self) -> object:
-        """Return all it has collected, of plain values: can be pickled, and merged into another collector of the
+        """Return all collected state as plain values, which can be pickled and merged into another collector of the
         query."""
 
     @abstractmethod
     def merge_state(self, state: Any) -> None:
-        """Add what another collector of the same query has, as if its items were fed after this one's."""
+        """Add the state of another collector of the same query, as if its items were fed after this one's."""
 
     def merge(self, other: Collector) -> None:
         self.merge_state(other.partial_state())
@@ -102,7 +102,7 @@ class ResultCollector(Collector):
     def __init__(self, source: RowSource, order: ValueOrder) -> None:
         super().__init__(source, order)
         self._results: list[_NumberedResult] = []
-        # Of distinct results, where each is.
+        # The index of each distinct result.
         self._seen: dict[SortKey, int] | None = {} if source.is_distinct else None
         self._results_max = source.window.results_max
         self._hold = self._memory.hold if self._seen is None else self._memory.hold_with_key
@@ -152,15 +152,15 @@ class OrderedCollector(Collector):
         rows: RowOrder | None = None,
         after: OrderPosition | None = None,
     ) -> None:
-        """`rows` is the order of an index, where one is followed or may be on another page; `after` is the position
-        that pages before have come to."""
+        """`rows` is the order of an index, if another page may follow that index; `after` is the position that earlier
+        pages have reached."""
         super().__init__(source, order)
         directions = [key.descending for key in source.order]
         self._order = rows or row_order(directions, order, are_ties_rising=source.is_by_score)
         self._rows: list[OrderedRow] = []
-        # Rows with an equal result count once, so that more of them than the window's may be needed.
+        # Rows with an equal result count once, so that more rows than those of the window may be needed.
         self._rows_max = None if source.is_distinct else source.window.results_max
-        # The last row that was still wanted at the last sort: rows after it are not.
+        # The last row that was still wanted at the last sort: rows after it are not wanted.
         self._last_wanted: OrderedRow | None = None
         self._after = None if after is None else OrderedRow(after.key, after.number, None)
         self._rows_passed = 0 if after is None else after.rows
@@ -169,7 +169,7 @@ class OrderedCollector(Collector):
         self.merge_state(self._behind(ordered_rows_of(self._source, around, self._order, number)))
 
     def _behind(self, rows: Iterator[OrderedRow]) -> Iterator[OrderedRow]:
-        """Leave out what the pages before have answered."""
+        """Leave out the rows that earlier pages have answered."""
         after = self._after
         if after is None:
             yield from rows
@@ -212,7 +212,7 @@ class OrderedCollector(Collector):
 
 
 class GroupState(NamedTuple):
-    """What is known of a group: the smallest number of its items, its keys, and the state of each aggregate."""
+    """The state of a group: the smallest number of its items, its keys, and the state of each aggregate."""
 
     number: int
     keys: tuple[object, ...]
@@ -221,7 +221,7 @@ class GroupState(NamedTuple):
 
 @dataclass(slots=True)
 class _Group:
-    # The smallest of its items.
+    # The smallest number of its items.
     number: int
     keys: tuple[object, ...]
     aggregates: list[Aggregate]
@@ -231,7 +231,7 @@ class GroupCollector(Collector):
     """Groups by the identity of their keys, in an order of their own if they have one."""
 
     def __init__(
-        self, source: RowSource, order: ValueOrder, grouping: Grouping, group_order: Sequence[OrderKey] = ()
+        self, source: RowSource, order: ValueOrder, grouping: RowGroups, group_order: Sequence[OrderKey] = ()
     ) -> None:
         super().__init__(source, order)
         self._grouping = grouping
@@ -291,7 +291,7 @@ def distinct(
     meter: QueryMeter | None = None,
     memory: MemoryMeter | None = None,
 ) -> Iterator[object]:
-    """Yield each result once, at its first place; counted as work and in memory where nothing else counts it."""
+    """Yield each result once, at its first place. `meter` and `memory` count it if nothing else does."""
     seen: set[SortKey] = set()
     for result in results:
         if meter is not None:

@@ -1,4 +1,4 @@
-"""Conditions on paths of an item, joined by AND and OR: what an index can use of a filter, as plain data.
+"""Conditions on paths of an item, joined by AND and OR: the part of a filter that an index can use, as plain data.
 
 Every item that passes a filter meets the conditions made of it; an item that meets them need not pass. Readers that
 find items by an index check the filter again on each, unless the conditions are known to be exact.
@@ -18,7 +18,7 @@ Operator: TypeAlias = Literal["=", "<", "<=", ">", ">="]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The value at `path` compares so with a primitive; the orders hold only between values of one type."""
+    """The value at `path` compares with a primitive by `operator`; values of different types do not compare."""
 
     path: PropertyPath
     operator: Operator
@@ -35,7 +35,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """The value at `path` is a string that begins so, letters in their case."""
+    """The value at `path` is a string with this prefix, case-sensitive."""
 
     path: PropertyPath
     prefix: str
@@ -75,18 +75,18 @@ class AnyOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Everything:
-    """Nothing is known: any item may pass."""
+class Unrestricted:
+    """No restriction is known: any item may pass."""
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing:
+class Unsatisfiable:
     """No item passes."""
 
 
 Condition: TypeAlias = (
-    Comparison | OneOf | Prefix | ArrayHolds | Defined | Touches | AllOf | AnyOf | Everything | Nothing
+    Comparison | OneOf | Prefix | ArrayHolds | Defined | Touches | AllOf | AnyOf | Unrestricted | Unsatisfiable
 )
 
-# Those that speak of the value at one path, of which an item has one.
+# Conditions on the value at one path, of which an item has one.
 PathCondition: TypeAlias = Comparison | OneOf | Prefix | Defined

@@ -1,8 +1,8 @@
-"""Where a query goes on: small, opaque to clients, and true after a split, a merge and a restart.
+"""The place where a query resumes: small, opaque to clients, and valid after a split, a merge and a restart.
 
-Nothing in it names a partition. A query without order goes on at a position in the order of creation; one with an order
-goes on behind a position in that order, whatever its filter and its plan are by then; one whose results are known only
-when all items are goes on behind a number of results.
+Nothing in it names a partition. A query without order resumes at a position in the order of creation; one with an order
+resumes behind a position in that order, whatever its filter and its plan are by then; one whose results need all items
+resumes behind a number of results.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from asterism.values.json.text import dumps, loads
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """All of it is optional; a query that begins has none."""
+    """The state that a page hands to the next one; a query that begins has the default of every field."""
 
-    # Where in the order of creation the first item is that was not read.
+    # The position, in the order of creation, of the first item that was not read.
     position: Position | None = None
-    # In the order of ORDER BY, of the last row that was answered or passed over.
+    # The position, in the order of ORDER BY, of the last row that was answered or skipped.
     ordered: OrderPosition | None = None
-    # Results that were passed over because of OFFSET, and those that were answered.
+    # Results that OFFSET skipped, and results that were answered.
     skipped: int = 0
     returned: int = 0
     # Items behind `position`, by their numbers, of which some rows were answered already: a JOIN makes many of one.
     # Usually it is the first of them; a split may bring others before it.
     begun: Mapping[int, int] = field(default_factory=dict)
-    # Where what was found and not yet answered may still be found (see `result_sets`).
+    # The name under which results that were not answered yet may still be kept (see `result_sets`).
     result_set: str | None = None
-    # Whether the first piece of `position` is scanned, because its index names too many items.
+    # True if the first piece of `position` is scanned, because its index names too many items.
     is_scanned: bool = False
 
     def to_bytes(self) -> bytes:

@@ -1,4 +1,4 @@
-"""How stored bodies become the documents that a query sees."""
+"""The view of a query: how stored bodies become the documents that it sees."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class DocumentView:
     # what is wrong.
     parse: Callable[[bytes], Document]
     parse_error: type[Exception]
-    # Properties that queries see otherwise than they are stored, so that no index knows them.
+    # Properties that queries see in another form than the stored one, so that no index has them.
     hidden: frozenset[str] = frozenset()
 
 

@@ -1,8 +1,8 @@
 """Run a query over a container, one page at a time.
 
-Three ways, by what the query needs to know before its first result: nothing (`streaming`), the order of an index
-(`ordering`), or all items (`collecting`). Each reads through an index when one names few items, and all items of its
-scope, in slices, when none does; the filter is always checked on the item itself.
+Three ways, by what the query needs to know before its first result: nothing (`streamed_page`), the order of an index
+(`ordered_page`), or all items (`collected_page`). Each reads through an index if one names few items, and otherwise all
+items of its scope, in slices; the filter is always checked on the item itself.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from asterism.keyspaces.routing.router import PartitionRouter, Reads
 from asterism.models.documents.container import Container
 from asterism.models.documents.results import Scope
 from asterism.reading.access_plan import Access, access_for, path_conditions
-from asterism.reading.collecting import collect
-from asterism.reading.conditions import AllOf, Condition, Everything, PathCondition
+from asterism.reading.collected_page import collect
+from asterism.reading.conditions import AllOf, Condition, PathCondition, Unrestricted
 from asterism.reading.continuation import BEGINNING, Continuation
 from asterism.reading.document_view import DocumentView, stored_view
 from asterism.reading.item_reads import ItemReads
 from asterism.reading.limits import QueryMemory
 from asterism.reading.order_plan import IndexOrder, OrderPosition, bounded_order, order_for
-from asterism.reading.ordering import follow_order, has_room, sort
+from asterism.reading.ordered_page import follow_order, has_room, sort
 from asterism.reading.page_progress import ClientWatch, PageProgress
 from asterism.reading.page_run import PageRun
 from asterism.reading.pinned_scopes import pinned_keys
 from asterism.reading.query_page import QueryPage
 from asterism.reading.result_sets import ResultSets
 from asterism.reading.runnable import Kind, Runnable
-from asterism.reading.streaming import stream
+from asterism.reading.streamed_page import stream
 
-# A page that finds little in much data answers with what it has after this long, and the client asks on.
+# A page that finds little in much data ends after this long with the results it has, and the client asks for the next.
 PAGE_SECONDS_MAX = 1.0
 # With at most this many candidates, sorting them is cheaper than following an index through items that do not match.
 SORTED_CANDIDATES_MAX = 1_000
 
-_EVERYTHING: Final = Everything()
+_UNRESTRICTED: Final = Unrestricted()
 
 
 async def run_page(
@@ -59,18 +59,18 @@ async def run_page(
 ) -> QueryPage:
     """Return the next page of a query over `scopes`, which are in order and do not overlap.
 
-    `encode_result` makes the bytes of a result that the query made; results that are stored items are their bodies.
-    `view` is how the query sees items, unless as they are stored. The caller takes the charge from a budget if
-    `is_paid_later`. `identity` tells the question from all others that `result_sets` may have; `memory` is what all
-    queries of the process share.
+    `encode_result` encodes a result that the query made; a result that is a stored item is its body. `view` is the
+    query's view of items, by default as they are stored. The caller takes the charge from a budget if `is_paid_later`.
+    `identity` distinguishes the query and its parameters from all others in `result_sets`; `memory` is the memory that
+    all queries of the process share.
 
-    Raises QueryAbandoned when `client_gone` comes to its end before a long page does.
+    Raises QueryAbandoned if `client_gone` returns before a long page is finished.
     """
-    seen_as = view or stored_view(container.codec)
-    at = continuation.position
-    start = at.start if at is not None else (scopes[0].start if scopes else b"")
+    document_view = view or stored_view(container.codec)
+    position = continuation.position
+    start = position.start if position is not None else (scopes[0].start if scopes else b"")
     settings = None
-    # A page that was read while another process changed the settings may lack entries: it is made again.
+    # A page that was read while another process changed the settings may lack entries: it is read again.
     while settings is not container.keyspace.record.settings:
         finish_at, client = monotonic_seconds() + PAGE_SECONDS_MAX, ClientWatch(client_gone)
         settings = container.keyspace.record.settings
@@ -79,12 +79,12 @@ async def run_page(
             container, items_max, finish_at, monotonic_seconds, partition, client, encode_result, is_paid_later
         )
         # A view may compute properties, and how long that takes is not known.
-        is_long = query.is_metered or bool(seen_as.hidden)
+        is_long = query.is_metered or bool(document_view.hidden)
         progress.measure(query.meter, memory=memory, in_turns=is_long)
-        # The staged changes of a unit of work have no LSN yet, by which things are remembered.
+        # Facts are remembered by LSN, which the staged changes of a unit of work do not have yet.
         reads = ItemReads(router, container, scopes, progress, is_remembered=isinstance(router, PartitionRouter))
-        run = PageRun(container, query, scopes, reads, progress, seen_as, result_sets, identity)
-        # While this goes on, no index entry is taken away.
+        run = PageRun(container, query, scopes, reads, progress, document_view, result_sets, identity)
+        # While the page is in flight, no index entry is removed.
         with container.keyspace.in_flight, client, progress.paying_when_refused(start):
             try:
                 rest = await _page(run, continuation)
@@ -130,13 +130,13 @@ async def _page(run: PageRun, continuation: Continuation) -> Continuation | None
 
 
 def _index_condition(run: PageRun) -> Condition:
-    # Of a search, items that do not match count as well: they say how rare its words are.
+    # For a search, items that do not match count as well: they determine how rare its words are.
     is_used = run.query.has_filter and run.query.kind is not Kind.RANKED
-    return run.query.index_conditions() if is_used else _EVERYTHING
+    return run.query.index_conditions() if is_used else _UNRESTRICTED
 
 
 def _access(run: PageRun, condition: Condition) -> Access | None:
-    if isinstance(condition, Everything):
+    if isinstance(condition, Unrestricted):
         return None
     is_pinned = pinned_keys(run.container, run.query) is not None
     pinned = frozenset(run.container.record.definition.segments if is_pinned else ())
@@ -146,7 +146,7 @@ def _access(run: PageRun, condition: Condition) -> Access | None:
 async def _ordered_page(
     run: PageRun, continuation: Continuation, access: Access | None, condition: Condition
 ) -> Continuation | None:
-    """Answer a page in an order: along its index, or sorted where none has it or few items are left."""
+    """Answer a page in an order: along its index, or sorted if no index has it or few items are left."""
     hidden = run.view.hidden
     order = order_for(run.query.index_use.order_paths, run.container.rules, hidden)
     if order is None:
@@ -163,8 +163,8 @@ async def _ordered_page(
 
 
 def _is_answered_by(order: IndexOrder, condition: Condition) -> bool:
-    """Whether the filter has no other conditions than those that bound the order's index."""
-    if isinstance(condition, Everything):
+    """Return True if the filter has no other conditions than those that bound the order's index."""
+    if isinstance(condition, Unrestricted):
         return True
     parts = condition.conditions if isinstance(condition, AllOf) else (condition,)
     return all(isinstance(part, PathCondition) and part.path in order.bounded_paths for part in parts)

@@ -8,7 +8,7 @@ from asterism.reading.runnable import Runnable
 
 
 def explanation(container: Container, query: Runnable, page: QueryPage) -> dict[str, object]:
-    """Return the explanation of one page, the same at every door; readers of several pages add the counts up."""
+    """Return the explanation of one page, the same at every door; callers that read several pages add up the counts."""
     return {
         "kind": query.kind.value,
         "partitions": [str(range_id) for range_id in page.ranges_read],

@@ -1,4 +1,4 @@
-"""MIN, MAX and COUNT of a path, answered by the path's index: its first entry, its last, how many there are."""
+"""MIN, MAX and COUNT of a path, answered by the path's index: its first entry, its last, the number of entries."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ async def column_states(
     load: Callable[[StoredItem], Document],
     check: Callable[[], None],
 ) -> list[object] | None:
-    """Return the states of aggregates over all items of a partition, or None when only the items can tell. The reader
-    must see one moment. `load` gives the document of an item that is read; `check` is called between two reads."""
+    """Return the states of aggregates over all items of a partition; None if the index is not enough. The reader must
+    see a snapshot. `load` returns the document of an item that is read; `check` is called between two reads."""
     states = []
     for name, path in columns:
         is_count, is_max = name == "COUNT", name == "MAX"
@@ -52,7 +52,7 @@ async def _extreme(
     *,
     is_max: bool,
 ) -> object | None:
-    """Return the state of MIN or MAX: its value, and whether an array or object spoils it."""
+    """Return the state of MIN or MAX: its value, and True if an array or object makes the result undefined."""
     if await _first(reader, IndexSpan(path_token(path), *order.nested_span)) is not None:
         return UNDEFINED, True
     entry = await _first(reader, _whole(path), reverse=is_max)
@@ -60,7 +60,7 @@ async def _extreme(
         return UNDEFINED, False
     if is_truncated(entry.value, VALUE_BYTES_MAX):
         return None
-    # The entry knows an equal value; the item knows how it was written.
+    # The entry has an equal value; only the item has it as it was written.
     ((_, stored),) = await reader.load([entry.reference])
     return value_at(load(stored), path), False
 

@@ -1,7 +1,7 @@
-"""Queries that indexes answer without their items: which of them, and what each partition adds to the results.
+"""Answers of indexes to queries, without their items: the choice of the indexes, and the results of each partition.
 
-The choice depends on the query and the policy alone. Whether the entries of a partition are enough is found out there:
-where they are not, its items are read.
+The choice depends on the query and the policy alone. Only reading a partition shows if its entries are enough; if they
+are not, its items are read.
 """
 
 from __future__ import annotations
@@ -19,40 +19,40 @@ from asterism.models.documents.item_record import StoredItem, body_of
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.reading.access_plan import Access, AllLookups, AnyLookup, Lookup, exact_access, path_conditions, path_text
 from asterism.reading.collectors import Collector, GroupState
-from asterism.reading.conditions import AllOf, Condition, Defined, Everything
-from asterism.reading.covering import CoveringIndex, covering_index
+from asterism.reading.conditions import AllOf, Condition, Defined, Unrestricted
+from asterism.reading.covering_index import CoveringIndex, covering_index
 from asterism.reading.index_aggregates import column_states
 from asterism.reading.index_counts import count_items, counts_one_value
 from asterism.reading.index_samples import Sample, counted_samples, skipped_samples
 from asterism.reading.index_use import Column
 from asterism.reading.page_run import PageRun
 from asterism.reading.runnable import Kind
-from asterism.reading.steady_reads import steady_reader
+from asterism.reading.snapshot_reads import snapshot_reader
 
-# Of a query that wants few distinct results; with more values than this, the first items are the shorter way to them.
+# For a query that wants few distinct results: with more values than this, reading the first items is faster.
 SAMPLES_BEFORE_ITEMS_MAX: Final = 1_000
 
 
 class IndexAnswer(Protocol):
-    """What indexes can tell of a query, a whole partition at a time."""
+    """An answer from indexes to a query, a whole partition at a time."""
 
     @property
     def names(self) -> frozenset[str]:
-        """How explanations name the indexes."""
+        """The names of the indexes in explanations."""
         ...
 
     @property
-    def needs_one_moment(self) -> bool:
-        """Whether writes can change what is read while it is read, so that all of it must be of one moment."""
+    def needs_snapshot(self) -> bool:
+        """True if a write can move entries while they are read, so that all reads must see one snapshot."""
         ...
 
     async def feed(self, run: PageRun, reader: PartitionReader, collector: Collector) -> bool:
-        """Feed what the entries of a partition tell; False, with nothing fed, when its items must be read."""
+        """Feed the answer for a partition; return False, with nothing fed, if its items must be read."""
         ...
 
 
 def index_answer(run: PageRun, condition: Condition) -> IndexAnswer | None:
-    """Return how indexes answer a query that collects, or None when only items can."""
+    """Return the answer from indexes to a query that collects; None if only items can answer it."""
     query, rules, hidden = run.query, run.container.rules, run.view.hidden
     if query.index_use.path_aggregates is not None and not query.has_filter:
         columns = query.index_use.path_aggregates
@@ -70,12 +70,12 @@ def index_answer(run: PageRun, condition: Condition) -> IndexAnswer | None:
 async def answering_reader(
     run: PageRun, answer: IndexAnswer, partition: PartitionRange
 ) -> AsyncIterator[PartitionReader]:
-    """Give the reader that an answer needs. Raises MapChanged when the partition is not the one of the map any more."""
+    """Open the reader that an answer needs. Raises MapChanged if the map does not have the partition any more."""
     keyspace, record = run.container.keyspace, run.container.keyspace.record
-    if not answer.needs_one_moment:
+    if not answer.needs_snapshot:
         yield PartitionReader(run.reads.router, keyspace, record, partition)
         return
-    async with steady_reader(run.reads.router, keyspace, record, partition) as reader:
+    async with snapshot_reader(run.reads.router, keyspace, record, partition) as reader:
         yield reader
 
 
@@ -83,7 +83,7 @@ async def answering_reader(
 
 
 class _ColumnAnswer:
-    needs_one_moment = True
+    needs_snapshot = True
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self.names = frozenset(path_text(path) for _, path in columns)
@@ -106,11 +106,11 @@ class _ColumnAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _CountAnswer:
-    """Of each aggregate the items that it counts."""
+    """For each aggregate, the access plan of the items that it counts."""
 
     accesses: tuple[Access, ...]
     names: frozenset[str]
-    needs_one_moment: bool
+    needs_snapshot: bool
 
     async def feed(self, run: PageRun, reader: PartitionReader, collector: Collector) -> bool:
         counts: dict[Access, int] = {}
@@ -125,7 +125,7 @@ class _CountAnswer:
 
 def _count_answer(run: PageRun) -> _CountAnswer | None:
     condition = run.query.exact_conditions()
-    if condition is None or isinstance(condition, Everything):
+    if condition is None or isinstance(condition, Unrestricted):
         return None
     conditions = condition.conditions if isinstance(condition, AllOf) else (condition,)
     accesses = []
@@ -137,7 +137,7 @@ def _count_answer(run: PageRun) -> _CountAnswer | None:
         accesses.append(access)
     is_settled = len(set(accesses)) == 1 and counts_one_value(accesses[0])
     names = frozenset(name for access in accesses for name in _names(access))
-    return _CountAnswer(tuple(accesses), names, needs_one_moment=not is_settled)
+    return _CountAnswer(tuple(accesses), names, needs_snapshot=not is_settled)
 
 
 def _names(access: Access) -> list[str]:
@@ -150,7 +150,7 @@ def _names(access: Access) -> list[str]:
 
 
 class _SampleAnswer:
-    needs_one_moment = True
+    needs_snapshot = True
 
     def __init__(self, index: CoveringIndex) -> None:
         self.names = frozenset({index.index.name})
@@ -171,12 +171,12 @@ class _SampleAnswer:
         check = run.progress.client.check
         if run.query.kind is Kind.GROUPED or not self._index.is_whole:
             return counted_samples(reader, self._index, check=check)
-        # Of equal results the first in the order of the query is answered.
+        # Among equal results, the first in the order of the query is answered.
         are_last = bool(run.query.directions) and run.query.directions[0]
         return skipped_samples(reader, self._index, are_last=are_last, check=check)
 
     async def _without_values(self, run: PageRun, reader: PartitionReader) -> list[Sample] | None:
-        """Return a sample of the items that the index does not have; None if they are many."""
+        """Return samples of the items that the index does not have; None if they are many."""
         path = self._index.incomplete_path
         if path is None or run.query.adds_nothing({}):
             return []
@@ -213,7 +213,7 @@ class _SampleAnswer:
             await run.progress.in_turns(_feed_items, collector, part, items)
 
     async def _items(self, run: PageRun, reader: PartitionReader, samples: Sequence[Sample]) -> list[Document]:
-        """Return the items of samples: made of what the index knows where that is enough, and loaded where not."""
+        """Return the items of samples: built from the index entry if it has all values, loaded otherwise."""
         items = [None if sample.value is None else self._index.item_of(sample.value) for sample in samples]
         unknown = [sample.reference for sample, item in zip(samples, items, strict=True) if item is None]
         loaded: dict[bytes, Document] = {}

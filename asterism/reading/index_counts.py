@@ -1,4 +1,4 @@
-"""How many items meet conditions, by the entries of their indexes alone."""
+"""Counts of the items that meet conditions, from index entries alone."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from asterism.keyspaces.routing.families import ITEM_NUMBER_BYTES
 from asterism.models.documents.indexes.reader import PartitionReader
 from asterism.reading.access_plan import Access, AllLookups, AnyLookup, Lookup, NoItems
 
-# Where several lookups meet, the numbers of each are in memory together, at about a hundred bytes each.
+# To combine lookups, the item numbers of all of them are in memory together, at about a hundred bytes each.
 NUMBERS_MAX: Final = 100_000
 
 
 def counts_one_value(access: Access) -> bool:
-    """Whether an item can be counted at one place of the index only, so that no write moves it to another meanwhile."""
+    """Return True if an item can be counted at one place of the index only, so that no write moves it to another."""
     return isinstance(access, NoItems) or (
         isinstance(access, Lookup) and access.is_of_values and len(access.spans) == 1
     )
 
 
 async def count_items(reader: PartitionReader, access: Access, *, check: Callable[[], None]) -> int | None:
-    """Return how many items of a partition an exact access names; None when they are too many to be put together.
+    """Return how many items of a partition an exact access plan names; None if they are too many to combine in memory.
     `check` is called between two reads."""
     if isinstance(access, Lookup) and (access.has_one_entry_per_item or len(access.spans) == 1):
         total = 0

@@ -1,7 +1,7 @@
 """Samples of a covering index: one item for all that have the same values, and how many they are.
 
-Where only the values count, the index is skipped through: behind the first entry of a value the next one is looked for.
-Where their number counts too, every entry is read, and no item but the samples.
+If only the values count, the index is read by a skip scan, which seeks the next value after the first entry of one. If
+their number counts too, every entry is read, and no item but the samples.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Final
 
 from asterism.keyspaces.routing.families import ITEM_NUMBER_BYTES
 from asterism.models.documents.indexes.reader import PAGE_ENTRIES, VALUE_AT, IndexSpan, PartitionReader
-from asterism.reading.covering import CoveringIndex, ExtremeKind
+from asterism.reading.covering_index import CoveringIndex, ExtremeKind
 from asterism.values.value_order import behind
 
-# A page of a skip has this many entries at first, and more where it finds several values in them.
+# A page of a skip scan has this many entries at first, and more if it finds several values in them.
 _SKIP_ENTRIES: Final = 32
 _GROWTH: Final = 4
 
@@ -29,7 +29,7 @@ class Sample:
 
     number: bytes
     reference: bytes
-    # The values as the index has them; None if only the item itself knows them.
+    # The values as the index has them; None if only the item itself has them.
     value: bytes | None
     times: int = 1
 
@@ -37,8 +37,8 @@ class Sample:
 async def skipped_samples(
     reader: PartitionReader, covering: CoveringIndex, *, are_last: bool, check: Callable[[], None]
 ) -> AsyncIterator[list[Sample]]:
-    """Yield the first item of each value, in the order of creation, or the last. Items whose values are not whole in
-    the index come one by one. `check` is called between two reads."""
+    """Yield the oldest item of each value, or the newest if `are_last`. Items whose values are not whole in the index
+    are yielded one by one. `check` is called between two reads."""
     token = covering.index.token
     for span in covering.spans:
         low, limit, more = span.low, _SKIP_ENTRIES, True
@@ -76,7 +76,7 @@ async def _last_of(reader: PartitionReader, sample: Sample, token: bytes) -> Sam
 async def counted_samples(
     reader: PartitionReader, covering: CoveringIndex, *, check: Callable[[], None]
 ) -> AsyncIterator[list[Sample]]:
-    """Yield samples that stand for all items together."""
+    """Yield samples that together stand for all items."""
     group: _Group | None = None
     for span in covering.spans:
         async for page in reader.index_pages(IndexSpan(covering.index.token, span.low, span.high)):
@@ -105,7 +105,7 @@ class _Group:
         self._covering = covering
         self._oldest = sample
         self._count = 0
-        # Of each kind of extreme the first and the last entry, and how many there are.
+        # The first and the last entry of each kind of extreme, and the number of entries.
         self._ends: dict[ExtremeKind, tuple[Sample, Sample, int]] = {}
 
     def add(self, value: bytes, entries: Sequence[_Entry]) -> None:
@@ -120,7 +120,7 @@ class _Group:
             self._ends[kind] = first, sample, count + len(entries)
 
     def samples(self) -> list[Sample]:
-        """Return what stands for all entries. The oldest item is the one whose keys are answered."""
+        """Return samples that stand for all entries. A result has the keys of the oldest item."""
         if not self._covering.has_extreme:
             return [replace(self._oldest, times=self._count)]
         found: list[Sample] = []

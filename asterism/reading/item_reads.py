@@ -1,4 +1,4 @@
-"""What a page of a query reads: the items an index names, all items of a scope, or entries in an index's order.
+"""The reads of a page of a query: the items an index names, all items of a scope, or entries in an index's order.
 
 Partitions may be split, merged or moved while they are read; callers do not notice.
 """
@@ -37,16 +37,16 @@ from asterism.reading.lookup_stream import stream_lookup, streamed_lookup
 from asterism.reading.order_plan import IndexOrder, OrderPosition
 from asterism.reading.ordered_walk import FoundEntry, OrderedWalk
 from asterism.reading.page_progress import PageProgress
+from asterism.reading.turns import TURN_SECONDS
 
-# Index entries followed at once; a page that wants more comes again.
+# Index entries followed at once; a page that wants more asks again.
 _ENTRIES_AT_ONCE_MAX = 100
 
-# Items are handed on in portions. What a query does with one takes microseconds, or, where it calls functions of the
-# user, as long as those are allowed: other requests have their turn when this much time has gone.
+# Items are handed on in portions. The work of a query on an item takes microseconds, or, if it calls user-defined
+# functions, as long as those are allowed: after TURN_SECONDS the page yields to other requests.
 _PORTION_ITEMS = 4
 _PORTION_ITEMS_MAX = 128
-TURN_SECONDS = 0.005
-# So many index entries are read in the time that it takes to read an item and to see whether it matches.
+# Index entries that are read in the time that it takes to read an item and to evaluate the filter on it.
 _ENTRIES_PER_ITEM = 4
 
 
@@ -58,24 +58,24 @@ class ItemReads:
     container: Container
     scopes: Sequence[Scope]
     progress: PageProgress
-    # Items that were left out of the index are found by no query that goes by it, whichever way it then takes.
+    # A query that uses the index does not find items that were left out of it, even if it then scans.
     hides_unindexed: bool = False
-    # Whether what is found out about the container may be remembered.
+    # True if facts about the container may be remembered.
     is_remembered: bool = False
-    # What finds the candidates of each piece.
+    # The candidates of each piece.
     candidates: CandidateSets = field(default_factory=lambda: CandidateSets(None))
     _portion_items: int = _PORTION_ITEMS
     # The items that were handed on last, among which a damaged one is found.
     _latest: list[tuple[bytes, bytes]] | list[FoundEntry] = field(default_factory=list)
-    # Readers of the partitions that a walk in order is over.
+    # Readers of the partitions of an ordered walk.
     _walked: list[PartitionReader] = field(default_factory=list)
 
     async def items(
         self, scope: Scope, position: Position | None, access: Access | None, *, in_key_order: bool = False
     ) -> AsyncIterator[Slice]:
-        """Yield every item of the scope that may match and is visible to clients, in the order of creation, or, where
-        nothing depends on it, `in_key_order`, which is quicker. No slice is empty, and each is what can be worked on
-        without holding up others."""
+        """Yield every item of the scope that may match and is visible to clients, in the order of creation, or, if
+        nothing depends on it, `in_key_order`, which is faster. No slice is empty, and each is small enough not to
+        delay other requests."""
         now = self.progress.monotonic_seconds
         async for items in self._slices(scope, position, access, in_key_order):
             start = 0
@@ -126,7 +126,7 @@ class ItemReads:
     async def _of_piece(
         self, reader: PartitionReader, left: Sequence[Piece], access: Access | None
     ) -> AsyncIterator[Slice]:
-        """Yield the items of the first piece, by the way that reads least."""
+        """Yield the items of the first piece, by the access that reads least."""
         loader = ItemLoader(self.container, indexed_only=self.hides_unindexed)
         async for listed in self._listed(reader, left[0], access):
             async for items in loader.slices(reader, listed, left):
@@ -159,8 +159,8 @@ class ItemReads:
             yield listed
 
     async def _entries_max(self, piece: Piece) -> int:
-        """How many index entries are worth reading. The index of a physical partition has the entries of all of its
-        logical partitions: to read more of them than one has items takes longer than to read these."""
+        """Return how many index entries are worth reading. The index of a physical partition has the entries of all of
+        its logical partitions: reading many more of them than one has items takes longer than reading those items."""
         scope = Scope(piece.start, piece.end)
         if not self.container.is_one_key(scope):
             return ENTRIES_MAX
@@ -178,11 +178,11 @@ class ItemReads:
             if items.items:
                 yield items
 
-    # --- how many there are -----------------------------------------------------------------------------------------
+    # --- counts -----------------------------------------------------------------------------------------------------
 
     async def are_few(self, access: Access | None, most: int) -> bool:
-        """Whether the scopes have so few items, or the filter leaves so few of them, that sorting them is shorter than
-        to follow an index."""
+        """Return True if the scopes have at most `most` items, or the filter leaves so few of them: sorting them is
+        then faster than following an index."""
         if all(self.container.is_one_key(scope) for scope in self.scopes):
             total = 0
             for scope in self.scopes:
@@ -240,7 +240,7 @@ class ItemReads:
             self._count_lookups(reader)
 
     async def next_entries(self, walk: OrderedWalk, count: int) -> tuple[list[FoundEntry], bool]:
-        """Return some index entries in order with their items (None where one is gone), and whether they are the
+        """Return some index entries in order with their items (None if an item is gone), and True if they are the
         last."""
         try:
             found, is_last = await walk.next_entries(min(count, _ENTRIES_AT_ONCE_MAX))
@@ -250,23 +250,23 @@ class ItemReads:
         return found, is_last
 
     def name_damage(self, damage: StoredDamage) -> None:
-        """Finds the key of what could not be read among the items that were handed on last."""
+        """Set the key of a damaged body, found among the items that were handed on last."""
         for entry, held in self._latest:
             body = held.body if isinstance(held, StoredItem) else held
             if body is damage.value and not damage.key:
                 damage.key = (ITEMS + (entry if isinstance(entry, bytes) else entry.reference)).hex()
 
     def partitions(self) -> list[PartitionRange]:
-        """Those that the scopes touch, each once."""
+        """Return the partitions that the scopes touch, each once."""
         ranges = self.container.keyspace.record.map
         found: dict[int, PartitionRange] = {}
         for scope in self.scopes:
-            for one in ranges.overlapping(KeyRange(scope.start, scope.end)):
-                found[one.id] = one
+            for partition in ranges.overlapping(KeyRange(scope.start, scope.end)):
+                found[partition.id] = partition
         return list(found.values())
 
     async def count_items(self) -> int:
-        """How many items there are, by the statistics that are kept with every write."""
+        """Return the number of items, from the statistics that are kept with every write."""
         count = 0
         for scope in self.scopes:
             count += await self._count(scope)

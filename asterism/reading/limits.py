@@ -1,5 +1,4 @@
-"""How much one query may ask for, and what all of them may keep together. The limits of texts and trees stand with the
-parser."""
+"""Limits of one query, and of the memory that all queries share. The limits of texts and trees are in the parser."""
 
 from __future__ import annotations
 
@@ -11,23 +10,23 @@ from asterism.limits import MIB
 from asterism.reading.turns import pause
 
 # Rows that FROM may make of one item, those of subqueries counted in: the largest item is an array of about this many
-# numbers, so one array always passes, and the product of two large ones does not hold up everybody else.
+# numbers, so one array always passes, and the product of two large ones does not delay other requests.
 ROWS_PER_ITEM_MAX: Final = 1_000_000
 # Work on one item, in steps of at most about a microsecond: a row is a step, and functions whose work grows with their
-# arguments say how many theirs is (`functions/costs.py`). A million rows with a long filter pass.
+# arguments declare their steps (`functions/costs.py`). A million rows with a long filter pass.
 STEPS_PER_ITEM_MAX: Final = 20_000_000
-# The same by the clock, for what the steps do not foresee; calls of users' functions in other processes count. The
-# service, too, gives a page five seconds.
+# The same by the clock, for work that the steps do not predict; calls of user-defined functions in other processes
+# count. The service, too, gives a page five seconds.
 SECONDS_PER_ITEM_MAX: Final = 5.0
-# Steps between two looks at the clock.
-_STEPS_BETWEEN_LOOKS: Final = 500
-# A row of a query costs a step, and one more for so many nodes of the query's tree, all of which may be evaluated.
+# Steps between two checks of the clock.
+_STEPS_BETWEEN_CHECKS: Final = 500
+# A row of a query costs a step, and one more for this many nodes of the query's tree, all of which may be evaluated.
 _NODES_PER_STEP: Final = 16
-# What one query may have in memory at a time, by rough count: what ORDER BY, DISTINCT, GROUP BY and lists keep until
-# the last item is read, and what the expressions of one row are made of.
+# Memory of one query at a time, by rough count: the values that ORDER BY, DISTINCT, GROUP BY and lists keep until the
+# last item is read, and those that the expressions of one row build.
 COLLECTED_BYTES_MAX: Final = 192 * MIB
-# One result is written as one text. Its parts may be shared, so that the text is far larger than what it takes in
-# memory. A page has 4 MB, unless a single result is larger.
+# One result is written as one text. Its parts may be shared, so that the text is far larger than the result in memory.
+# A page has 4 MB, unless a single result is larger.
 RESULT_BYTES_MAX: Final = 32 * MIB
 # The service takes 4,294,967,295 for TOP, OFFSET and LIMIT and refuses the number after it.
 COUNT_MAX: Final = 2**32 - 1
@@ -36,9 +35,9 @@ JOINS_MAX: Final = 50
 
 # A query takes memory of the process in portions of this size, so that most take none.
 _PORTION_BYTES: Final = MIB
-# Clients wait this long before they ask again; most collections are over by then.
+# Clients wait this long before they retry; most collections have ended by then.
 _RETRY_AFTER_SECONDS: Final = 1.0
-# Of a value whose parts are compared, and of one whose parts are counted.
+# Bytes of a value whose parts are compared, and of one whose parts are counted.
 _COMPARED_BYTES_PER_STEP: Final = 100
 BYTES_PER_STEP: Final = 2_000
 
@@ -51,7 +50,7 @@ _KEY_BYTES: Final = 128
 
 
 class QueryMemory:
-    """What all queries of the process may keep together. One per process; see `Limits.query_memory_bytes_max`."""
+    """The memory that all queries of the process share. One per process; see `Limits.query_memory_bytes_max`."""
 
     __slots__ = ("bytes_left", "bytes_max")
 
@@ -64,7 +63,7 @@ class QueryMemory:
         return self.bytes_max - self.bytes_left
 
     def take(self, size_bytes: int) -> None:
-        """Raises QueryMemoryInUse when there is not so much left."""
+        """Take memory. Raises QueryMemoryInUse if less is left."""
         if size_bytes > self.bytes_left:
             raise QueryMemoryInUse(retry_after_seconds=_RETRY_AFTER_SECONDS)
         self.bytes_left -= size_bytes
@@ -74,8 +73,8 @@ class QueryMemory:
 
 
 class QueryAccount:
-    """What one query has in memory. Gives back to the process what it took when the last that refers to it is gone:
-    a query that ends, fails or is abandoned, and a collection that is kept for the next page and expires."""
+    """The memory of one query. It is given back to the process with the last reference to the account: that of a query
+    that ends, fails or is abandoned, or of a collection that is kept for the next page and expires."""
 
     __slots__ = ("_memory", "_taken_bytes", "bytes_left")
 
@@ -89,12 +88,13 @@ class QueryAccount:
         return COLLECTED_BYTES_MAX - self.bytes_left
 
     def draw_on(self, memory: QueryMemory) -> None:
-        """Takes what it needs from the memory of the process. Not to be called while something is held."""
+        """Take from the memory of the process from now on. Must not be called while something is held."""
         if self._memory is None:
             self._memory = memory
 
     def take(self, size_bytes: int) -> None:
-        """Raises TooLarge when the query would have too much, QueryMemoryInUse when all queries together would."""
+        """Count bytes as held. Raises TooLarge if the query would hold too much, QueryMemoryInUse if all queries
+        together would."""
         self.bytes_left -= size_bytes
         if self.bytes_left < 0:
             raise TooLarge(what="memory that the query needs", bytes_max=COLLECTED_BYTES_MAX)
@@ -114,22 +114,22 @@ class QueryAccount:
 
 
 class Stopwatch(Protocol):
-    """Counts the seconds that evaluations have taken, without those in which others were answered."""
+    """A count of the seconds that evaluations have taken, without those in which other requests were answered."""
 
     seconds: float
 
 
 class QueryMeter:
-    """Counts what the evaluation of one query does: rows, steps of work and bytes made of one item, and all together.
+    """A meter of the evaluation of one query: rows, steps of work and bytes built, for one item and in total.
 
-    One per compiled query. It raises when an item needs too much, and gives others their turn between steps.
+    One per compiled query. It raises when an item needs too much, and yields to other requests between steps.
     """
 
     __slots__ = (
         "_built_bytes",
+        "_check_at_steps",
         "_item_ends_at_seconds",
         "_item_ends_at_steps",
-        "_look_at_steps",
         "_stopwatch",
         "account",
         "bytes_built",
@@ -143,41 +143,41 @@ class QueryMeter:
 
     def __init__(self) -> None:
         self.account = QueryAccount()
-        # Whether the query can do or make much of one item; set while it is compiled.
+        # True if the query can do much work or build much for one item; set while it is compiled.
         self.is_needed = False
         self.rows_left = ROWS_PER_ITEM_MAX
-        # Whether anything was counted since the item at hand was begun.
+        # True if anything was counted since the current item was begun.
         self.has_worked = False
         # All steps, and the bytes of all that was built, for the charge.
         self.steps = 0
         self.bytes_built = 0
-        # What a row costs; see `weigh`.
+        # The cost of a row; see `weigh`.
         self.row_steps = 1
-        # Bytes that the row at hand has built, given back with it.
+        # Bytes that the current row has built, given back with it.
         self._built_bytes = 0
-        self._look_at_steps = _STEPS_BETWEEN_LOOKS
+        self._check_at_steps = _STEPS_BETWEEN_CHECKS
         self.item_steps_max = STEPS_PER_ITEM_MAX
         self._item_ends_at_steps = self.item_steps_max
         self._item_ends_at_seconds = SECONDS_PER_ITEM_MAX
         self._stopwatch: Stopwatch | None = None
 
     def weigh(self, nodes: int) -> None:
-        """Takes the number of nodes of the query's tree, which make a row dearer."""
+        """Set the cost of a row from the number of nodes of the query's tree."""
         self.row_steps = 1 + nodes // _NODES_PER_STEP
 
     def allow(self, item_steps: int) -> None:
-        """Allows so much work for an item: less than usual where it is not done in turns."""
+        """Set the limit of work for an item: less than usual if it is not done in turns."""
         self.item_steps_max = item_steps
         self._begin_item()
 
     def watch(self, stopwatch: Stopwatch) -> None:
-        """Goes by this stopwatch from now on."""
+        """Use this stopwatch from now on."""
         self._stopwatch = stopwatch
         self._begin_item()
 
     def restart(self) -> None:
-        """A new item is read."""
-        # Nothing was done for the item before: this is called for every item of a scan.
+        """Begin a new item."""
+        # This is called for every item of a scan, and most have needed no work.
         if self.has_worked:
             self._begin_item()
 
@@ -193,24 +193,24 @@ class QueryMeter:
     # --- work -------------------------------------------------------------------------------------------------------
 
     def row(self) -> None:
-        """Counts one more row. Raises TooLarge, and what `spend` raises."""
+        """Count one more row. Raises TooLarge, and the errors of `spend`."""
         self.rows_left -= 1
         self.has_worked = True
         if self.rows_left < 0:
             raise TooLarge(what="query", bytes_max=ROWS_PER_ITEM_MAX)
         self.steps += self.row_steps
-        if self.steps > self._look_at_steps:
-            self._look()
+        if self.steps > self._check_at_steps:
+            self._check()
 
     def spend(self, steps: int) -> None:
-        """Counts steps, before they are done. Raises QueryTookTooLong."""
+        """Count steps, before they are done. Raises QueryTookTooLong."""
         self.has_worked = True
         self.steps += steps
-        if self.steps > self._look_at_steps:
-            self._look()
+        if self.steps > self._check_at_steps:
+            self._check()
 
-    def _look(self) -> None:
-        self._look_at_steps = self.steps + _STEPS_BETWEEN_LOOKS
+    def _check(self) -> None:
+        self._check_at_steps = self.steps + _STEPS_BETWEEN_CHECKS
         if self.steps > self._item_ends_at_steps:
             raise QueryTookTooLong
         pause()
@@ -220,7 +220,7 @@ class QueryMeter:
     # --- bytes ------------------------------------------------------------------------------------------------------
 
     def build(self, size_bytes: int) -> None:
-        """Counts bytes that are kept until the row at hand is done with. Raises what `QueryAccount.take` raises."""
+        """Count bytes that are kept until the current row is done. Raises the errors of `QueryAccount.take`."""
         self.has_worked = True
         self._built_bytes += size_bytes
         self.bytes_built += size_bytes
@@ -228,7 +228,7 @@ class QueryMeter:
 
     @property
     def mark(self) -> int:
-        """What to `give_back_to` when what is built from now on is not needed any more."""
+        """The mark to `give_back_to` when values built from now on are not needed any more."""
         return self._built_bytes
 
     def give_back_to(self, mark: int) -> None:
@@ -237,7 +237,7 @@ class QueryMeter:
             self._built_bytes = mark
 
     def build_value(self, value: object) -> object:
-        """The value, its parts counted as built."""
+        """Return the value, with its parts counted as built."""
         kind = type(value)
         if kind is str:
             self.build(_OBJECT_BYTES + len(cast(str, value)))
@@ -246,24 +246,24 @@ class QueryMeter:
         return value
 
     def size_of(self, value: object, size_max: int = COLLECTED_BYTES_MAX) -> int:
-        """About how much memory the value takes, counted to a little above `size_max`; the counting is work, too."""
+        """Return the approximate memory of the value, counted to a little above `size_max`; counting is work, too."""
         size = rough_bytes(value, size_max)
         self.spend(size // BYTES_PER_STEP)
         return size
 
     def spend_on_parts(self, value: object) -> None:
-        """Counts the work of comparing or ordering the value, which may be an array or an object."""
+        """Count the work of comparing or ordering the value, which may be an array or an object."""
         if type(value) is list or type(value) is dict:
             self.spend(self.size_of(value) // _COMPARED_BYTES_PER_STEP)
 
     def check_result(self, result: object) -> None:
-        """Raises TooLarge for a result whose text would be too long."""
+        """Raise TooLarge for a result whose text would be too long."""
         if type(result) in (list, dict) and self.size_of(result, RESULT_BYTES_MAX) > RESULT_BYTES_MAX:
             raise TooLarge(what="result of the query", bytes_max=RESULT_BYTES_MAX)
 
 
 class MemoryMeter:
-    """Counts, roughly, what a collector keeps until the last item is read; all is given back when it is gone."""
+    """A rough count of the memory that a collector keeps until the last item is read; given back with the meter."""
 
     __slots__ = ("_account", "held_bytes")
 
@@ -272,13 +272,13 @@ class MemoryMeter:
         self.held_bytes = 0
 
     def hold(self, value: object) -> None:
-        """One more value is kept. Raises TooLarge and QueryMemoryInUse."""
+        """Count one more value as kept. Raises TooLarge and QueryMemoryInUse."""
         size = rough_bytes(value, self._account.bytes_left)
         self.held_bytes += size
         self._account.take(size)
 
     def hold_with_key(self, value: object) -> None:
-        """One more value is kept, and a key by which it is found: of an array or an object, as large as that."""
+        """Count one more value as kept, and the key that finds it: for an array or an object, as large as the value."""
         self.hold(value)
         if type(value) is list or type(value) is dict:
             self.hold(value)
@@ -287,7 +287,7 @@ class MemoryMeter:
             self._account.take(_KEY_BYTES)
 
     def release(self, value: object) -> None:
-        """A value that was held is kept no longer."""
+        """Count a value as no longer kept."""
         size = rough_bytes(value)
         self.held_bytes -= size
         self._account.give_back(size)
@@ -297,13 +297,13 @@ class MemoryMeter:
 
 
 def rough_bytes(value: object, size_max: int = COLLECTED_BYTES_MAX) -> int:
-    """About how much memory a JSON value takes, as if it shared no part; counted to a little above `size_max`."""
+    """Return the approximate memory of a JSON value, as if it shared no part; counted to a little above `size_max`."""
     kind = type(value)
     if kind is not dict and not isinstance(value, list | tuple):
         return _OBJECT_BYTES + (len(value) if isinstance(value, str) else 0)
     total = 0
     waiting: list[object] = [value]
-    # Without recursion: parts that are shared a million times, and what is nested deep, end at the limit as well.
+    # Without recursion: parts that are shared a million times, and deep nesting, end at the limit as well.
     while waiting and total <= size_max:
         holder = waiting.pop()
         if type(holder) is dict:

@@ -1,4 +1,4 @@
-"""Items that a lookup of given values names, in the order of creation, without all of them in memory.
+"""A stream of the items that a lookup of given values names, in the order of creation, without all of them in memory.
 
 Entries of one value are in the order of item numbers. A page begins with the smallest number that is still wanted, so
 that all pages together read each entry about once; entries of several values are merged.
@@ -26,7 +26,7 @@ _Entry = tuple[bytes, bytes]
 
 
 def streamed_lookup(access: Access | None) -> Lookup | None:
-    """Return the lookup whose entries can be followed page by page; to read it alone finds all items that may match."""
+    """Return a lookup whose entries can be read page by page; it alone finds all items that may match."""
     for lookup in access.lookups if isinstance(access, AllLookups) else (access,):
         if isinstance(lookup, Lookup) and lookup.is_of_values and len(lookup.spans) <= VALUES_MAX:
             return lookup
@@ -61,7 +61,7 @@ async def _entries(
 
 
 class _Source:
-    """The entries of one value that were read and not yet handed on, and where more come from."""
+    """The entries of one value that were read and not yet handed on, and the pages of further ones."""
 
     __slots__ = ("entries", "is_at_end", "pages")
 

@@ -1,4 +1,4 @@
-"""Results with what they are ordered by: sorting them, and comparing those of different partitions."""
+"""Results with their sort keys: sorting them, and comparing those of different partitions."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from asterism.values.value_order import SortKey
 
 
 class OrderedRow(NamedTuple):
-    """A result with its place in the order: the bytes of what it is ordered by, then the number of its item. Rows of
-    one item that are equal in both stay as they came."""
+    """A result with its place in the order: the bytes of its sort key, then the number of its item. Rows of one item
+    that are equal in both keep their order."""
 
     key: bytes
     number: int
@@ -25,7 +25,7 @@ _PLACE = itemgetter(0, 1)
 
 
 def ordered_rows_of(source: RowSource, around: Row, order: RowOrder, number: int) -> Iterator[OrderedRow]:
-    """Yield the results of one item, in no order yet."""
+    """Yield the results of one item, not yet sorted."""
     project, encode = source.project, order.encode
     expressions = [key.evaluate for key in source.order]
     for row in source.matching_rows(around):
@@ -40,13 +40,13 @@ def sort_rows(rows: list[OrderedRow], order: RowOrder) -> None:
 
 
 def is_before(row: OrderedRow, other: OrderedRow, order: RowOrder) -> bool:
-    """Whether a row comes before another one that has not the same place."""
+    """Return True if a row comes before another one, which does not have the same place."""
     place, other_place = row[:2], other[:2]
     return place > other_place if order.reverse else place < other_place
 
 
 def positions_before(rows: Sequence[OrderedRow], before: OrderPosition | None) -> Iterator[OrderPosition | None]:
-    """Yield for each of these sorted rows the position at which it is the next; `before` is that of the first."""
+    """Yield, for each of these sorted rows, the position at which it is the next; `before` is that of the first."""
     answered = 0 if before is None else before.rows
     last = None if before is None else before[:2]
     for row in rows:
@@ -73,6 +73,6 @@ def keys_of(order: Sequence[OrderKey], row: Row, sort_key: Callable[[Any], SortK
 
 
 def sort_groups(rows: list[GroupRow], order: Sequence[OrderKey]) -> None:
-    """Rows with equal keys stay in the order they came in."""
+    """Sort the rows of groups; those with equal keys keep their order."""
     for index in reversed(range(len(order))):
         rows.sort(key=lambda row: row.keys[index], reverse=order[index].descending)

@@ -1,4 +1,4 @@
-"""Entries of an index in its order, over several partitions at once."""
+"""A walk along the entries of an index in its order, over several partitions at once."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class _Head(NamedTuple):
 
     value: bytes
     number: int
-    # Which of the sources it is of.
+    # The index of its source.
     source: int
-    # None stands for a source that was not read yet, before all that it may have.
+    # None for a source that was not read yet; it then comes before all entries that the source may have.
     entry: IndexEntry | None
 
 
@@ -55,8 +55,8 @@ class _Source:
 
 
 class OrderedWalk:
-    """Follows an order from a position on. What was read and not yet asked for is kept for the next call, so that a
-    filter which leaves out much costs each entry once."""
+    """A walk along an order from a position on. Entries that were read and not yet asked for are kept for the next
+    call, so that even under a selective filter each entry is read once."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class OrderedWalk:
         open_readers: Callable[[], Sequence[PartitionReader]],
         is_remembered: bool,
     ) -> None:
-        """`open_readers` gives one reader for each partition that the scopes touch now."""
+        """`open_readers` returns one reader for each partition that the scopes touch now."""
         self._container = container
         self._order = order
         self._scopes = scopes
@@ -80,7 +80,7 @@ class OrderedWalk:
         self._heads: list[_Head] = []
 
     async def next_entries(self, count: int) -> tuple[list[FoundEntry], bool]:
-        """Return the next `count` entries with their items, None for an item that is gone; and whether they are the
+        """Return the next `count` entries with their items, None for an item that is gone; and True if they are the
         last. Items without a value count as entries of undefined."""
         while True:
             try:
@@ -102,7 +102,7 @@ class OrderedWalk:
             if head.entry is not None:
                 taken.append(head)
             await self._advance(head.source)
-        # What is left may be nothing but a source that turns out to be empty.
+        # The heads that are left may all be of sources that turn out to be empty.
         while self._heads and all(head.entry is None for head in self._heads):
             await self._advance(self._heads.pop().source)
         return taken
@@ -115,7 +115,7 @@ class OrderedWalk:
             await self._advance(source)
         path, undefined = self._order.incomplete_path, self._order.index.order.undefined
         if path is not None:
-            # They are looked for when the walk comes to their place.
+            # Items without a value are read when the walk comes to their place.
             bound = _NUMBER_END if self._order.reverse else -1
             for reader in readers:
                 insort(self._heads, _Head(undefined, bound, len(self._sources), None))

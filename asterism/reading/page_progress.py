@@ -1,4 +1,4 @@
-"""The progress of a page of a query: its results so far, what they cost, and what was paid."""
+"""The progress of a page of a query: its results so far, their cost, and its payments."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _Result = TypeVar("_Result")
 
 
 class QueryAbandoned(Exception):
-    """The client of a page has gone."""
+    """The client of a page has disconnected."""
 
 
 class ClientWatch:
-    """Notices that the client of a long query has gone. A short query is not worth the check."""
+    """A watch for the disconnect of a long query's client. A short query is not worth the check."""
 
     # Slices of about a millisecond each.
-    _FIRST_LOOK_SLICES = 200
+    _FIRST_CHECK_SLICES = 200
 
     def __init__(self, client_gone: Callable[[], Awaitable[None]] | None) -> None:
         self._client_gone = client_gone
@@ -43,12 +43,12 @@ class ClientWatch:
             self._gone.cancel()
 
     def check(self) -> None:
-        """Raise QueryAbandoned if the client has gone; called between two slices."""
+        """Raise QueryAbandoned if the client has disconnected; called between two slices."""
         self._slices += 1
         if self._gone is not None:
             if self._gone.done():
                 raise QueryAbandoned
-        elif self._client_gone is not None and self._slices >= self._FIRST_LOOK_SLICES:
+        elif self._client_gone is not None and self._slices >= self._FIRST_CHECK_SLICES:
             self._gone = asyncio.ensure_future(self._client_gone())
 
 
@@ -56,12 +56,12 @@ class ClientWatch:
 class PageProgress:
     container: Container
     items_max: int
-    # When the page answers with what it has.
+    # The time at which the page ends with the results it has.
     finish_at: float
     monotonic_seconds: Callable[[], float]
     partition: PartitionRange
     client: ClientWatch
-    # Makes the bytes of a result.
+    # Encodes a result.
     encode: Callable[[object], bytes]
     is_paid_later: bool = False
     results: list[bytes] = field(default_factory=list)
@@ -70,21 +70,21 @@ class PageProgress:
     bytes_loaded: int = 0
     index_lookups: int = 0
     charge: float = 0.0
-    # For `explain` and the index metrics: which indexes were read, and which partitions.
+    # For `explain` and the index metrics: the indexes and the partitions that were read.
     indexes_used: set[str] = field(default_factory=set)
     ranges_read: set[int] = field(default_factory=set)
     has_scanned: bool = False
-    # What counts the query's own work; None until `measure` names it.
+    # The meter of the query's own work; None until `measure` sets it.
     _meter: QueryMeter | None = None
     _turns: Turns | None = None
-    # What the query had done when the page began, where it goes on with a collection.
+    # The counts of the meter when the page began; not zero if it resumes a collection.
     _steps_before: int = 0
     _built_before: int = 0
 
     def measure(self, meter: QueryMeter, *, memory: QueryMemory | None, in_turns: bool) -> None:
-        """Count the work of a query from now on, and what it keeps as part of the process's memory for queries.
+        """Count the work of a query from now on, and its memory as part of the `memory` that queries share.
 
-        `in_turns`: whether an item may take it long, so that others have to be answered meanwhile.
+        With `in_turns`, work on an item that takes long yields to other requests.
         """
         self._meter = meter
         self._steps_before, self._built_before = meter.steps, meter.bytes_built
@@ -99,7 +99,7 @@ class PageProgress:
     ) -> _Result:
         """Return the result of a function; other requests are answered meanwhile if it may take long.
 
-        Raises QueryAbandoned when the client has gone.
+        Raises QueryAbandoned if the client has disconnected.
         """
         if self._turns is None:
             return function(*arguments, **named)
@@ -107,7 +107,7 @@ class PageProgress:
 
     @contextmanager
     def paying_when_refused(self, effective_key: bytes) -> Iterator[None]:
-        """Charge a query that is refused for what it needs with what it did, or trying would be free."""
+        """Charge a query that exceeds a limit for the work it did: trying would be free otherwise."""
         try:
             yield
         except (TooLarge, QueryTookTooLong, QueryMemoryInUse, QueryAbandoned):
@@ -123,12 +123,12 @@ class PageProgress:
 
     @property
     def results_wanted(self) -> int:
-        """How many results the page still has room for."""
+        """The number of results that the page still has room for."""
         return self.items_max - len(self.results)
 
     @property
     def is_out_of_time(self) -> bool:
-        """Never before something was done: every page gets a query further."""
+        """True if the page's time has expired; never before an item was loaded, so that every page makes progress."""
         return self.items_loaded > 0 and self.monotonic_seconds() >= self.finish_at
 
     def enter(self, partition: PartitionRange) -> None:
@@ -149,7 +149,7 @@ class PageProgress:
         self.answer_encoded(self.encode(result))
 
     def has_room_for(self, encoded: Sequence[bytes], encoded_bytes: int) -> bool:
-        """Whether the page is not full after these results, and so had room for every one of them."""
+        """Return True if the page is not full after these results, and so has room for every one of them."""
         return (
             len(self.results) + len(encoded) < self.items_max and self.bytes_returned + encoded_bytes < PAGE_BYTES_MAX
         )
@@ -165,8 +165,8 @@ class PageProgress:
     def pay(self, effective_key: bytes) -> None:
         """Take the cost since the last payment from the budget of the partition that was read.
 
-        The first payment may be refused. Work that was begun is finished: to refuse it in the middle would have the
-        client ask for all of it again, and perhaps for ever.
+        The first payment may be refused. Work that was begun is finished: if it were refused in the middle, the client
+        would retry all of it, perhaps forever.
         """
         total = self._total()
         keyspace = self.container.keyspace

@@ -1,4 +1,4 @@
-"""One page being made: what is asked, where it is read, and what all ways of answering share."""
+"""A page in progress: its query, its reads, and the steps that all ways of answering share."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ class PageRun:
 
     @property
     def start(self) -> bytes:
-        """The place on the hash line that pays for what has no other."""
+        """The effective key that is charged for work that belongs to no other."""
         return self.scopes[0].start if self.scopes else b""
 
     def item_reader(self, items: Slice, wanted: int) -> Callable[[bytes], Document]:
-        """Return what reads the items of a slice, in their order; work that each needs may be done before it. It may
-        raise the view's `parse_error`."""
+        """Return the decoder of a slice's items, to be called in their order; work that each needs may be done ahead.
+        It may raise the view's `parse_error`."""
         view, foreseen = self.view, self.query.foreseen
         return view.parse if foreseen is None else foreseen.reader(items.items, view.decode, wanted)
 
     # --- answering --------------------------------------------------------------------------------------------------
 
     def answer_within_window(self, state: Continuation, result: object) -> tuple[Continuation, bool]:
-        """Answer a result or pass over it, as the window says; and say whether it was the last."""
+        """Answer a result or skip it, as the window says; also return True if it was the last."""
         window = self.query.window
         wanted = window.results_max
         seen = state.skipped + state.returned
@@ -57,7 +57,7 @@ class PageRun:
         return replace(state, returned=state.returned + 1), wanted is not None and seen + 1 >= wanted
 
     def answer_list(self, results: list[object], continuation: Continuation) -> Continuation | None:
-        """Answer as many of all results as fit, behind those that were answered."""
+        """Answer as many of all results as fit, after those that earlier pages have answered."""
         answered = continuation.returned
         for result in results[answered:]:
             if self.progress.is_full:
@@ -71,7 +71,7 @@ class PageRun:
     async def keep_rest(
         self, state: Continuation, results: Iterable[object], positions: Sequence[OrderPosition | None] = ()
     ) -> Continuation:
-        """Keep results for the pages that follow. Where they are not found any more, they are collected again."""
+        """Keep results for the pages that follow. If they are lost, they are collected again."""
         if self.result_sets is None:
             return state
         limit = self.query.window.results_max
@@ -80,15 +80,15 @@ class PageRun:
         name = await self.result_sets.keep(self.identity, encoded, first=state.returned, positions=positions[:left])
         return replace(state, result_set=name)
 
-    def take_begun(self, continuation: Continuation) -> Collector | None:
-        """Return what the pages before have collected, if they did not come to the end, and go on with its query."""
+    def take_unfinished(self, continuation: Continuation) -> Collector | None:
+        """Return the unfinished collector of earlier pages, if one is kept, and continue with its query."""
         if self.result_sets is None or continuation.position is None or not self.scopes:
             return None
-        # The only payment that may be refused, and then what was collected stays there for the next attempt.
+        # The only payment that may be refused; the collector then stays kept for the next attempt.
         self.progress.pay(self.start)
-        begun = self.result_sets.take_begun(continuation.result_set, self.identity)
-        if begun is None:
+        unfinished = self.result_sets.take_unfinished(continuation.result_set, self.identity)
+        if unfinished is None:
             return None
-        self.query, collector = begun
+        self.query, collector = unfinished
         self.progress.measure(self.query.meter, memory=None, in_turns=self.query.is_metered)
         return collector

@@ -1,4 +1,4 @@
-"""The scopes of a query: the logical partitions that its filter pins, or all that it was asked of."""
+"""The scopes of a query: the logical partitions that its filter pins, or the whole scope of the request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def scopes_of(container: Container, query: Runnable, scope: Scope) -> list[Scope
 
 
 def pinned_keys(container: Container, query: Runnable) -> list[PartitionKey] | None:
-    """Return the partition keys (or prefixes of hierarchical ones) that matching items can have; None if any."""
+    """Return the partition keys (or prefixes of hierarchical ones) that matching items can have; None for any key."""
     definition = container.record.definition
     if definition.system_key or not query.reads_items:
         return None

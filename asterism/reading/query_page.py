@@ -31,5 +31,5 @@ class QueryPage:
     index_lookups: int
     indexes_used: tuple[str, ...]
     ranges_read: tuple[int, ...]
-    # Whether items were read that no index had named.
+    # True if items were read that no index had named.
     has_scanned: bool

@@ -1,4 +1,4 @@
-"""What a query makes of one document: rows, and what they add to results, orders and groups."""
+"""The rows that a query makes of one document, and what they add to results, orders and groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 from asterism.reading.limits import MemoryMeter, QueryMeter
 from asterism.reading.window import Window
 
-# What expressions are evaluated on: a document, or an object that holds what a query made of one.
+# The object that expressions are evaluated on: a document, or an object with the values that a query made of one.
 Row: TypeAlias = dict[str, object]
 Evaluator: TypeAlias = Callable[[Row], object]
 
@@ -34,7 +34,7 @@ class RowSource(Protocol):
 
     @property
     def project(self) -> Evaluator:
-        """The result of a row, or of a group's row; UNDEFINED is no result at all."""
+        """The evaluator of a row's result, or of a group's; UNDEFINED is left out of the results."""
         ...
 
     @property
@@ -44,7 +44,7 @@ class RowSource(Protocol):
 
     @property
     def is_by_score(self) -> bool:
-        """Whether the order is that of a score, of which equal ones are as the items were created."""
+        """True if the order is that of a score; rows of equal score are then in the order of creation."""
         ...
 
     def matching_rows(self, around: Row) -> Iterator[Row]:
@@ -52,7 +52,7 @@ class RowSource(Protocol):
         ...
 
     def row_results(self, around: Row) -> Iterator[object]:
-        """Yield what each row gives by itself: before DISTINCT, order, groups and window."""
+        """Yield the result of each row by itself: before DISTINCT, order, groups and window."""
         ...
 
 
@@ -60,13 +60,13 @@ class Aggregate(Protocol):
     """An aggregate of one group."""
 
     def add(self, value: object, times: int = 1) -> None:
-        """Take the value of a row, or of as many that have the same; UNDEFINED is left out."""
+        """Take the value of a row, or of `times` rows that have the same; UNDEFINED is left out."""
 
     def state(self) -> object:
-        """Return all it knows, of plain values: can be pickled, and merged into another of its kind."""
+        """Return the whole state as plain values, which can be pickled and merged into another of its kind."""
 
     def merge(self, state: Any) -> None:
-        """Add what another of its kind knows."""
+        """Add the state of another of its kind."""
 
     def result(self) -> object:
         """Return a value or UNDEFINED."""
@@ -80,8 +80,9 @@ class AggregateColumn(Protocol):
     def argument(self) -> Evaluator: ...
 
 
-class Grouping(Protocol):
-    """What a row belongs to and what it adds there. Without keys there is one group, even of no rows."""
+class RowGroups(Protocol):
+    """The keys by which rows are grouped, and the aggregates of a group. Without keys there is one group, even of no
+    rows."""
 
     @property
     def keys(self) -> Sequence[Evaluator]: ...

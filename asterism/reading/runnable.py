@@ -1,4 +1,4 @@
-"""The promise of a compiled query: what the executor needs of it, in whatever language it was written."""
+"""The promise of a compiled query to the executor, in whatever language it was written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from asterism.reading.window import Window
 
 
 class Kind(Enum):
-    """What must be known before the first result: nothing, the results so far, or all rows."""
+    """The kind of a query, by what must be known before its first result: nothing, the results so far, or all rows."""
 
     STREAMING = "streaming"
     DISTINCT = "distinct"
@@ -32,13 +32,13 @@ class ForeseenWork(Protocol):
     def reader(
         self, entries: Sequence[tuple[bytes, bytes]], decode: Callable[[bytes], Document], wanted: int
     ) -> Callable[[bytes], Document]:
-        """Return `decode` for the bodies of these entries, to be asked for in their order, with their work done ahead.
-        `wanted` is how many results there is room for."""
+        """Return `decode` for the bodies of these entries, to be called in their order, with their work done ahead.
+        `wanted` is the number of results that there is room for."""
         ...
 
 
 class Runnable(Protocol):
-    """A query with its values in place. What it knows between documents is in the collectors it makes.
+    """A query with its parameters in place. Its state between documents is in the collectors it makes.
 
     A query that reads no documents has one row: it is given one empty document. A STREAMING query is run with `rows`,
     document by document; any other with a collector, or, when ORDERED, also along an index that has its order.
@@ -52,7 +52,7 @@ class Runnable(Protocol):
 
     @property
     def window(self) -> Window:
-        """Collectors apply it; callers of `rows` do so themselves."""
+        """The window of the results. Collectors apply it; callers of `rows` must do so themselves."""
         ...
 
     @property
@@ -64,12 +64,12 @@ class Runnable(Protocol):
     def has_filter(self) -> bool: ...
 
     def index_conditions(self) -> Condition:
-        """Return what an index can use of the filter: every matching document meets it."""
+        """Return the part of the filter that an index can use: every matching document meets it."""
         ...
 
     def exact_conditions(self) -> Condition | None:
-        """Return conditions that matching documents meet and no others; None where they cannot say it, and where a
-        document is not one row."""
+        """Return conditions that matching documents meet and no others; None if conditions cannot express the filter,
+        or if a document is not one row."""
         ...
 
     def pinned_partition_keys(self, paths: tuple[PropertyPath, ...]) -> list[tuple[object, ...]] | None:
@@ -81,12 +81,12 @@ class Runnable(Protocol):
 
     @property
     def is_plain(self) -> bool:
-        """Whether a document gives at most one row, so that `matches` and `project` say it all; others need `rows`."""
+        """True if a document has at most one row, so that `matches` and `project` are enough; others need `rows`."""
         ...
 
     @property
     def answers_whole(self) -> bool:
-        """Whether `project` returns the document as it is stored, so that its bytes are the result."""
+        """True if `project` returns the document as it is stored, so that its bytes are the result."""
         ...
 
     @property
@@ -94,11 +94,11 @@ class Runnable(Protocol):
 
     @property
     def project(self) -> Callable[[Document], object]:
-        """The result of a document that matches; UNDEFINED is no result at all."""
+        """The evaluator of a matching document's result; UNDEFINED is left out of the results."""
         ...
 
     def rows(self, item: Document, /) -> Iterable[object]:
-        """Return the results of one document, of a query without order and aggregates, before the window is cut."""
+        """Return the results of one document, before order and window; not for queries with aggregates."""
         ...
 
     @property
@@ -108,7 +108,7 @@ class Runnable(Protocol):
 
     @property
     def takes_items_in_any_order(self) -> bool:
-        """Whether the results are the same in whichever order documents are fed to a collector."""
+        """True if the results do not depend on the order in which documents are fed to a collector."""
         ...
 
     def new_collector(self) -> Collector: ...
@@ -118,7 +118,7 @@ class Runnable(Protocol):
         ...
 
     def adds_nothing(self, item: Document, /) -> bool:
-        """Whether a document adds nothing to groups or distinct results."""
+        """Return True if a document adds nothing to groups or distinct results."""
         ...
 
     # --- indexes ----------------------------------------------------------------------------------------------------
@@ -128,13 +128,13 @@ class Runnable(Protocol):
 
     @property
     def directions(self) -> Sequence[bool]:
-        """For each expression that rows are ordered by, whether it descends; empty for groups, which their collector
+        """For each expression that rows are ordered by, True if it descends; empty for groups, which their collector
         sorts."""
         ...
 
     @property
     def unindexed_order_refusal(self) -> str | None:
-        """The reason why an order is refused that no index has; None if its rows are sorted."""
+        """The reason for refusing an order that no index has; None if its rows are sorted instead."""
         ...
 
     # --- work and memory --------------------------------------------------------------------------------------------
@@ -144,5 +144,5 @@ class Runnable(Protocol):
 
     @property
     def is_metered(self) -> bool:
-        """Whether a document may take long or need much memory, so that it has to be evaluated in turns."""
+        """True if a document may take long or need much memory, so that it has to be evaluated in turns."""
         ...

@@ -1,10 +1,9 @@
-"""Evaluation in turns: work of a query that is suspended in the middle of an expression, so that others are answered.
+"""Evaluation in turns: work of a query that yields to other requests in the middle of an expression.
 
 An expression is a tree of plain function calls, and a row of it may need a million rows of a subquery. No call in that
 tree is a coroutine: that would cost every ordinary query a multiple of its time. Instead the whole evaluation runs on a
 stack of its own (a greenlet), which `pause` leaves for the event loop when its turn has lasted long enough and which is
-entered again in the next one. Outside of a turn `pause` does nothing. docs/decisions/0020-evaluation-in-turns.md says
-why.
+resumed in the next one. Outside of a turn `pause` does nothing. docs/decisions/0020-evaluation-in-turns.md says why.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from greenlet import GreenletExit, getcurrent, greenlet
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
-# How long an evaluation may hold the event loop before others have their turn.
+# The time that an evaluation may hold the event loop before it yields.
 TURN_SECONDS: Final = 0.005
-# How long an evaluation rests that waits for something which nothing will announce.
+# The pause of an evaluation that waits for an event without a notification.
 _REST_SECONDS: Final = 0.001
 
 
@@ -36,34 +35,34 @@ class _Evaluation:
         self._stack.evaluation = self
         self.clock = clock
         self.turn_ends_at = 0.0
-        # What it waits for besides its next turn: a descriptor that can be read, or that time passes.
+        # The events it waits for besides its next turn: a readable descriptor, or the end of a pause.
         self.readable: int | None = None
         self.has_to_rest = False
 
     @property
-    def is_over(self) -> bool:
+    def has_ended(self) -> bool:
         return bool(self._stack.dead)
 
-    def go_on(self, *arguments: object, **named: object) -> object:
-        """Runs it until it leaves its stack; what it returned, if it is over."""
+    def resume(self, *arguments: object, **named: object) -> object:
+        """Run it until it leaves its stack; return its result, if it has ended."""
         self.turn_ends_at = self.clock() + TURN_SECONDS
         result: object = self._stack.switch(*arguments, **named)
         return result
 
     def leave(self) -> None:
-        """Called on its own stack, which is left until it goes on."""
+        """Leave the evaluation's own stack, on which this is called, until it is resumed."""
         self._stack.parent.switch()
 
     def end(self) -> None:
-        if not self.is_over:
+        if not self.has_ended:
             self._stack.throw(GreenletExit)
-        # The stack and this refer to each other.
+        # The stack and this object refer to each other.
         self._stack.evaluation = None
 
 
 class _Queue:
-    """Evaluations that wait for their next turn. One of them has it in each round of the event loop, so that what else
-    is ready waits for one turn and not for those of all queries."""
+    """Evaluations that wait for their next turn. One of them runs in each round of the event loop, so that other ready
+    callbacks wait for one turn and not for those of all queries."""
 
     __slots__ = ("__weakref__", "_is_moving", "_waiting")
 
@@ -81,7 +80,7 @@ class _Queue:
         await place
 
     def _move(self, loop: asyncio.AbstractEventLoop) -> None:
-        # Places of evaluations that were cancelled are passed over.
+        # Places of evaluations that were cancelled are skipped.
         while self._waiting and self._waiting[0].done():
             self._waiting.popleft()
         if self._waiting:
@@ -95,7 +94,7 @@ _queues: WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue] = WeakKeyDictionar
 
 
 class Turns:
-    """Runs the evaluations of one page, one after the other.
+    """The evaluations of one page, run one after the other.
 
     `on_pause` is called after each turn that was not the last, and may raise to end the evaluation.
     """
@@ -103,18 +102,18 @@ class Turns:
     def __init__(self, monotonic_seconds: Callable[[], float], on_pause: Callable[[], None] | None = None) -> None:
         self._monotonic_seconds = monotonic_seconds
         self._on_pause = on_pause
-        # How often the event loop was given back, and the seconds that the evaluations themselves took.
+        # The number of times that evaluations yielded, and the seconds that they took themselves.
         self.pauses = 0
         self.seconds = 0.0
 
     async def run(
         self, function: Callable[_Parameters, _Result], *arguments: _Parameters.args, **named: _Parameters.kwargs
     ) -> _Result:
-        """What the function returns or raises; cancellation ends it where it stands."""
+        """Run a function in turns and return its result; cancellation ends it in the middle."""
         evaluation = _Evaluation(function, self._monotonic_seconds)
         try:
             result = self._take_turn(evaluation, *arguments, **named)
-            while not evaluation.is_over:
+            while not evaluation.has_ended:
                 await self._let_others_run(evaluation)
                 result = self._take_turn(evaluation)
         finally:
@@ -124,7 +123,7 @@ class Turns:
     def _take_turn(self, evaluation: _Evaluation, *arguments: object, **named: object) -> object:
         begun = self._monotonic_seconds()
         try:
-            return evaluation.go_on(*arguments, **named)
+            return evaluation.resume(*arguments, **named)
         finally:
             self.seconds += self._monotonic_seconds() - begun
 
@@ -160,15 +159,15 @@ async def _wait_readable(descriptor: int) -> None:
 
 
 def pause() -> None:
-    """Gives others their turn if this evaluation's is over."""
+    """Yield to other requests if the turn of this evaluation has lasted long enough."""
     evaluation = _current()
     if evaluation is not None and evaluation.clock() >= evaluation.turn_ends_at:
         evaluation.leave()
 
 
 def wait(descriptor: int | None) -> bool:
-    """Gives others their turn until the descriptor can be read, or without one for a moment. False outside of a turn:
-    the caller has to block."""
+    """Yield to other requests until the descriptor is readable, or, without one, for a moment. Return False outside of
+    a turn: the caller has to block."""
     evaluation = _current()
     if evaluation is None:
         return False
@@ -178,5 +177,5 @@ def wait(descriptor: int | None) -> bool:
 
 
 def _current() -> _Evaluation | None:
-    """The evaluation on whose stack this is called."""
+    """Return the evaluation on whose stack this is called."""
     return getattr(getcurrent(), "evaluation", None)

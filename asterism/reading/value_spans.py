@@ -1,7 +1,7 @@
 """Conditions on one path as spans of the bytes that its values have in an index.
 
-A span holds every value that meets its conditions. It is exact when it holds no other value: a value whose encoding is
-cut may stand for several, and a condition that compares with one is then only a first choice.
+A span holds every value that meets its conditions. It is exact if it holds no other value: a truncated encoding may
+stand for several values, and a condition that compares with one then only preselects.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never
 
-from asterism.models.documents.indexes.composite import TURNED
+from asterism.models.documents.indexes.composite import INVERTED
 from asterism.reading.conditions import Comparison, Defined, OneOf, Operator, PathCondition, Prefix
 from asterism.values.value_order import ValueOrder, behind, is_truncated
 
-# No encoding begins with this byte, turned round or not.
+# No encoding begins with this byte, inverted or not.
 ANY_VALUE_END: Final = b"\xff"
 
 
@@ -24,7 +24,7 @@ class ValueSpan:
 
     low: bytes
     high: bytes
-    # Whether all of them have the bytes `low`, so that index entries are in the order of item numbers.
+    # True if all of them have the bytes `low`, so that index entries are in the order of item numbers.
     is_point: bool = False
     is_exact: bool = True
 
@@ -33,16 +33,16 @@ ANY_VALUE: Final = ValueSpan(b"", ANY_VALUE_END)
 
 
 def spans_of(conditions: Iterable[PathCondition], order: ValueOrder, bytes_max: int) -> list[ValueSpan]:
-    """Return the spans, in order and apart from each other, of values that meet all conditions. An index has at most
-    `bytes_max` bytes of each value."""
+    """Return the spans, in order and disjoint, of values that meet all conditions. An index has at most `bytes_max`
+    bytes of each value."""
     spans = [ANY_VALUE]
     for condition in conditions:
-        spans = _meeting(spans, _spans_of(condition, order, bytes_max))
+        spans = _intersection(spans, _spans_of(condition, order, bytes_max))
     return spans
 
 
 def joined(spans: Iterable[ValueSpan]) -> list[ValueSpan]:
-    """Return spans that hold the same values, in order and apart from each other."""
+    """Return spans that hold the same values, in order and disjoint."""
     found: list[ValueSpan] = []
     for span in sorted(spans, key=lambda each: (each.low, each.high)):
         last = found[-1] if found else None
@@ -54,17 +54,17 @@ def joined(spans: Iterable[ValueSpan]) -> list[ValueSpan]:
     return found
 
 
-def turned(spans: Sequence[ValueSpan]) -> list[ValueSpan]:
-    """Return the spans of the same values in an index that has every bit of them turned round."""
-    return [_turned(span) for span in reversed(spans)]
+def inverted(spans: Sequence[ValueSpan]) -> list[ValueSpan]:
+    """Return the spans of the same values in an index that has every bit of them inverted."""
+    return [_inverted(span) for span in reversed(spans)]
 
 
-def _turned(span: ValueSpan) -> ValueSpan:
+def _inverted(span: ValueSpan) -> ValueSpan:
     if span.is_point:
-        return _point(span.low.translate(TURNED), is_exact=span.is_exact)
-    # What begins with a bound is behind it, turned round or not: so each bound is passed as a whole.
-    low = behind(span.high.translate(TURNED))
-    high = behind(span.low.translate(TURNED)) if span.low else ANY_VALUE_END
+        return _point(span.low.translate(INVERTED), is_exact=span.is_exact)
+    # Bytes that begin with a bound are behind it, inverted or not, so each bound moves behind all of them.
+    low = behind(span.high.translate(INVERTED))
+    high = behind(span.low.translate(INVERTED)) if span.low else ANY_VALUE_END
     return ValueSpan(low, high, is_exact=span.is_exact)
 
 
@@ -72,19 +72,19 @@ def _point(encoded: bytes, *, is_exact: bool) -> ValueSpan:
     return ValueSpan(encoded, behind(encoded), is_point=True, is_exact=is_exact)
 
 
-def _meeting(left: Sequence[ValueSpan], right: Sequence[ValueSpan]) -> list[ValueSpan]:
+def _intersection(left: Sequence[ValueSpan], right: Sequence[ValueSpan]) -> list[ValueSpan]:
     found: list[ValueSpan] = []
-    at_left = at_right = 0
-    while at_left < len(left) and at_right < len(right):
-        one, other = left[at_left], right[at_right]
-        low, high = max(one.low, other.low), min(one.high, other.high)
+    left_index = right_index = 0
+    while left_index < len(left) and right_index < len(right):
+        left_span, right_span = left[left_index], right[right_index]
+        low, high = max(left_span.low, right_span.low), min(left_span.high, right_span.high)
         if low < high:
-            is_point = one.is_point or other.is_point
-            found.append(ValueSpan(low, high, is_point, one.is_exact and other.is_exact))
-        if one.high <= other.high:
-            at_left += 1
+            is_point = left_span.is_point or right_span.is_point
+            found.append(ValueSpan(low, high, is_point, left_span.is_exact and right_span.is_exact))
+        if left_span.high <= right_span.high:
+            left_index += 1
         else:
-            at_right += 1
+            right_index += 1
     return found
 
 
@@ -96,7 +96,7 @@ def _spans_of(condition: PathCondition, order: ValueOrder, bytes_max: int) -> li
         case OneOf(_, values):
             return joined(_compared("=", value, order, bytes_max) for value in values)
         case Prefix(_, prefix):
-            return [_beginning(prefix, order, bytes_max)]
+            return [_prefixed(prefix, order, bytes_max)]
         case Defined():
             return [ValueSpan(low, high) for low, high in order.defined_spans]
         case _:
@@ -104,7 +104,7 @@ def _spans_of(condition: PathCondition, order: ValueOrder, bytes_max: int) -> li
 
 
 def _compared(operator: Operator, value: object, order: ValueOrder, bytes_max: int) -> ValueSpan:
-    """Return the values that compare so with `value`; comparisons hold within one type."""
+    """Return the span of the values that compare with `value` by `operator`; comparisons hold within one type."""
     encoded = order.encode(value, bytes_max=bytes_max)
     is_exact = not is_truncated(encoded, bytes_max)
     after = behind(encoded)
@@ -124,7 +124,7 @@ def _compared(operator: Operator, value: object, order: ValueOrder, bytes_max: i
             assert_never(operator)
 
 
-def _beginning(prefix: str, order: ValueOrder, bytes_max: int) -> ValueSpan:
+def _prefixed(prefix: str, order: ValueOrder, bytes_max: int) -> ValueSpan:
     # A NUL in a string is escaped in its encoding, and the string's end is not part of a prefix.
     whole = order.encode(prefix, bytes_max=None)[: -len(order.string_end)]
     encoded = whole[: bytes_max - 1]

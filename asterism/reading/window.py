@@ -1,4 +1,4 @@
-"""How many of a query's results are wanted, and from where on."""
+"""The window of a query: the number of results that are wanted, and the first of them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class Window:
 
     @property
     def is_open(self) -> bool:
-        """Whether all results are wanted."""
+        """True if all results are wanted."""
         return self.top is None and self.limit is None and self.offset == 0
 
     @property
     def results_max(self) -> int | None:
-        """How many results are enough, those that the offset skips counted in; None if all are wanted."""
+        """The number of results that are enough, including those that the offset skips; None if all are wanted."""
         to_limit = None if self.limit is None else self.offset + self.limit
         given = [count for count in (self.top, to_limit) if count is not None]
         return min(given, default=None)

@@ -3,7 +3,7 @@
 
 const { ScriptError, isArray } = tools;
 
-const EARTH_RADIUS_METRES = 6371008.8;
+const EARTH_RADIUS_METERS = 6371008.8;
 
 function isPosition(value) {
     return isArray(value) && value.length >= 2 && Math.abs(value[0]) <= 180 && Math.abs(value[1]) <= 90;
@@ -65,12 +65,12 @@ function positionsOf(shape) {
     return shape.type === "Point" ? [shape.coordinates] : shape.coordinates[0];
 }
 
-function metresBetween([longitude, latitude], [otherLongitude, otherLatitude]) {
+function metersBetween([longitude, latitude], [otherLongitude, otherLatitude]) {
     const radians = Math.PI / 180;
     const rise = Math.sin(((otherLatitude - latitude) * radians) / 2) ** 2;
     const run = Math.sin(((otherLongitude - longitude) * radians) / 2) ** 2;
     const part = rise + Math.cos(latitude * radians) * Math.cos(otherLatitude * radians) * run;
-    return 2 * EARTH_RADIUS_METRES * Math.asin(Math.min(1, Math.sqrt(part)));
+    return 2 * EARTH_RADIUS_METERS * Math.asin(Math.min(1, Math.sqrt(part)));
 }
 
 function edgesCross([a, b], [c, d]) {
@@ -89,7 +89,7 @@ function holds(outer, shape) {
 
 function touch(left, right) {
     if (left.type === "Point" && right.type === "Point") {
-        return metresBetween(left.coordinates, right.coordinates) === 0;
+        return metersBetween(left.coordinates, right.coordinates) === 0;
     }
     const holdsOne = (outer, shape) =>
         outer.type === "Polygon" && positionsOf(shape).some((position) => polygonHolds(outer, position));
@@ -113,7 +113,7 @@ const spatial = {
         let nearest = Infinity;
         for (const position of positionsOf(left)) {
             for (const other of positionsOf(right)) {
-                nearest = Math.min(nearest, metresBetween(position, other));
+                nearest = Math.min(nearest, metersBetween(position, other));
             }
         }
         return nearest;

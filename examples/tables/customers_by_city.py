@@ -1,8 +1,8 @@
 """Customers, partitioned by the city they live in.
 
 PartitionKey = city, RowKey = customer id. A city is read as one contiguous piece, a customer with two keys by a point
-query, and several neighbouring cities by a range. A second table finds customers by name (the index table pattern):
-its entities hold what a search shows, so that most searches need no second read.
+query, and several neighboring cities by a range. A second table finds customers by name (the index table pattern): its
+entities hold the properties that a search shows, so that most searches need no second read.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def main(connection: str) -> None:
     by_name = service.create_table_if_not_exists("CustomersByName")
     add_customers(customers, by_name)
 
-    one = customers.get_entity("Bonn", "c-0021")
-    print("point query:", one["Name"])
+    jan = customers.get_entity("Bonn", "c-0021")
+    print("point query:", jan["Name"])
     in_bonn = customers.query_entities("PartitionKey eq 'Bonn'")
     print("one partition:", [customer["Name"] for customer in in_bonn])
     with_b = customers.query_entities("PartitionKey ge 'B' and PartitionKey lt 'C'")
@@ -37,7 +37,7 @@ def main(connection: str) -> None:
 
 
 def add_customers(customers: TableClient, by_name: TableClient) -> None:
-    """All customers of a city in one transaction, then their entries in the index.
+    """Write all customers of a city in one transaction, then their entries in the index.
 
     No transaction spans two tables. The index is written after the customers and may lack one for a moment; a program
     that was stopped in between writes the same entries again, which changes nothing.

@@ -1,9 +1,9 @@
 """Orders, partitioned by date.
 
-PartitionKey = the day, RowKey = the time of the order: a day is one partition, a month a range of neighbours, and
+PartitionKey = the day, RowKey = the time of the order: a day is one partition, a month a range of neighbors, and
 yesterday's orders can be deleted without touching today's. The price: every order of today goes to one partition, at
-the end of the line. `asterism partitions --table OrdersByDate` shows that hotspot, and no split can help it. Where one
-partition cannot take a day's orders, spread each day over a few buckets, and read as many partitions for a day.
+the end of the key range. `asterism partitions --table OrdersByDate` shows that hotspot, and no split can help it. If
+one partition cannot take a day's orders, spread each day over a few buckets, and read as many partitions for a day.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def main(connection: str) -> None:
 
 
 def bucket_of(customer: str) -> int:
-    """Which of a day's partitions an order goes to: by what a reader of single orders knows too."""
+    """Return the bucket of an order, from the customer alone: a reader of a single order knows it too."""
     return zlib.crc32(customer.encode()) % BUCKETS
 
 
 def orders_of_day(spread: TableClient, day: str) -> list[str]:
-    """The buckets of a day are neighbours, so one range reads them all; the rows of the buckets are then merged."""
+    """Read all buckets of a day, which are neighbors, as one range, and merge their rows."""
     found = spread.query_entities(f"PartitionKey ge '{day}-' and PartitionKey lt '{day}.'")
     return sorted(order["RowKey"] for order in found)
 

@@ -1,7 +1,8 @@
 """Products, partitioned by category.
 
-PartitionKey = category, RowKey = product number. What is shown and changed together lies together: the price list of a
-category is one read, and a change of several prices is one transaction that happens whole or not at all.
+PartitionKey = category, RowKey = product number. Products that are shown and changed together are stored together: the
+price list of a category is one read, and a change of several prices is one transaction, applied as a whole or not at
+all.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def main(connection: str) -> None:
     cheap = products.query_entities("PartitionKey eq 'Bicycles' and Price lt 1000.0")
     print("below 1000:", [(product["RowKey"], product["Price"]) for product in cheap])
 
-    # The last cargo bicycle can be sold once: whoever read an older version is told.
+    # The last cargo bicycle can be sold once: an update based on an older version is refused.
     first, second = (products.get_entity("Bicycles", "b-300") for _ in range(2))
     for buyer, seen in (("first", first), ("second", second)):
         try:
@@ -53,7 +54,7 @@ def main(connection: str) -> None:
         except ResourceModifiedError:
             print(buyer, "buyer: too late, read again")
 
-    # One wrong operation, and nothing of the transaction happens; the error tells which it was.
+    # If one operation fails, nothing of the transaction is applied; the error has the index of the operation.
     try:
         products.submit_transaction(
             [

@@ -14,9 +14,6 @@ ROOM = "models.documents"
 PROFILE = "models.documents.cosmos"
 # The form of values, which only a profile's modules know.
 FORMATS = ("asterism.values.json", "asterism.values.item")
-# Until the order of values is an argument of index rules.
-ORDER_KNOWN_BY = "models.documents.indexes"
-ORDER = "asterism.values.json.key_bytes"
 
 
 def is_core(module: Module) -> bool:
@@ -34,7 +31,6 @@ def formats_imported(module: Module) -> list[str]:
         f"{module.where(node)} imports {name}"
         for node, name in imported_names(module)
         if any(is_in(name, known) for known in FORMATS)
-        and not (is_in(module.name, ORDER_KNOWN_BY) and is_in(name, ORDER))
     ]
 
 

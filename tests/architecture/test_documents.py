@@ -1,4 +1,4 @@
-"""What the documents name is there, and what there is the architecture names."""
+"""The documents name only files that exist, and the architecture names every package."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ PROJECT = Path(__file__).resolve().parents[2]
 PACKAGE = PROJECT / "asterism"
 ARCHITECTURE = PROJECT / "docs" / "ARCHITECTURE.md"
 DOCUMENTS = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md"), *PACKAGE.rglob("*.md")])
-# `keyspaces/reshaping/job.py`, `scripts/replica-set.sh`, and a module's bare name where its package was named before.
+# `keyspaces/reshaping/job.py`, `scripts/replica-set.sh`, and a module's bare name after its package was named.
 FILE = re.compile(r"`([\w./-]+\.(?:py|js|sh|md))`")
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 # `keyspaces/routing/router` and `keyspaces.routing.router.Reads`, as the architecture writes modules in passing.
 MODULE = re.compile(r"`((?:[a-z_]+[./])+\w+)`")
 
 
-def is_there(name: str, document: Path) -> bool:
+def file_exists(name: str, document: Path) -> bool:
     roots = (PROJECT, PACKAGE, document.parent)
     return any((root / name).exists() for root in roots) or ("/" not in name and any(PACKAGE.rglob(name)))
 
 
 def is_module(name: str) -> bool:
-    """Return whether a module has this name, or one is named before its last part, a function or class."""
+    """Return True if a module has this name, or the name without its last part, a function or class."""
     parts = re.split(r"[./]", name)
     paths = [PACKAGE.joinpath(*parts[:length]) for length in range(len(parts), 0, -1)]
     return any(path.is_dir() or path.with_suffix(".py").exists() for path in paths[:2])
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(PROJECT)))
-def test_every_file_that_a_document_names_is_there(document: Path) -> None:
+def test_every_file_that_a_document_names_exists(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
     named = [*FILE.findall(text), *LINK.findall(text)]
-    assert [name for name in named if not is_there(name, document)] == []
+    assert [name for name in named if not file_exists(name, document)] == []
 
 
-def test_every_module_that_the_architecture_names_is_there() -> None:
+def test_every_module_that_the_architecture_names_exists() -> None:
     packages = {path.name for path in PACKAGE.iterdir() if path.is_dir()}
     named = [name for name in MODULE.findall(ARCHITECTURE.read_text()) if re.split(r"[./]", name)[0] in packages]
     assert named

@@ -1,4 +1,8 @@
-"""One server process for all tests that need only a server, and the official client connected to it."""
+"""One server process with every door, for all tests of a worker that need only a server, and official clients of it.
+
+Tests share it in any order, so each uses databases, tables and accounts with names of its own. Tests about options,
+kills, restarts, memory or the data directory start a server of their own with `running_server`.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,20 @@ from pathlib import Path
 import pytest
 from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy, PartitionKey
 
-from tests.support.server import RunningServer, running_server
+from tests.clients.table_server import TableServer
+from tests.support.server import ALL_DOORS, RunningServer, running_server
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     directory: Path = tmp_path_factory.mktemp("clients")
-    with running_server(directory / "data", "--no-throttle") as running:
+    with running_server(directory / "data", "--no-throttle", doors=ALL_DOORS) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def tables(server: RunningServer) -> TableServer:
+    return TableServer(server)
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from azure.core.exceptions import HttpResponseError
 from azure.cosmos import CosmosClient, PartitionKey, exceptions
 from azure.data.tables import TableServiceClient
 
-from tests.clients.table_server import running_tables
+from tests.clients.table_server import TableServer, new_name
 from tests.support.server import PROGRAM, WAIT_SECONDS_MAX, RunningServer, environment, running_server
 
 
@@ -54,29 +54,29 @@ def test_two_accounts_hold_the_same_names_apart(tmp_path: Path, workers: str) ->
         assert database_names(second) == ["only-blue", "shop"]
 
 
-def test_keys_quotas_and_deletion_take_effect_while_the_server_runs(tmp_path: Path) -> None:
-    with running_server(tmp_path, alone=True) as server:
-        keys = created(server, "blue", "--quota", "containers=1")
-        client = server.client(key=keys["primary"])
-        database = client.create_database("shop")
-        database.create_container("a", PartitionKey("/pk"))
-        with pytest.raises(exceptions.CosmosHttpResponseError) as refused:
-            database.create_container("b", PartitionKey("/pk"))
-        assert refused.value.status_code == 403
-        accounts(server, "set", "blue", "--quota", "containers=none")
+def test_keys_quotas_and_deletion_take_effect_while_the_server_runs(server: RunningServer) -> None:
+    name = new_name("blue")
+    keys = created(server, name, "--quota", "containers=1")
+    client = server.client(key=keys["primary"])
+    database = client.create_database("shop")
+    database.create_container("a", PartitionKey("/pk"))
+    with pytest.raises(exceptions.CosmosHttpResponseError) as refused:
         database.create_container("b", PartitionKey("/pk"))
+    assert refused.value.status_code == 403
+    accounts(server, "set", name, "--quota", "containers=none")
+    database.create_container("b", PartitionKey("/pk"))
 
-        rotated = json.loads(accounts(server, "rotate", "blue", "--which", "primary", "--format", "json"))
-        with pytest.raises(exceptions.CosmosHttpResponseError) as unknown:
-            server.client(key=keys["primary"])
-        assert unknown.value.status_code == 401
-        assert database_names(server.client(key=rotated["primary"])) == ["shop"]
-        assert "blue" in accounts(server, "list")
+    rotated = json.loads(accounts(server, "rotate", name, "--which", "primary", "--format", "json"))
+    with pytest.raises(exceptions.CosmosHttpResponseError) as unknown:
+        server.client(key=keys["primary"])
+    assert unknown.value.status_code == 401
+    assert database_names(server.client(key=rotated["primary"])) == ["shop"]
+    assert name in accounts(server, "list")
 
-        accounts(server, "delete", "blue", "--with-data")
-        with pytest.raises(exceptions.CosmosHttpResponseError):
-            server.client(key=rotated["primary"])
-        assert "blue" not in accounts(server, "list")
+    accounts(server, "delete", name, "--with-data")
+    with pytest.raises(exceptions.CosmosHttpResponseError):
+        server.client(key=rotated["primary"])
+    assert name not in accounts(server, "list")
 
 
 def test_accounts_are_there_after_a_crash(tmp_path: Path) -> None:
@@ -90,19 +90,19 @@ def test_accounts_are_there_after_a_crash(tmp_path: Path) -> None:
         assert client.get_database_account().ConsistencyPolicy["defaultConsistencyLevel"] == "Strong"
 
 
-def test_a_storage_account_has_tables_of_its_own(tmp_path: Path) -> None:
-    with running_tables(tmp_path) as tables:
-        keys = created(tables.running, "bluestore", "--kind", "storage")
-        credential = AzureNamedKeyCredential("bluestore", keys["primary"])
-        endpoint = f"http://127.0.0.1:{tables.port}/bluestore"
-        blue = TableServiceClient(endpoint, credential=credential, retry_total=0)
-        blue.create_table("things").create_entity({"PartitionKey": "a", "RowKey": "1", "color": "blue"})
-        assert [table.name for table in tables.service().list_tables()] == []
-        assert blue.get_table_client("things").get_entity("a", "1")["color"] == "blue"
-        accounts(tables.running, "rotate", "bluestore", "--which", "primary")
-        with pytest.raises(HttpResponseError):
-            list(blue.list_tables())
-        accounts(tables.running, "delete", "bluestore", "--with-data")
-        again = created(tables.running, "bluestore", "--kind", "storage")
-        empty = TableServiceClient(endpoint, credential=AzureNamedKeyCredential("bluestore", again["primary"]))
-        assert [table.name for table in empty.list_tables()] == []
+def test_a_storage_account_has_tables_of_its_own(tables: TableServer) -> None:
+    account, name = new_name("bluestore"), new_name("things")
+    keys = created(tables.running, account, "--kind", "storage")
+    endpoint = f"http://127.0.0.1:{tables.port}/{account}"
+    blue = TableServiceClient(endpoint, credential=AzureNamedKeyCredential(account, keys["primary"]), retry_total=0)
+    blue.create_table(name).create_entity({"PartitionKey": "a", "RowKey": "1", "color": "blue"})
+    assert [table.name for table in blue.list_tables()] == [name]
+    assert name not in [table.name for table in tables.service().list_tables()]
+    assert blue.get_table_client(name).get_entity("a", "1")["color"] == "blue"
+    accounts(tables.running, "rotate", account, "--which", "primary")
+    with pytest.raises(HttpResponseError):
+        list(blue.list_tables())
+    accounts(tables.running, "delete", account, "--with-data")
+    again = created(tables.running, account, "--kind", "storage")
+    empty = TableServiceClient(endpoint, credential=AzureNamedKeyCredential(account, again["primary"]))
+    assert [table.name for table in empty.list_tables()] == []

@@ -5,21 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from azure.cosmos import PartitionKey
+from azure.cosmos import DatabaseProxy, PartitionKey
 
 from tests.support.older_store import DELETED, unpack_older_store
-from tests.support.server import MORE_OPTIONS, RunningServer, running_server
+from tests.support.server import MORE_OPTIONS, running_server
 from tests.support.stores import is_postgres
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> RunningServer:  # type: ignore[misc]
-    with running_server(tmp_path_factory.mktemp("data")) as program:
-        yield program
-
-
-def test_every_way_to_read_items_has_the_order_of_creation(server: RunningServer) -> None:
-    container = server.client().create_database("order").create_container("c", PartitionKey("/pk"))
+def test_every_way_to_read_items_has_the_order_of_creation(database: DatabaseProxy) -> None:
+    container = database.create_container("c", PartitionKey("/pk"))
     for name in "cbafed":
         container.create_item({"id": name, "pk": ord(name) % 2, "word": "same", "list": [1, 2]})
     container.upsert_item({"id": "b", "pk": 0, "word": "same", "list": [1, 2], "again": True})
@@ -41,9 +35,9 @@ def test_every_way_to_read_items_has_the_order_of_creation(server: RunningServer
     assert found("SELECT * FROM c", partition_key=1, enable_cross_partition_query=False) == ["c", "e", "a"]
 
 
-def test_the_prefix_of_a_hierarchical_key_has_the_order_of_creation(server: RunningServer) -> None:
+def test_the_prefix_of_a_hierarchical_key_has_the_order_of_creation(database: DatabaseProxy) -> None:
     key = PartitionKey(["/tenant", "/user"], kind="MultiHash")
-    container = server.client().create_database("levels").create_container("c", key)
+    container = database.create_container("c", key)
     for number, name in enumerate("cbafed"):
         container.create_item({"id": name, "tenant": number % 2, "user": str(number)})
     assert [item["id"] for item in container.query_items("SELECT * FROM c", partition_key=[0])] == ["c", "a", "e"]

@@ -14,7 +14,7 @@ import psutil
 import pytest
 from azure.cosmos import ContainerProxy, PartitionKey
 
-from tests.clients.table_server import running_tables
+from tests.clients.table_server import TableServer
 from tests.support.raw import (
     HTTP2_PING,
     HTTP2_START,
@@ -90,13 +90,12 @@ def test_a_path_that_leads_nowhere_is_refused_before_its_body_is_read(patient: R
         assert 400 <= status_of(connection) < 500
 
 
-def test_tables_refuse_strangers_and_large_bodies_before_they_are_read(tmp_path: Path) -> None:
+def test_tables_refuse_strangers_and_large_bodies_before_they_are_read(tables: TableServer) -> None:
     stranger = b"POST /devstoreaccount1/things HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4000000\r\n\r\n"
-    with running_tables(tmp_path) as tables:
-        for port in (tables.port, tables.cosmos_port):
-            with connect(port) as connection:
-                connection.sendall(stranger)
-                assert status_of(connection) == 401
+    for port in (tables.port, tables.cosmos_port):
+        with connect(port) as connection:
+            connection.sendall(stranger)
+            assert status_of(connection) == 401
 
 
 def test_a_refused_sender_may_finish_its_body_and_use_the_connection_again(patient: RunningServer) -> None:
@@ -351,15 +350,14 @@ def is_closed(connection: socket.socket) -> bool:
         return True
 
 
-def test_a_request_under_way_outlives_the_deadlines_of_idle_connections(tmp_path: Path) -> None:
-    with running_server(tmp_path, *IMPATIENT, alone=True) as server:
-        make_container(server)
-        item = b'{"id": "slow", "pk": "a"}'
-        with connect(server.port) as connection, connect(server.port) as silent:
-            connection.sendall(create_item("c", len(item)))
-            assert was_closed(silent)
-            connection.sendall(item)
-            assert status_of(connection) == 201
+def test_a_request_under_way_outlives_the_deadlines_of_idle_connections(impatient: RunningServer) -> None:
+    make_container(impatient)
+    item = b'{"id": "slow", "pk": "a"}'
+    with connect(impatient.port) as connection, connect(impatient.port) as silent:
+        connection.sendall(create_item("c", len(item)))
+        assert was_closed(silent)
+        connection.sendall(item)
+        assert status_of(connection) == 201
 
 
 def test_connections_of_ipv6_have_the_same_deadlines(tmp_path: Path) -> None:
@@ -372,12 +370,18 @@ def test_connections_of_ipv6_have_the_same_deadlines(tmp_path: Path) -> None:
         assert ask_for_health(busy) == 200
 
 
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running_server(tmp_path_factory.mktemp("data"), *limits(connections="20"), alone=True) as server:
+        yield server
+
+
 @pytest.mark.parametrize("sent", [b"", HTTP2_START, HEALTH], ids=repr)
-def test_at_the_limit_idle_connections_make_room(tmp_path: Path, sent: bytes) -> None:
-    with running_server(tmp_path, *limits(connections="20"), alone=True) as server, contextlib.ExitStack() as stack:
+def test_at_the_limit_idle_connections_make_room(crowded: RunningServer, sent: bytes) -> None:
+    with contextlib.ExitStack() as stack:
         for _ in range(60):
-            stack.enter_context(connect(server.port)).sendall(sent)
-        assert is_served(server.port)
+            stack.enter_context(connect(crowded.port)).sendall(sent)
+        assert is_served(crowded.port)
 
 
 def test_at_the_limit_silent_tls_connections_make_room(tmp_path: Path) -> None:
@@ -392,15 +396,15 @@ def test_at_the_limit_silent_tls_connections_make_room(tmp_path: Path) -> None:
             assert status_of(other) == 200
 
 
-def test_at_the_limit_a_request_under_way_is_not_disturbed(tmp_path: Path) -> None:
-    with running_server(tmp_path, *limits(connections="20"), alone=True) as server, contextlib.ExitStack() as stack:
-        make_container(server)
+def test_at_the_limit_a_request_under_way_is_not_disturbed(crowded: RunningServer) -> None:
+    make_container(crowded)
+    with contextlib.ExitStack() as stack:
         item = b'{"id": "slow", "pk": "a"}'
-        under_way = stack.enter_context(connect(server.port))
+        under_way = stack.enter_context(connect(crowded.port))
         under_way.sendall(create_item("c", len(item)))
         for _ in range(60):
-            stack.enter_context(connect(server.port))
-        assert is_served(server.port)
+            stack.enter_context(connect(crowded.port))
+        assert is_served(crowded.port)
         under_way.sendall(item)
         assert status_of(under_way) == 201
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from azure.cosmos import ContainerProxy, PartitionKey
 
-from tests.support.server import PROGRAM, environment, free_port, running_server
+from tests.support.ports import free_port
+from tests.support.server import PROGRAM, environment, running_server
 
 FLEET = '[[node]]\nname = "a"\ndsn = "lmdb:a"\n[[node]]\nname = "b"\ndsn = "lmdb:b"\n'
 

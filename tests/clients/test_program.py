@@ -16,13 +16,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from azure.cosmos import PartitionKey
+from azure.cosmos import CosmosClient, PartitionKey
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
 from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY
+from asterism.server.doors import DOORS
 from tests.support import raw
-from tests.support.server import PROGRAM, WAIT_SECONDS_MAX, RunningServer, environment, free_port, running_server
+from tests.support.ports import free_port
+from tests.support.server import PROGRAM, WAIT_SECONDS_MAX, RunningServer, environment, running_server
 
+# Of this module alone, on the server that it shares with others.
+DATABASE = "program"
 IDLE_CONNECTIONS = 10_000
 OTHER_KEY = "bm90IHRoZSBlbXVsYXRvcidzIGtleQ=="
 # Low enough that a test passes it with a few bytes.
@@ -64,22 +68,30 @@ def send_raw(port: int, *parts: bytes) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     limits = ["--limit", "item-bytes=32KB", "--limit", f"request-bytes={REQUEST_BYTES_MAX}"]
     with running_server(tmp_path_factory.mktemp("data"), *limits) as program:
         yield program
 
 
 @pytest.fixture(scope="module")
-def filled(server: RunningServer) -> RunningServer:
-    """The server with a container `shop/orders` of 60 items in 20 logical partitions."""
-    orders = server.client().create_database("shop").create_container("orders", PartitionKey("/customer"))
+def filled(server: RunningServer, client: CosmosClient) -> Iterator[RunningServer]:
+    """The server with a container `orders` of 60 items in 20 logical partitions."""
+    database = client.create_database(DATABASE)
+    orders = database.create_container("orders", PartitionKey("/customer"))
     for number in range(60):
         orders.create_item({"id": str(number), "customer": f"c{number % 20}"})
-    return server
+    yield server
+    client.delete_database(database)
 
 
 # --- starting and stopping ------------------------------------------------------------------------------------------
+
+
+def test_the_server_listens_at_every_port_of_every_door(server: RunningServer) -> None:
+    assert set(server.ports) == {spec.name for door in DOORS for spec in door.ports}
+    for port in server.ports.values():
+        socket.create_connection(("127.0.0.1", port), timeout=WAIT_SECONDS_MAX).close()
 
 
 def test_the_greeting_tells_the_endpoint_a_connection_string_and_where_the_data_is(server: RunningServer) -> None:
@@ -259,24 +271,24 @@ def test_a_mistake_in_a_seed_file_names_its_place(tmp_path: Path) -> None:
 # --- bad input on the socket ----------------------------------------------------------------------------------------
 
 
-def test_a_body_announced_too_large_is_refused_before_it_is_sent(server: RunningServer) -> None:
+def test_a_body_announced_too_large_is_refused_before_it_is_sent(limited: RunningServer) -> None:
     head = b"POST /dbs HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n" % (REQUEST_BYTES_MAX + 1)
-    answer = send_raw(server.port, head)
+    answer = send_raw(limited.port, head)
     assert answer.startswith(b"HTTP/1.1 413")
     assert b'"code":"RequestEntityTooLarge"' in answer
     assert rb"Message: {\"Errors\":[\"Request size is too large\"]}" in answer
 
 
-def test_a_body_in_chunks_is_refused_when_it_passes_the_limit(server: RunningServer) -> None:
+def test_a_body_in_chunks_is_refused_when_it_passes_the_limit(limited: RunningServer) -> None:
     chunk = b"4000\r\n" + bytes(0x4000) + b"\r\n"
     head = raw.head("POST", "/dbs", resource_type="dbs", link="", transfer_encoding="chunked")
-    assert send_raw(server.port, head, *[chunk] * 5).startswith(b"HTTP/1.1 413")
+    assert send_raw(limited.port, head, *[chunk] * 5).startswith(b"HTTP/1.1 413")
 
 
-def test_a_body_in_chunks_below_the_limit_is_read(server: RunningServer) -> None:
+def test_a_body_in_chunks_below_the_limit_is_read(limited: RunningServer) -> None:
     head = raw.head("POST", "/dbs", resource_type="dbs", link="", transfer_encoding="chunked")
     body = b'f\r\n{"id": "chunks"\r\n1\r\n}\r\n0\r\n\r\n'
-    assert send_raw(server.port, head, body).startswith(b"HTTP/1.1 201")
+    assert send_raw(limited.port, head, body).startswith(b"HTTP/1.1 201")
 
 
 @pytest.mark.parametrize(
@@ -324,47 +336,45 @@ def connections_possible() -> int:
 
 
 @pytest.mark.serial
-def test_ten_thousand_idle_connections_leave_the_server_answering(server: RunningServer) -> None:
+def test_ten_thousand_idle_connections_leave_the_server_answering(limited: RunningServer) -> None:
     with contextlib.ExitStack() as open_connections:
         for _ in range(connections_possible()):
-            open_connections.enter_context(socket.create_connection(("127.0.0.1", server.port)))
-        assert is_healthy(server.port)
-    assert is_healthy(server.port)
+            open_connections.enter_context(socket.create_connection(("127.0.0.1", limited.port)))
+        assert is_healthy(limited.port)
+    assert is_healthy(limited.port)
 
 
 # --- the commands ---------------------------------------------------------------------------------------------------
 
 
 def partitions_of(server: RunningServer, container: str = "orders") -> list[dict[str, object]]:
-    finished = run_command("partitions", "shop", container, "--format", "json", "--details", endpoint=server.endpoint)
+    finished = run_command("partitions", DATABASE, container, "--format", "json", "--details", endpoint=server.endpoint)
     assert finished.returncode == 0, finished.stderr
     shown: list[dict[str, object]] = json.loads(finished.stdout)["partitions"]
     return shown
 
 
 def test_the_partitions_command_shows_a_table(filled: RunningServer) -> None:
-    finished = run_command("partitions", "shop", "orders", endpoint=filled.endpoint)
+    finished = run_command("partitions", DATABASE, "orders", endpoint=filled.endpoint)
     assert finished.returncode == 0
     for word in ("range", "bytes", "items", "RU/s share", "state", "parents", "online"):
         assert word in finished.stdout
 
 
 def test_split_and_merge_by_command_keep_every_item(filled: RunningServer) -> None:
-    container = filled.client().get_database_client("shop").create_container("moved", PartitionKey("/pk"))
+    container = filled.client().get_database_client(DATABASE).create_container("moved", PartitionKey("/pk"))
     for number in range(40):
         container.create_item({"id": str(number), "pk": f"p{number % 10}"})
-    split = run_command("split", "shop", "moved", "0", "--wait", endpoint=filled.endpoint)
+    split = run_command("split", DATABASE, "moved", "0", "--wait", endpoint=filled.endpoint)
     assert (split.returncode, split.stderr) == (0, "")
     assert "is done: partitions 1 and 2" in split.stdout
     children = partitions_of(filled, "moved")
     assert [(partition["id"], partition["parents"]) for partition in children] == [("1", ["0"]), ("2", ["0"])]
     assert sum(int(str(partition["items"])) for partition in children) == 40
 
-    assert (
-        "asterism merge shop moved 1 2"
-        in run_command("merge", "shop", "moved", "--plan", endpoint=filled.endpoint).stdout
-    )
-    merge = run_command("merge", "shop", "moved", "--accept-plan", "--wait", endpoint=filled.endpoint)
+    plan = run_command("merge", DATABASE, "moved", "--plan", endpoint=filled.endpoint)
+    assert f"asterism merge {DATABASE} moved 1 2" in plan.stdout
+    merge = run_command("merge", DATABASE, "moved", "--accept-plan", "--wait", endpoint=filled.endpoint)
     assert (merge.returncode, merge.stderr) == (0, "")
     assert [(partition["id"], partition["items"]) for partition in partitions_of(filled, "moved")] == [("3", 40)]
     assert len(list(container.read_all_items())) == 40
@@ -384,11 +394,11 @@ def test_details_name_the_largest_and_the_hottest_logical_partitions(filled: Run
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["partitions", "shop", "nothing"], "There is no container 'nothing'."),
+        (["partitions", DATABASE, "nothing"], "There is no container 'nothing'."),
         (["partitions", "nowhere", "nothing"], "There is no database 'nowhere'."),
-        (["split", "shop", "orders", "77"], "There is no partition 77"),
-        (["split", "shop", "orders", "first"], "A partition range is named by its id"),
-        (["merge", "shop", "orders", "0", "77"], "There is no partition 77"),
+        (["split", DATABASE, "orders", "77"], "There is no partition 77"),
+        (["split", DATABASE, "orders", "first"], "A partition range is named by its id"),
+        (["merge", DATABASE, "orders", "0", "77"], "There is no partition 77"),
         (["jobs", "--key", OTHER_KEY], "the server does not accept the key"),
         (["jobs", "--key", "?"], "the key is not base64 text"),
         (["jobs", "--endpoint", "nonsense"], "is not a URL"),
@@ -404,9 +414,9 @@ def test_a_command_that_cannot_be_done_is_one_line_and_status_1(
 
 
 def test_a_partition_with_one_logical_key_refuses_to_split_and_says_so(filled: RunningServer) -> None:
-    container = filled.client().get_database_client("shop").create_container("narrow", PartitionKey("/pk"))
+    container = filled.client().get_database_client(DATABASE).create_container("narrow", PartitionKey("/pk"))
     container.create_item({"id": "1", "pk": "only"})
-    finished = run_command("split", "shop", "narrow", "0", endpoint=filled.endpoint)
+    finished = run_command("split", DATABASE, "narrow", "0", endpoint=filled.endpoint)
     assert finished.returncode == 1
     assert "one partition key value" in one_line_of(finished)
 
@@ -427,8 +437,8 @@ def test_a_lenient_server_answers_what_the_service_refuses(tmp_path: Path, worke
         assert "SC220" in str(refused.value)
 
 
-def test_wrong_usage_is_status_2(server: RunningServer) -> None:
-    assert run_command("merge", "shop", "orders").returncode == 2
+def test_wrong_usage_is_status_2() -> None:
+    assert run_command("merge", DATABASE, "orders").returncode == 2
     assert run_command("serve", "--port", "many").returncode == 2
     assert run_command("explode").returncode == 2
 

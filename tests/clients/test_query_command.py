@@ -7,25 +7,27 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
-from azure.cosmos import PartitionKey
+from azure.cosmos import CosmosClient, PartitionKey
 
-from tests.support.server import PROGRAM, WAIT_SECONDS_MAX, RunningServer, environment, running_server
+from tests.support.server import PROGRAM, WAIT_SECONDS_MAX, RunningServer, environment
 
+# Of this module alone, on the server that it shares with others.
+DATABASE = "query-command"
 ITEM_COUNT = 30
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+def filled(server: RunningServer, client: CosmosClient) -> Iterator[RunningServer]:
     """Thirty orders of five customers in two partitions."""
-    with running_server(tmp_path_factory.mktemp("data"), "--no-throttle") as server:
-        database = server.client().create_database("shop")
-        orders = database.create_container("orders", PartitionKey("/customer"), offer_throughput=12_000)
-        for number in range(ITEM_COUNT):
-            orders.create_item({"id": f"o{number:02d}", "customer": f"c{number % 5}", "total": number, "tags": ["[x]"]})
-        yield server
+    database = client.create_database(DATABASE)
+    orders = database.create_container("orders", PartitionKey("/customer"), offer_throughput=12_000)
+    for number in range(ITEM_COUNT):
+        orders.create_item({"id": f"o{number:02d}", "customer": f"c{number % 5}", "total": number, "tags": ["[x]"]})
+    yield server
+    client.delete_database(database)
 
 
-def run_query(server: RunningServer, *arguments: str, database: str = "shop") -> subprocess.CompletedProcess[str]:
+def run_query(server: RunningServer, *arguments: str, database: str = DATABASE) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*PROGRAM, "query", database, "orders", *arguments],
         capture_output=True,

@@ -1,16 +1,15 @@
-"""The examples of docs/guides/tables.md, run with the official client against a server of its own."""
+"""The examples of docs/guides/tables.md, run with the official client."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.clients.table_server import TableServer, running_tables
+from tests.clients.table_server import TableServer
 from tests.support.server import PROGRAM, PROJECT, environment
 
 EXPECTED = {
@@ -37,29 +36,23 @@ pages: [10, 10, 10, 6]
 }
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TableServer]:
-    with running_tables(tmp_path_factory.mktemp("tables")) as running:
-        yield running
-
-
 def run(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment())
 
 
-def run_example(name: str, server: TableServer) -> subprocess.CompletedProcess[str]:
-    return run(sys.executable, str(PROJECT / "examples" / "tables" / f"{name}.py"), server.connection_string)
+def run_example(name: str, tables: TableServer) -> subprocess.CompletedProcess[str]:
+    return run(sys.executable, str(PROJECT / "examples" / "tables" / f"{name}.py"), tables.connection_string)
 
 
 @pytest.mark.parametrize("name", list(EXPECTED))
-def test_an_example_does_what_it_says(name: str, server: TableServer) -> None:
-    done = run_example(name, server)
+def test_an_example_does_what_it_says(name: str, tables: TableServer) -> None:
+    done = run_example(name, tables)
     assert (done.stdout, done.returncode) == (EXPECTED[name], 0), done.stderr
 
 
-def test_the_command_shows_the_ranges_of_a_table(server: TableServer) -> None:
-    endpoint = server.running.endpoint
-    assert run_example("orders_by_date", server).returncode == 0
+def test_the_command_shows_the_ranges_of_a_table(tables: TableServer) -> None:
+    endpoint = tables.running.endpoint
+    assert run_example("orders_by_date", tables).returncode == 0
     done = run(*PROGRAM, "partitions", "--table", "ordersbydate", "--details", "--endpoint", endpoint)
     assert done.returncode == 0, done.stderr
     assert "(start)" in done.stdout

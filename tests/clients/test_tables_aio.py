@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from itertools import count
+from collections.abc import AsyncIterator
 
 import pytest
 from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
 from azure.data.tables import TableTransactionError
 from azure.data.tables.aio import TableClient, TableServiceClient
 
-from tests.clients.table_server import TableServer, running_tables
-
-NAMES = count()
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TableServer]:
-    with running_tables(tmp_path_factory.mktemp("data")) as running:
-        yield running
+from tests.clients.table_server import TableServer, new_name
 
 
 @pytest.fixture
-async def table(server: TableServer) -> AsyncIterator[TableClient]:
-    async with TableServiceClient.from_connection_string(server.connection_string) as service:
-        yield await service.create_table(f"Table{next(NAMES)}")
+async def table(tables: TableServer) -> AsyncIterator[TableClient]:
+    async with TableServiceClient.from_connection_string(tables.connection_string) as service:
+        made = await service.create_table(new_name("Table"))
+        yield made
+        await service.delete_table(made.table_name)
 
 
 @pytest.mark.parametrize("key", ["it's", "a+b c", "50%25", "(x=1,y:2;@z)!*~$&", "é\U0001f600", '"'])

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
+from pathlib import Path
 
 import pytest
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
-from azure.data.tables import TableClient, TableServiceClient
+from azure.data.tables import TableClient
 
-from tests.clients.table_server import TableServer, running_tables
-
-NAMES = count()
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TableServer]:
-    with running_tables(tmp_path_factory.mktemp("data")) as running:
-        yield running
+from tests.clients.table_server import TableServer, new_name, running_tables
 
 
 @pytest.fixture
-def table(server: TableServer) -> TableClient:
-    return server.cosmos_service().create_table(f"My tåble_{next(NAMES)}")
+def table(tables: TableServer) -> Iterator[TableClient]:
+    service = tables.cosmos_service()
+    made = service.create_table(new_name("My tåble_"))
+    yield made
+    service.delete_table(made.table_name)
 
 
 def test_entities_are_written_merged_and_found(table: TableClient) -> None:
@@ -43,19 +38,20 @@ def page_of(page: object) -> list[tuple[str, str]]:
     return [(entity["PartitionKey"], entity["RowKey"]) for entity in page]  # type: ignore[attr-defined]  # untyped
 
 
-def test_tables_of_one_port_are_seen_on_the_other(server: TableServer) -> None:
-    by_range = server.service().create_table("SeenByBoth")
+def test_tables_of_one_port_are_seen_on_the_other(tables: TableServer) -> None:
+    of_storage, of_cosmos, of_cosmos_alone = new_name("SeenByBoth"), new_name("SeenToo"), new_name("seen as well_")
+    by_range = tables.service().create_table(of_storage)
     by_range.create_entity({"PartitionKey": "p", "RowKey": "r"})
-    seen = server.cosmos_service().get_table_client("SeenByBoth")
+    seen = tables.cosmos_service().get_table_client(of_storage)
     assert len(list(seen.list_entities())) == 1
-    by_hash = server.cosmos_service().create_table("SeenToo")
+    by_hash = tables.cosmos_service().create_table(of_cosmos)
     by_hash.create_entity({"PartitionKey": "p", "RowKey": "r"})
-    assert server.service().get_table_client("SeenToo").get_entity("p", "r")["RowKey"] == "r"
-    server.cosmos_service().create_table("seen as well_1")
-    for service in (server.service(), server.cosmos_service()):
-        assert {"SeenByBoth", "SeenToo", "seen as well_1"} <= {table.name for table in service.list_tables()}
-    server.service().delete_table("seen as well_1")
-    assert "seen as well_1" not in {table.name for table in server.cosmos_service().list_tables()}
+    assert tables.service().get_table_client(of_cosmos).get_entity("p", "r")["RowKey"] == "r"
+    tables.cosmos_service().create_table(of_cosmos_alone)
+    for service in (tables.service(), tables.cosmos_service()):
+        assert {of_storage, of_cosmos, of_cosmos_alone} <= {table.name for table in service.list_tables()}
+    tables.service().delete_table(of_cosmos_alone)
+    assert of_cosmos_alone not in {table.name for table in tables.cosmos_service().list_tables()}
 
 
 def test_every_answer_has_a_charge(table: TableClient) -> None:
@@ -74,20 +70,16 @@ def test_empty_keys_are_refused(table: TableClient) -> None:
         table.create_entity({"PartitionKey": "", "RowKey": "r"})
 
 
-def test_a_missing_table_is_not_found(server: TableServer) -> None:
+def test_a_missing_table_is_not_found(tables: TableServer) -> None:
     with pytest.raises(ResourceNotFoundError):
-        server.cosmos_service().get_table_client("nothing").create_entity({"PartitionKey": "p", "RowKey": "r"})
+        tables.cosmos_service().get_table_client("nothing").create_entity({"PartitionKey": "p", "RowKey": "r"})
 
 
-def test_a_table_that_has_spent_its_request_units_answers_429_and_the_client_comes_again(
-    server: TableServer,
-) -> None:
-    service: TableServiceClient = server.cosmos_service()
-    table = service.create_table("Slow", headers={"x-ms-offer-throughput": "400"})
+def test_a_table_that_has_spent_its_request_units_answers_429_and_the_client_comes_again(tmp_path: Path) -> None:
     large = {f"s{number}": "x" * 30000 for number in range(15)}
     entities = [{"PartitionKey": "p", "RowKey": str(row), **large} for row in range(20)]
 
-    def write_until_refused() -> HttpResponseError | None:
+    def write_until_refused(table: TableClient) -> HttpResponseError | None:
         for entity in entities * 10:
             try:
                 table.upsert_entity(entity)
@@ -95,9 +87,12 @@ def test_a_table_that_has_spent_its_request_units_answers_429_and_the_client_com
                 return error
         return None
 
-    refused = write_until_refused()
-    assert refused is not None
-    assert (refused.status_code, refused.error_code) == (429, "TooManyRequests")
-    assert "Retry-After" in refused.response.headers
-    patient = server.cosmos_service(retry_total=5).get_table_client("Slow")
-    patient.upsert_entity(entities[0])
+    # The shared server never throttles.
+    with running_tables(tmp_path) as throttled:
+        service = throttled.cosmos_service()
+        refused = write_until_refused(service.create_table("Slow", headers={"x-ms-offer-throughput": "400"}))
+        assert refused is not None
+        assert (refused.status_code, refused.error_code) == (429, "TooManyRequests")
+        assert "Retry-After" in refused.response.headers
+        patient = throttled.cosmos_service(retry_total=5).get_table_client("Slow")
+        patient.upsert_entity(entities[0])

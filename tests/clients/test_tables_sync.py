@@ -1,11 +1,10 @@
-"""Tables with the official client, against a server of its own."""
+"""Tables with the official client."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -36,35 +35,31 @@ from azure.data.tables import (
 )
 
 from asterism.access.keys import DEVELOPMENT_ACCOUNT
-from tests.clients.table_server import CREDENTIAL, TableServer, running_tables
-
-NAMES = count()
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TableServer]:
-    with running_tables(tmp_path_factory.mktemp("data")) as running:
-        yield running
+from tests.clients.table_server import CREDENTIAL, TableServer, new_name, running_tables
 
 
 @pytest.fixture
-def table(server: TableServer) -> TableClient:
-    return server.service().create_table(f"Table{next(NAMES)}")
+def table(tables: TableServer) -> Iterator[TableClient]:
+    service = tables.service()
+    made = service.create_table(new_name("Table"))
+    yield made
+    service.delete_table(made.table_name)
 
 
 def keys(found: Any) -> list[tuple[str, str]]:
     return [(entity["PartitionKey"], entity["RowKey"]) for entity in found]
 
 
-def test_a_connection_string_is_all_a_client_needs(server: TableServer) -> None:
-    service = TableServiceClient.from_connection_string(server.connection_string)
-    service.create_table_if_not_exists("ByString")
-    assert service.create_table_if_not_exists("ByString").table_name == "ByString"
-    assert [table.name for table in service.query_tables("TableName eq 'ByString'")] == ["ByString"]
-    service.delete_table("ByString")
-    service.delete_table("ByString")
+def test_a_connection_string_is_all_a_client_needs(tables: TableServer) -> None:
+    service = TableServiceClient.from_connection_string(tables.connection_string)
+    name = new_name("ByString")
+    service.create_table_if_not_exists(name)
+    assert service.create_table_if_not_exists(name).table_name == name
+    assert [table.name for table in service.query_tables(f"TableName eq '{name}'")] == [name]
+    service.delete_table(name)
+    service.delete_table(name)
     with pytest.raises(ResourceNotFoundError):
-        next(iter(service.get_table_client("ByString").list_entities()))
+        next(iter(service.get_table_client(name).list_entities()))
 
 
 def test_every_type_comes_back_as_it_was(table: TableClient) -> None:
@@ -127,13 +122,13 @@ def test_queries_come_in_order_and_in_pages(table: TableClient) -> None:
     assert [keys(page) for page in rows.by_page()] == [[("a", "011"), ("a", "012")], [("a", "013")]]
 
 
-def test_a_continuation_is_honoured_by_another_client(server: TableServer, table: TableClient) -> None:
+def test_a_continuation_is_honoured_by_another_client(tables: TableServer, table: TableClient) -> None:
     for row in range(5):
         table.create_entity({"PartitionKey": "ö/".strip("/"), "RowKey": f"é{row}"})
     pages = table.list_entities(results_per_page=2).by_page()
     first = keys(next(pages))
     token = pages.continuation_token
-    other = server.service().get_table_client(table.table_name)
+    other = tables.service().get_table_client(table.table_name)
     rest = [key for page in other.list_entities(results_per_page=2).by_page(token) for key in keys(page)]
     assert [row for _, row in first + rest] == [f"é{row}" for row in range(5)]
 
@@ -185,11 +180,11 @@ def test_limits_are_refused_with_the_services_codes(table: TableClient, entity: 
 
 
 def test_a_wrong_key_is_refused_and_a_shared_access_signature_opens_its_range(
-    server: TableServer, table: TableClient
+    tables: TableServer, table: TableClient
 ) -> None:
     wrong = AzureNamedKeyCredential(DEVELOPMENT_ACCOUNT, "d3Jvbmc=")
     with pytest.raises(ClientAuthenticationError):
-        TableClient(server.endpoint, table.table_name, credential=wrong).get_entity("p", "r")
+        TableClient(tables.endpoint, table.table_name, credential=wrong).get_entity("p", "r")
     for key in "abc":
         table.create_entity({"PartitionKey": key, "RowKey": key})
     sas = generate_table_sas(
@@ -200,21 +195,21 @@ def test_a_wrong_key_is_refused_and_a_shared_access_signature_opens_its_range(
         start_pk="b",
         end_pk="b",
     )
-    limited = TableClient(server.endpoint, table.table_name, credential=AzureSasCredential(sas))
+    limited = TableClient(tables.endpoint, table.table_name, credential=AzureSasCredential(sas))
     assert keys(limited.list_entities()) == [("b", "b")]
     limited.submit_transaction([("create", {"PartitionKey": "b", "RowKey": "new"})])
     with pytest.raises(HttpResponseError):
         limited.create_entity({"PartitionKey": "c", "RowKey": "new"})
 
 
-def test_policies_properties_and_statistics_are_kept(server: TableServer, table: TableClient) -> None:
+def test_policies_properties_and_statistics_are_kept(tables: TableServer, table: TableClient) -> None:
     expiry = datetime.now(UTC) + timedelta(hours=1)
     table.set_table_access_policy({"readers": TableAccessPolicy(expiry=expiry, permission="r"), "nobody": None})
     assert set(table.get_table_access_policy()) == {"readers", "nobody"}
     sas = generate_table_sas(CREDENTIAL, table.table_name, policy_id="readers")
-    reader = TableClient(server.endpoint, table.table_name, credential=AzureSasCredential(sas))
+    reader = TableClient(tables.endpoint, table.table_name, credential=AzureSasCredential(sas))
     assert list(reader.list_entities()) == []
-    service = server.service()
+    service = tables.of_new_account().service()
     service.set_service_properties(
         analytics_logging=TableAnalyticsLogging(
             write=True, retention_policy=TableRetentionPolicy(enabled=True, days=7)

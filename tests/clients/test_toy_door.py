@@ -16,7 +16,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests.support.server import WAIT_SECONDS_MAX, environment, read_greeting
+from tests.support.server import WAIT_SECONDS_MAX, environment, running_program
 from tests.toy_door.echo import LENGTH_BYTES, encode
 
 PROGRAM = [sys.executable, "-m", "tests.toy_door", "serve"]
@@ -48,18 +48,9 @@ class EchoServer:
 def echo_server(data: Path, *options: str, **variables: str) -> Iterator[EchoServer]:
     """Start a server with the echo door alone, on ports that the system chooses."""
     ports = [f"--echo-{name}port=0" for name in ("", "websocket-", "tcp-")]
-    process = subprocess.Popen(
-        [*PROGRAM, "--data", str(data), *ports, *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**environment(), "ASTERISM_APIS": "echo", **variables},
-    )
-    try:
-        yield EchoServer(read_greeting(process))
-    finally:
-        process.kill()
-        process.communicate()
+    command = [*PROGRAM, "--data", str(data), *ports, *options]
+    with running_program(command, {**environment(), "ASTERISM_APIS": "echo", **variables}) as program:
+        yield EchoServer(program.greeting)
 
 
 @pytest.fixture(scope="module")

@@ -190,7 +190,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
         assert len(children(server.process.pid)) == 2
 
 
-def test_a_second_server_on_the_directory_of_workers_is_refused(server: RunningServer, tmp_path: Path) -> None:
+def test_a_second_server_on_the_directory_of_workers_is_refused(tmp_path: Path) -> None:
     with running_server(tmp_path, "--workers", "2"):
         finished = subprocess.run(
             [*PROGRAM, "serve", "--data", str(tmp_path), "--port", "0"],

@@ -23,9 +23,9 @@ from asterism.storage.postgres import DatabaseIdentity, PostgresEngine, Timeouts
 from asterism.storage.postgres.addresses import split_hosts
 from asterism.storage.postgres.journal_record import decode_journal, encode_journal
 from asterism.values.identifiers import Epoch, Lsn, NodeNumber, PartitionNumber, partition_on
+from tests.support.ports import free_port
 from tests.support.postgres import shared_server
 from tests.support.proxy import Proxy, proxy_to
-from tests.support.server import free_port
 
 ONE = PartitionNumber(1)
 EPOCH = Epoch(1)

@@ -12,7 +12,8 @@ from typing import Any
 
 from azure.cosmos import ContainerProxy, PartitionKey
 
-from tests.support.server import PlainClient, RunningServer, free_port, running_server
+from tests.support.ports import free_port
+from tests.support.server import PlainClient, RunningServer, running_server
 from tests.support.world import open_world
 
 ROUNDS = 2

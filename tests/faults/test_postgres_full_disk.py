@@ -11,8 +11,9 @@ from asterism.keyspaces.catalog.catalog import Catalog
 from asterism.keyspaces.catalog.store import CATALOG_EPOCH, CATALOG_PARTITION
 from asterism.storage.contract import Batch, OutOfSpace
 from asterism.storage.postgres import PostgresEngine
+from tests.support.ports import free_port
 from tests.support.postgres import shared_server
-from tests.support.server import free_port, refused_start, running_server
+from tests.support.server import refused_start, running_server
 
 DATABASE = "full_disk"
 # The server's error when it cannot extend a file (disk_full), for every write.

@@ -23,7 +23,8 @@ from asterism.storage.postgres import PostgresEngine, Timeouts, connections
 from asterism.storage.postgres.connections import Hosts, Pool
 from asterism.storage.postgres.writing import PartitionWriter
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
-from tests.support.postgres import free_port, shared_server
+from tests.support.ports import free_port
+from tests.support.postgres import shared_server
 from tests.support.proxy import Fault, Proxy, proxy_to
 
 ONE = PartitionNumber(1)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from azure.cosmos import PartitionKey
 
+from tests.support.ports import free_port
 from tests.support.rekey import Writer, contents, fill, run_well
-from tests.support.server import PROGRAM, WAIT_SECONDS_MAX, environment, free_port, running_server
+from tests.support.server import PROGRAM, WAIT_SECONDS_MAX, environment, running_server
 
 # While the source is prepared, while items are copied, while changes are followed.
 MOMENTS_SECONDS = (0.9, 1.7, 0.7)

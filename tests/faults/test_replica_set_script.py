@@ -13,8 +13,8 @@ import pytest
 from asterism.server.engines import open_engine
 from asterism.storage.contract import Batch, Fence
 from asterism.values.identifiers import Epoch, NodeNumber, partition_on
+from tests.support.ports import free_ports
 from tests.support.postgres import as_user, binaries, make_directory
-from tests.support.server import free_port
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "replica-set.sh"
 PARTITION = partition_on(NodeNumber(1), 20)
@@ -46,7 +46,7 @@ def script(*words: str) -> str:
 
 
 async def test_a_replica_set_loses_its_primary_and_nothing_that_was_acknowledged(home: Path) -> None:
-    ports = [free_port() for _ in range(3)]
+    ports = free_ports(3)
     script("primary", str(home / "p"), str(ports[0]))
     for place, name in ((1, "s1"), (2, "s2")):
         script("standby", str(home / name), str(ports[place]), name, f"127.0.0.1:{ports[0]}")

@@ -11,7 +11,8 @@ from pathlib import Path
 from azure.cosmos import ContainerProxy, PartitionKey
 
 from asterism.limits import MIB
-from tests.support.server import PlainClient, RunningServer, free_port, running_server
+from tests.support.ports import free_port
+from tests.support.server import PlainClient, RunningServer, running_server
 from tests.support.world import open_world
 
 ROUNDS = 4

@@ -1,4 +1,4 @@
-"""`python -m tests.simulation SEED` or `FIRST:END`: run simulations, and say which seeds break a rule."""
+"""`python -m tests.simulation SEED` or `FIRST:END`: run simulations, and print the seeds that break a rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that write and read items through any gateway, and remember what they were told."""
+"""Clients that write and read items through any gateway, and record the replies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.storage.contract import Batch, ExpectationFailed
 from asterism.values.identifiers import Lsn
 from tests.simulation.gateway import Gateway, GatewayGone
-from tests.simulation.history import History, Look, Operation, Outcome
+from tests.simulation.history import History, ItemRead, Operation, Outcome
 from tests.simulation.ledger import Item, plan_clear, plan_delete, plan_put, read_item
 
 KEYSPACE = "c"
@@ -24,7 +24,7 @@ Planner = Callable[[Gateway, Keyspace, Item, Operation, int], Coroutine[Any, Any
 
 
 class Client:
-    """One user of the database; `choose_gateway` returns one that is ready, when there is one."""
+    """A client of the database; `choose_gateway` returns a gateway that is ready, or None."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Client:
     async def do_something(self, gateway: Gateway) -> None:
         item, drawn = self._random.choice(self._items), self._random.random()
         if drawn < 0.25:
-            await self._look(gateway, item)
+            await self._read(gateway, item)
         elif drawn < 0.85:
             await self.put(gateway, item)
         elif drawn < 0.97:
@@ -90,7 +90,7 @@ class Client:
         except StorageUnavailable as error:
             self._note_failure(error)
         except Exception as error:
-            self._on_broken(f"a client was told {error!r}")
+            self._on_broken(f"a client got {error!r}")
         else:
             self._end(operation, lsn)
 
@@ -100,7 +100,7 @@ class Client:
             return
         self._history.acknowledge(operation, lsn)
         if lsn <= operation.lsn_before:
-            self._on_broken(f"operation {operation.number} has LSN {lsn}, and {operation.lsn_before} was there before")
+            self._on_broken(f"operation {operation.number} has LSN {lsn}, and {operation.lsn_before} existed before")
 
     def _note_failure(self, error: Exception) -> None:
         if self._must_succeed:
@@ -133,26 +133,26 @@ class Client:
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
-    async def _look(self, gateway: Gateway, item: Item) -> None:
+    async def _read(self, gateway: Gateway, item: Item) -> None:
         lsn_before = self._history.lsn_at(item.point)
 
-        async def act() -> Look:
+        async def act() -> ItemRead:
             _, lsn, (stored,) = await gateway.router.read(find_keyspace(gateway), item.point, [item.key])
             found = read_item(stored)
-            return Look(item, lsn, 0 if found is None else found.operation)
+            return ItemRead(item, lsn, 0 if found is None else found.operation)
 
         try:
-            look = await gateway.call(act)
+            read = await gateway.call(act)
         except GatewayGone:
             pass
         except StorageUnavailable as error:
             self._note_failure(error)
         except Exception as error:
-            self._on_broken(f"a client was told {error!r}")
+            self._on_broken(f"a client got {error!r}")
         else:
-            self._history.looks.append(look)
-            if look.lsn < lsn_before:
-                self._on_broken(f"a read is of LSN {look.lsn}, and {lsn_before} was acknowledged before it began")
+            self._history.reads.append(read)
+            if read.lsn < lsn_before:
+                self._on_broken(f"a read is of LSN {read.lsn}, and {lsn_before} was acknowledged before it began")
 
 
 def find_keyspace(gateway: Gateway) -> Keyspace:

@@ -1,4 +1,4 @@
-"""The checks of a simulation that has come to rest: no work is left, and the data is what clients were told."""
+"""The checks of a simulation at rest: no work is left, and the data agrees with the replies to clients."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WORK = {JOB: "a job", GARBAGE: "garbage", WANTED_MOVE: "a wanted move"}
 
 
 def remaining_work(gateways: list[Gateway], nodes: dict[NodeNumber, Node]) -> str:
-    """Return what is still to be done; empty when there is nothing."""
+    """Return the work that is still to be done; empty if there is nothing."""
     leaders = [gateway for gateway in gateways if gateway.catalog.leads]
     if len(leaders) != 1:
         return f"{len(leaders)} gateways lead"
@@ -45,7 +45,7 @@ def _catalog_entries(nodes: dict[NodeNumber, Node]) -> dict[bytes, bytes]:
 
 
 def check_data(gateways: list[Gateway], inspector: Inspector, history: History, items: list[Item]) -> None:
-    """Every partition is sound, the log has what clients were told, and all gateways go by the same map."""
+    """Check that every partition is sound, the log agrees with the replies to clients, and all gateways use one map."""
     current = inspector.maps[KEYSPACE_PREFIX + find_keyspace(gateways[0]).record.rid]
     by_reference = {item.reference: item for item in items}
     log = []
@@ -58,11 +58,11 @@ def check_data(gateways: list[Gateway], inspector: Inspector, history: History, 
     assert not problems, problems[0]
     for gateway in gateways:
         known = find_keyspace(gateway).record.map
-        assert known == current, f"{gateway} goes by the map of version {known.version}, not {current.version}"
+        assert known == current, f"{gateway} uses the map of version {known.version}, not {current.version}"
 
 
 async def check_reads(gateways: list[Gateway], inspector: Inspector, items: list[Item]) -> None:
-    """Every gateway finds every item, as it is stored."""
+    """Check that every gateway finds every item, as it is stored."""
     for gateway in gateways:
         keyspace = find_keyspace(gateway)
         for item in items:
@@ -72,9 +72,9 @@ async def check_reads(gateways: list[Gateway], inspector: Inspector, items: list
 
 
 def check_orphans(inspector: Inspector, nodes: dict[NodeNumber, Node]) -> None:
-    """No partition is left that is on no map; a new leader takes such away."""
+    """Check that no partition is left that is on no map; a new leader removes such."""
     known = {each.partition for current in inspector.maps.values() for each in current.ranges}
     for number, node in nodes.items():
         kept = {partition_on(number, sequence) for sequence in node.store.partitions}
         orphans = {each for each in kept - known if sequence_of(each) >= CATALOG_NUMBERS_END}
-        assert not orphans, f"the partitions {orphans} are on no map and are still there"
+        assert not orphans, f"the partitions {orphans} are on no map and still exist"

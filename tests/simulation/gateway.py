@@ -1,7 +1,7 @@
 """One process of the simulation: the objects of the keyspaces floor, wired as the server wires them, and its death.
 
-Everything that a gateway does runs in tasks of its own. A crash ends all of them at the await where they are; what they
-sent is on its way or not, and the next start knows only what the nodes hold.
+Everything that a gateway does runs in tasks of its own. A crash ends all of them at the await where they are; their
+messages are on the way or not, and the next start knows only the data of the nodes.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from tests.simulation.trace import Trace
 
 T = TypeVar("T")
 
-# The gateway whose task is running; what it creates is its own.
+# The gateway whose task is running; tasks that it creates are its own.
 _RUNNING: contextvars.ContextVar[Gateway | None] = contextvars.ContextVar("running gateway", default=None)
 # Ways in which work may end without anything being wrong.
 _EXPECTED = (AsterismError, StorageRefusal, asyncio.CancelledError, TimeoutError)
 
 
 class GatewayGone(Exception):
-    """The gateway died before it answered: its client does not know what became of the request."""
+    """The gateway died before it answered: its client does not know the outcome of the request."""
 
 
 class Gateway:
-    """A process, from one start to its end; `generation` counts the starts."""
+    """A process, from its start to its end."""
 
     def __init__(
         self,
@@ -79,10 +79,10 @@ class Gateway:
     def __str__(self) -> str:
         return self.name
 
-    # --- what the server's `assemble` does --------------------------------------------------------------------------
+    # --- as in the server's `assemble` ------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Open everything; raise what a server would not start for."""
+        """Open everything; raise the errors for which a server would not start."""
         is_shared = not self._network.weather.is_alone
         handles = {number: SimulatedEngine(self._network, self, node) for number, node in self._network.nodes.items()}
         monotonic = self._clock.monotonic_seconds
@@ -144,7 +144,7 @@ class Gateway:
     # --- running ----------------------------------------------------------------------------------------------------
 
     async def call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Do something as a request to this gateway; GatewayGone if it dies before it has answered."""
+        """Run a request in this gateway. Raises GatewayGone if it dies before it has answered."""
         if not self.is_alive:
             raise GatewayGone
         task = asyncio.get_running_loop().create_task(work(), context=self._context.copy())
@@ -154,7 +154,7 @@ class Gateway:
         return task.result()
 
     async def may_run(self) -> None:
-        """Return at once, or when a pause of the process is over; a dead process never gets there."""
+        """Return at once, or after a pause of the process; in a dead process it never returns."""
         if not self.is_alive:
             raise asyncio.CancelledError
         if not self._running.is_set():
@@ -163,7 +163,7 @@ class Gateway:
     def pause(self) -> None:
         self._running.clear()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         self._running.set()
 
     @property
@@ -171,7 +171,7 @@ class Gateway:
         return not self._running.is_set()
 
     def notice(self, callback: Callable[[], None]) -> None:
-        """Have a watcher hear of a batch."""
+        """Notify a watcher of a batch."""
         if self.is_alive:
             self._context.copy().run(callback)
 
@@ -181,7 +181,7 @@ class Gateway:
         if self.is_alive:
             self._trace.note(f"{self} dies {reason}")
             self.is_alive = self.is_ready = False
-            self.go_on()
+            self.resume()
             self._end_tasks()
 
     def _end_tasks(self) -> None:
@@ -208,7 +208,7 @@ def create_task(
     coroutine: Coroutine[Any, Any, T],
     context: contextvars.Context | None = None,
 ) -> asyncio.Task[T]:
-    """A task factory: the tasks of a gateway are those that its tasks and callbacks create."""
+    """Create a task, as a task factory: the tasks of a gateway are those that its tasks and callbacks create."""
     task = asyncio.Task(coroutine, loop=loop, context=context)
     gateway = _RUNNING.get() if context is None else context.get(_RUNNING)
     if gateway is not None:

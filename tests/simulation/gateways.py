@@ -1,4 +1,4 @@
-"""The gateways of a simulation: started, started again when they died, and chosen by those who want something."""
+"""The gateways of a simulation: started, restarted after they died, and chosen for requests."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Gateways:
     # --- starting and ending ----------------------------------------------------------------------------------------
 
     async def start(self, place: int) -> bool:
-        """Start the gateway of a place; False if it could not start, and died."""
+        """Start the gateway of a place; return False if it could not start, and died."""
         self.starts += 1
         gateway = self._places[place] = Gateway(
             f"g{place}.{self.starts}",
@@ -75,7 +75,7 @@ class Gateways:
         return True
 
     def keep(self, count: int) -> None:
-        """Start gateways in so many places, and again whenever one has died."""
+        """Start gateways in this many places, and restart one whenever it has died."""
         self._keepers = [asyncio.create_task(self._keep(place)) for place in range(count)]
 
     async def _keep(self, place: int) -> None:
@@ -94,7 +94,7 @@ class Gateways:
         self._places.clear()
 
     def end(self) -> None:
-        """Leave nothing behind."""
+        """End all tasks and gateways at once."""
         for keeper in self._keepers:
             keeper.cancel()
         for gateway in self.all:
@@ -103,7 +103,7 @@ class Gateways:
     # --- choosing ---------------------------------------------------------------------------------------------------
 
     def choose(self) -> Gateway | None:
-        """Return a gateway that serves; None while none does."""
+        """Return a gateway that serves; None if there is not one."""
         return self._random.choice(self.ready) if self.ready else None
 
     def choose_victim(self) -> Gateway | None:

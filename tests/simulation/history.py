@@ -1,4 +1,4 @@
-"""What the clients of a simulation did and were told, to be held against what is stored in the end."""
+"""The operations of a simulation's clients and their outcomes, to be compared with the stored data in the end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from tests.simulation.ledger import Item, Kind, LogEntry
 
 
 class Outcome(Enum):
-    """The end of an operation as its client knows it. One that is unknown was carried out or was not, or will be."""
+    """The outcome of an operation as its client knows it. If it is unknown, the operation was carried out, was not, or
+    will be."""
 
     UNKNOWN = "unknown"
     ACKNOWLEDGED = "acknowledged"
@@ -28,7 +29,7 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ItemRead:
     """A read of an item: the partition's LSN at that moment and the operation that had written it, 0 for none."""
 
     item: Item
@@ -39,8 +40,8 @@ class Look:
 @dataclass(slots=True)
 class History:
     operations: dict[int, Operation] = field(default_factory=dict)
-    looks: list[Look] = field(default_factory=list)
-    # How often each operation took effect, and by which settings.
+    reads: list[ItemRead] = field(default_factory=list)
+    # How often each operation took effect.
     effects: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
     # Settings in the order in which the catalog got them, by their numbers, and the place of the last ones that were
     # acknowledged: nothing that was planned by older ones takes effect from then on.
@@ -75,8 +76,8 @@ class History:
         self._lsns[operation.point] = max(lsn, self.lsn_at(operation.point))
 
     def check(self, log: list[LogEntry]) -> list[str]:
-        """Return what the log of all partitions together says against what clients were told."""
-        return [*self._check_operations(log), *_check_chains(log), *self._check_looks(log)]
+        """Return the contradictions between the log of all partitions together and the replies to clients."""
+        return [*self._check_operations(log), *_check_chains(log), *self._check_reads(log)]
 
     def _check_operations(self, log: list[LogEntry]) -> list[str]:
         problems = []
@@ -96,23 +97,23 @@ class History:
                     pass
         return problems
 
-    def _check_looks(self, log: list[LogEntry]) -> list[str]:
-        """A read shows the item as the log has it at the read's LSN."""
+    def _check_reads(self, log: list[LogEntry]) -> list[str]:
+        """Check that a read shows the item as the log has it at the read's LSN."""
         by_item: defaultdict[int, list[LogEntry]] = defaultdict(list)
         for entry in log:
             by_item[entry.item].append(entry)
         problems = []
-        for look in self.looks:
-            seen = [entry for entry in by_item[look.item.number] if entry.lsn <= look.lsn]
+        for read in self.reads:
+            seen = [entry for entry in by_item[read.item.number] if entry.lsn <= read.lsn]
             expected = seen[-1].operation if seen and seen[-1].kind is Kind.PUT else 0
-            if look.operation != expected:
-                shown = f"a read of item {look.item.number} at LSN {look.lsn} showed operation {look.operation}"
+            if read.operation != expected:
+                shown = f"a read of item {read.item.number} at LSN {read.lsn} showed operation {read.operation}"
                 problems.append(f"{shown}, not {expected}")
         return problems
 
 
 def _check_chains(log: list[LogEntry]) -> list[str]:
-    """Every operation on an item was decided on the one before it: none was overwritten unseen."""
+    """Check that every operation on an item was decided on the one before it: none was overwritten unseen."""
     problems = []
     last: dict[int, int] = {}
     for entry in log:

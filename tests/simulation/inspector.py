@@ -1,4 +1,4 @@
-"""Holds every effect on the nodes to the rules of the keyspaces floor, at the moment of the effect."""
+"""The check of every effect on the nodes against the rules of the keyspaces floor, at the moment of the effect."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _ENTRIES_MAX = 1_000_000
 
 @dataclass(slots=True)
 class Inspector:
-    """What is true of the whole system, which no gateway knows."""
+    """The state of the whole system, which no gateway knows."""
 
     nodes: dict[NodeNumber, Node]
     history: History
     on_broken: Callable[[str], None]
-    # Whether processes share the store, and so agree on a leader.
+    # True if processes share the store, and so agree on a leader.
     is_shared: bool
     maps: dict[bytes, PartitionMap] = field(default_factory=dict)
     # Partitions that were published once and have been replaced.
     retired: set[PartitionNumber] = field(default_factory=set)
-    # How many times other partitions came on a map.
+    # The number of times that new partitions came on a map.
     published: int = 0
     _catalog_lsn: int | None = None
     _leader: bytes | None = None
@@ -100,8 +100,8 @@ class Inspector:
         )
         leader = leader_of(self._leader)[1]
         if self.is_shared and is_of_leader and leader != delivery.gateway.catalog.boot_number:
-            who = "nobody" if leader == NOBODY else f"number {leader}"
-            self.on_broken(f"{delivery.gateway} does the leader's work, and {who} leads")
+            leader_text = "no process" if leader == NOBODY else f"number {leader}"
+            self.on_broken(f"{delivery.gateway} does the leader's work, and {leader_text} leads")
 
     def _on_map(self, key: bytes, after: PartitionMap) -> None:
         before = self.maps.get(key)
@@ -123,7 +123,7 @@ class Inspector:
         self.retired.update(number for number in known if number not in numbers)
 
     def _check_published(self, target: PartitionRange, sources: list[PartitionRange]) -> None:
-        """A partition that comes on the map holds what its sources held, which nobody can change any more."""
+        """Check that a partition that comes on the map holds the entries of its sources, which are sealed."""
         made = self._partition(target.partition)
         entries, expected = all_entries(made), {}
         lsn = 0

@@ -1,7 +1,7 @@
 """The data of a simulation: small items with everything that a model keeps beside its items, written in one batch each.
 
 Every operation has a number of its own and leaves an entry in a log that is never trimmed, so that the end of a run
-tells which operations were carried out, how often, and in which order.
+shows which operations were carried out, how often, and in which order.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from asterism.values.identifiers import Lsn
 DEFINITION = PartitionKeyDefinition(paths=("/pk",))
 POINT_BYTES = len(storage_point(DEFINITION, ("",)))
 
-# The operation that wrote an item, the one that wrote it before, and the settings that the writer went by.
+# The operation that wrote an item, and the settings that the writer used.
 _ITEM = struct.Struct(">QI")
 _INDEX_KEY = struct.Struct(">QQ")
-# The operation, the one before it on the same item (0 for none), the item, and whether the item is there afterwards.
+# The operation, the one before it on the same item (0 for none), the item, the settings, and the kind.
 _LOG_ENTRY = struct.Struct(">QQIIB")
 
 
@@ -65,7 +65,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class StoredItem:
-    """What was found in an item's place."""
+    """An item as it was found in its place."""
 
     version: bytes
     operation: int
@@ -169,7 +169,7 @@ def operations_in(batch: Batch) -> list[tuple[int, int]]:
 
 
 def routed_entries(entries: dict[bytes, bytes], interval: KeyRange) -> dict[bytes, bytes]:
-    """Return the entries that lie in an interval of the hash line."""
+    """Return the entries that lie in an interval of the key space."""
     return {
         key: value
         for key, value in entries.items()
@@ -188,7 +188,7 @@ def log_of(entries: dict[bytes, bytes]) -> list[LogEntry]:
 
 
 def check_partition(entries: dict[bytes, bytes], interval: KeyRange, items: dict[bytes, Item]) -> list[str]:
-    """Return what is wrong with the entries of one partition taken alone; nothing, as it should be."""
+    """Return the problems of the entries of one partition taken alone."""
     problems = []
     stored = {items[key[1:]]: read_item(value) for key, value in entries.items() if key.startswith(ITEMS)}
     outside = [key.hex() for key, value in entries.items() if is_routed(key) and not _lies_in(interval, key, value)]

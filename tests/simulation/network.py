@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# How long a caller waits for a node that does not answer before it gives up, at least and at most.
+# The time that a caller waits for a node that does not answer before it gives up, at least and at most.
 PATIENCE_SECONDS = (0.5, 4.0)
-# How long after that a message may still arrive.
+# The time after that in which a message may still arrive.
 _LATE_SECONDS_MAX = 3.0
 _SORE_FACTOR = 50
 _READS = frozenset({"read", "scan", "snapshot", "read_fence", "read_unfenced", "scan_unfenced", "read_journal"})
 
 
 def _is_at(point: SorePoint, name: str, partition: PartitionNumber, arguments: tuple[Any, ...]) -> bool:
-    """Return whether a call is one of those that fail much more often than others."""
+    """Return True if a call is one of those that fail much more often than others."""
     match point:
         case SorePoint.FENCES:
             return name in ("set_fence", "create_partition")
@@ -64,7 +64,7 @@ class Fate(Enum):
 
 
 class Node:
-    """One store, and when it cannot be reached."""
+    """One store; while `is_away` it cannot be reached."""
 
     def __init__(self, number: NodeNumber) -> None:
         self.number = number
@@ -85,14 +85,14 @@ class Message:
     answer: asyncio.Future[Any]
     sequence: int
     fate: Fate
-    # Whether the caller has stopped waiting, and the message is delivered all the same.
+    # True if the caller has stopped waiting, and the message is delivered all the same.
     is_given_up: bool = False
     is_dropped: bool = False
 
 
 @dataclass(slots=True)
 class Delivery:
-    """A call that a node has done: for those who watch over the simulation."""
+    """A call that a node has carried out, for the inspector of the simulation."""
 
     gateway: Gateway
     node: Node
@@ -103,7 +103,7 @@ class Delivery:
 
 
 class Network:
-    """Delivers messages. `observe` sees every call that had an effect, at the moment of the effect."""
+    """The network that delivers messages. `observe` gets every call that had an effect, at the moment of the effect."""
 
     def __init__(self, nodes: dict[NodeNumber, Node], weather: Weather, random: Random, trace: Trace) -> None:
         self.nodes = nodes
@@ -203,7 +203,7 @@ class Network:
         effect: Callable[[Engine], Coroutine[Any, Any, T]],
         arguments: tuple[Any, ...],
     ) -> T:
-        """Have the node do the call, whole and now: its engine suspends only to let others run."""
+        """Carry out the call on the node, as a whole and now: its engine suspends only to let other tasks run."""
         gateway, node = handle.gateway, handle.node
         try:
             result = _finish(effect(node.engine))
@@ -222,7 +222,7 @@ class Network:
         _answer(message.answer, EngineFailed(f"node {message.handle.node.number} does not answer"))
 
     def _give_up(self, message: Message) -> None:
-        """The caller was cancelled, or has died: what it sent may arrive or not."""
+        """Mark the message of a caller that was cancelled, or has died: it may arrive or not."""
         message.is_given_up = True
         message.is_dropped = message.is_dropped or self.weather.is_alone or self._random.random() < 0.5
 

@@ -1,4 +1,4 @@
-"""What operators and fate do while clients work: splits, merges, moves, settings, pauses, outages and restarts."""
+"""The actions of operators and the faults while clients work: splits, moves, settings, pauses, outages, restarts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Action = Callable[[Gateway, Keyspace], Coroutine[Any, Any, object]]
 
 
 class Operator:
-    """Asks any gateway for one thing after the other. A refusal is an answer."""
+    """An operator that asks any gateway for one action after the other. A refusal is an answer."""
 
     def __init__(
         self,
@@ -81,11 +81,11 @@ class Operator:
         try:
             await gateway.call(act)
         except (AsterismError, StorageRefusal, GatewayGone) as refusal:
-            self._trace.note(f"operator is told {type(refusal).__name__}")
+            self._trace.note(f"operator gets {type(refusal).__name__}")
         except Exception as error:
-            self._on_broken(f"the operator was told {error!r}")
+            self._on_broken(f"the operator got {error!r}")
 
-    # --- what can be asked for --------------------------------------------------------------------------------------
+    # --- actions ----------------------------------------------------------------------------------------------------
 
     async def _split(self, gateway: Gateway, keyspace: Keyspace) -> None:
         await gateway.reshaper.split(keyspace, self._random.choice(keyspace.record.map.ranges).id)
@@ -119,7 +119,7 @@ class Operator:
     async def _change_settings(self, gateway: Gateway, keyspace: Keyspace) -> None:
         number = self._history.next_settings()
         await gateway.catalog.replace_keyspace_settings(keyspace, {"number": number}, now=0)
-        # Those of other processes are fenced off by now; those of this one may still be under way.
+        # Writes of other processes are fenced off by now; writes of this one may still be under way.
         await keyspace.earlier_work_done()
         self._history.acknowledge_settings(number)
 
@@ -129,7 +129,7 @@ class Operator:
         gateway.crash("in good order")
 
     async def _create_other(self, gateway: Gateway, keyspace: Keyspace) -> None:
-        """Another keyspace comes and goes; nothing of it may be left."""
+        """Create another keyspace, which is deleted later; nothing of it may be left."""
         catalog = gateway.catalog
         database = catalog.databases[keyspace.record.database_rid]
         nodes = [self._random.choice(catalog.nodes.online()).number for _ in range(self._random.choice((1, 3)))]
@@ -150,8 +150,8 @@ class Operator:
 
 
 class Pauses:
-    """Stops of processes, often in the middle of a job: longer than others wait for a leader, which then goes on with
-    what it knew."""
+    """Pauses of processes, often in the middle of a job: longer than others wait for a leader, which then resumes with
+    outdated state."""
 
     def __init__(self, random: Random, trace: Trace, *, count: int) -> None:
         self._random = random
@@ -170,18 +170,18 @@ class Pauses:
         self._left -= 1
         self._trace.note(f"{gateway} is stopped")
         gateway.pause()
-        self._loop.call_later(self._random.uniform(*_PAUSE_SECONDS), self._go_on, gateway)
+        self._loop.call_later(self._random.uniform(*_PAUSE_SECONDS), self._resume, gateway)
 
-    def _go_on(self, gateway: Gateway) -> None:
-        self._trace.note(f"{gateway} goes on")
-        gateway.go_on()
+    def _resume(self, gateway: Gateway) -> None:
+        self._trace.note(f"{gateway} resumes")
+        gateway.resume()
 
     def end(self) -> None:
         self._left = 0
 
 
 async def pause_gateways(choose_gateway: Callable[[], Gateway | None], pauses: Pauses, random: Random) -> None:
-    """Stop one at any time, too."""
+    """Pause a gateway at any time, too."""
     await asyncio.sleep(random.uniform(0.0, 10.0))
     gateway = choose_gateway()
     if gateway is not None:

@@ -1,4 +1,4 @@
-"""What happens in a simulation: clients and operators at work while things go wrong, a rest, a restart, and checks."""
+"""The course of a simulation: clients and operators at work among faults, a rest, a restart, and checks."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tests.simulation.weather import Weather
 LIMITS = DEFAULT_LIMITS.with_changes(physical_partition_bytes_max=4_000, physical_partition_ru_per_second_max=400)
 ITEMS_EACH = 3
 OPERATORS = 2
-# Virtual time for what is under way when the faults have ended.
+# Virtual time for work that is under way when the faults have ended.
 REST_SECONDS_MAX = 120.0
 # Longer than a call that a node will not answer, so that every gateway has heard of the last changes.
 _NEWS_SECONDS = 8.0
-# Longer than a new leader waits before it takes away partitions that are on no map.
+# Longer than a new leader waits before it removes partitions that are on no map.
 _SWEEP_SECONDS = 15.0
 
 
@@ -131,7 +131,7 @@ class Scenario:
     # --- the end of it ----------------------------------------------------------------------------------------------
 
     async def _come_to_rest(self) -> None:
-        """Wait until every gateway serves, one leads, and no work is left: nothing may take for ever."""
+        """Wait until every gateway serves, one leads, and no work is left: nothing may take forever."""
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + REST_SECONDS_MAX
         while work := self._remaining_work():

@@ -149,7 +149,7 @@ class SimulatedEngine:
         return await self.network.call(self, "read", PartitionNumber(0), lambda engine: engine.status())
 
     async def close(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: the node stays open."""
 
 
 def _scan(partition: PartitionNumber, epoch: Epoch, span: Span, engine: Engine, **named: Any) -> Any:

@@ -33,9 +33,9 @@ class Broken(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a simulation did in which every rule held."""
+    """The report of a simulation in which every rule held."""
 
-    # Of everything that happened, in order.
+    # The digest of all events, in order.
     digest: str
     operations: int
     jobs: int
@@ -106,7 +106,7 @@ class _ErrorsInLog(logging.Handler):
 
 @contextlib.contextmanager
 def _errors_in_log() -> Iterator[list[str]]:
-    """Collect what the program logs as an error. Its warnings report faults, of which there are many here."""
+    """Collect the errors that the program logs. Its warnings report faults, of which there are many here."""
     handler, log = _ErrorsInLog(), logging.getLogger("asterism")
     propagates = log.propagate
     log.propagate = False

@@ -1,4 +1,4 @@
-"""The simulation finds what it is for: with one rule of the keyspaces floor broken, some seed fails."""
+"""The simulation finds planted bugs: with one rule of the keyspaces floor broken, some seed fails."""
 
 from __future__ import annotations
 

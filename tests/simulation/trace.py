@@ -1,4 +1,4 @@
-"""The trace of a simulation: what happened, in order, with the virtual time of each event."""
+"""The trace of a simulation: its events, in order, with the virtual time of each."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import hashlib
 from collections import deque
 from collections.abc import Callable
 
-# What a failure shows of the moments before it.
+# Events that a failure shows of the moments before it.
 _LINES_SHOWN = 60
 
 
 class Trace:
-    """Keeps the last lines, or all of them, and a digest of all. Two runs of one seed have the same digest."""
+    """The last lines, or all of them, and a digest of all. Two runs of one seed have the same digest."""
 
     def __init__(self, elapsed_seconds: Callable[[], float], *, keeps_all: bool = False) -> None:
         self._elapsed_seconds = elapsed_seconds

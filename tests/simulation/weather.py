@@ -1,7 +1,7 @@
-"""The conditions of one simulation, drawn from its seed: how large it is, how slow, and what goes wrong how often.
+"""The conditions of one simulation, drawn from its seed: its size, its latencies, and the frequency of faults.
 
-Each seed has conditions of its own, and many have only some kinds of faults: one that happens all the time hides what
-another would show.
+Each seed has conditions of its own, and many have only some kinds of faults: one that happens all the time hides the
+bugs that another would show.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Weather:
     operations_per_client: int
     logical_partitions: int
     operator_actions: int
-    # Whether one process has the store to itself, as a server with a data directory has.
+    # True if one process has the store to itself, as a server with a data directory has.
     is_alone: bool
-    # Whether reads return without suspending, as those of the embedded store do.
+    # True if reads return without suspending, as those of the embedded store do.
     reads_are_inline: bool
     latency_seconds_max: float
-    # Until a process hears of a change of the catalog.
+    # The time until a process is notified of a change of the catalog.
     notice_seconds_max: float
     # A call that takes much longer than others, and by how much.
     slow_share: float
@@ -52,7 +52,7 @@ class Weather:
 
     @property
     def is_fair(self) -> bool:
-        """Whether nothing goes wrong, so that no request may fail."""
+        """True if there are no faults, so that no request may fail."""
         return not (self.slow_share or self.failure_share or self.crash_share or self.pauses)
 
     @classmethod

@@ -13,7 +13,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -24,6 +23,8 @@ from glob import glob
 from pathlib import Path
 
 import asyncpg
+
+from tests.support.ports import free_port
 
 WAIT_SECONDS_MAX = 60.0
 # The engine must work without the rights of a superuser.
@@ -38,12 +39,6 @@ SERVER_SETTINGS = {
     "synchronous_commit": "on",
     "log_min_messages": "warning",
 }
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @functools.cache

@@ -7,21 +7,24 @@ import http.client
 import json
 import os
 import shlex
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from email.utils import formatdate
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import NamedTuple, TextIO
 from urllib.parse import quote
 
 from azure.cosmos import CosmosClient
 
 from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY
 from asterism.access.master_key import signature
+from asterism.server.doors import DOORS
+from tests.support.ports import free_port, free_ports
 from tests.support.stores import store_options
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -29,17 +32,12 @@ PROGRAM = [sys.executable, "-m", "asterism"]
 WAIT_SECONDS_MAX = 60.0
 # Options for every server that the tests start, for example ASTERISM_TEST_ARGS="--workers 2".
 MORE_OPTIONS = shlex.split(os.environ.get("ASTERISM_TEST_ARGS", ""))
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+ALL_DOORS = tuple(door.name for door in DOORS)
 
 
 def environment() -> dict[str, str]:
     """Return this process's environment without the server's settings, apart from its protocols: tests run in parallel,
-    and the tables' well-known ports exist only once."""
+    and the well-known ports of the other doors exist only once."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ASTERISM_")}
     return {**kept, "PYTHONPATH": str(PROJECT), "ASTERISM_APIS": "nosql"}
 
@@ -47,9 +45,16 @@ def environment() -> dict[str, str]:
 @dataclass(frozen=True)
 class RunningServer:
     process: subprocess.Popen[str]
-    port: int
+    # By the name of the port in its door's spec.
+    ports: Mapping[str, int]
     scheme: str
     greeting: str
+    # Its standard error: a file, because a pipe that no test reads would stop a server that logs much.
+    log: TextIO
+
+    @property
+    def port(self) -> int:
+        return self.ports["nosql"]
 
     @property
     def endpoint(self) -> str:
@@ -60,16 +65,45 @@ class RunningServer:
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.communicate()
+        self.process.wait()
 
     def end(self) -> tuple[int, str]:
         """Stop the server; return its exit status and its standard error."""
         self.process.terminate()
-        _, errors = self.process.communicate(timeout=WAIT_SECONDS_MAX)
-        return self.process.returncode, errors
+        self.process.wait(WAIT_SECONDS_MAX)
+        return self.process.returncode, _text_of(self.log)
 
 
-def read_greeting(process: subprocess.Popen[str]) -> str:
+def _text_of(log: TextIO) -> str:
+    log.seek(0)
+    return log.read()
+
+
+class RunningProgram(NamedTuple):
+    process: subprocess.Popen[str]
+    greeting: str
+    log: TextIO
+
+
+@contextmanager
+def running_program(
+    command: Sequence[str], variables: Mapping[str, str], before_start: Callable[[], None] | None = None
+) -> Iterator[RunningProgram]:
+    """Run a program that greets like the server, from its greeting on; kill it at the end."""
+    with TemporaryFile("w+") as log:
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=log, text=True, env=variables, preexec_fn=before_start
+        )
+        try:
+            yield RunningProgram(process, _read_greeting(process, log), log)
+        finally:
+            process.kill()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+
+
+def _read_greeting(process: subprocess.Popen[str], log: TextIO) -> str:
     """Read the greeting that the server prints when it is ready; its last line explains how to stop it."""
     assert process.stdout is not None
     lines = []
@@ -77,38 +111,34 @@ def read_greeting(process: subprocess.Popen[str]) -> str:
         lines.append(line)
         if line.startswith("  Stop "):
             return "".join(lines)
-    raise AssertionError(f"the server ended: {process.communicate()[1]}")
+    process.wait()
+    raise AssertionError(f"the server ended: {_text_of(log)}")
 
 
 @contextmanager
 def running_server(
     data: Path,
     *options: str,
+    doors: Collection[str] = ("nosql",),
     port: int | None = None,
     more_environment: dict[str, str] | None = None,
     before_start: Callable[[], None] | None = None,
     alone: bool = False,
     embedded: bool = False,
 ) -> Iterator[RunningServer]:
-    """Run a server. `alone`: one process, and `embedded`: the store in the data directory, whatever the options of the
-    test run."""
-    chosen = port or free_port()
+    """Run a server with these doors, on free ports; `port` is that of the NoSQL door. `alone`: one process, and
+    `embedded`: the store in the data directory, whatever the options of the test run."""
+    served = [spec for door in DOORS if door.name in doors for spec in door.ports]
+    ports = {spec.name: chosen for spec, chosen in zip(served, free_ports(len(served)), strict=True)}
+    if port is not None:
+        ports["nosql"] = port
+    where = [text for spec in served for text in (spec.flag, str(ports[spec.name]))]
     store = () if embedded or {"--store", "--fleet"} & set(options) else store_options(data)
     more = () if alone else MORE_OPTIONS
-    process = subprocess.Popen(
-        [*PROGRAM, "serve", "--data", str(data), "--port", str(chosen), *options, *store, *more],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**environment(), **(more_environment or {})},
-        preexec_fn=before_start,
-    )
-    try:
+    command = [*PROGRAM, "serve", "--data", str(data), "--apis", ",".join(doors), *where, *options, *store, *more]
+    with running_program(command, {**environment(), **(more_environment or {})}, before_start) as program:
         scheme = "https" if "--https" in options else "http"
-        yield RunningServer(process, chosen, scheme, read_greeting(process))
-    finally:
-        process.kill()
-        process.communicate()
+        yield RunningServer(program.process, ports, scheme, program.greeting, program.log)
 
 
 def refused_start(data: Path, *options: str) -> str:

@@ -13,7 +13,7 @@ from asterism.errors import MalformedRequest
 from asterism.languages.cosmos_sql.compiling.computed import document_view
 from asterism.languages.cosmos_sql.compiling.container_policies import distance_functions
 from asterism.languages.cosmos_sql.functions.context import EvaluationContext
-from asterism.languages.cosmos_sql.request import asked_query
+from asterism.languages.cosmos_sql.request import read_query_request
 from asterism.limits import PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX
 from asterism.models.documents.results import Scope
 from asterism.reading.continuation import BEGINNING, Continuation
@@ -31,7 +31,7 @@ async def run_query(services: AdminServices, request: Request) -> Response:
     container = services.container(text_of(body, "database"), text_of(body, "container"))
     clock = services.store.services.clock
     evaluation = EvaluationContext(clock.wall_seconds(), random.random, clock.wall_seconds)
-    query = asked_query(
+    query = read_query_request(
         body, evaluation, udfs=services.udfs_of(container), distance_function_of=distance_functions(container)
     ).compiled
     page = await run_page(

@@ -23,7 +23,7 @@ from asterism.apis.nosql.errors import (
     failure_response,
     refusal_response,
 )
-from asterism.apis.nosql.routes import BY_KEY, OF_ITEMS, Handler, refusal_for, route_key
+from asterism.apis.nosql.routes import BY_KEY, OF_FEEDS, OF_ITEMS, Handler, refusal_for, route_key
 from asterism.apis.nosql.scripts.triggers import names_triggers
 from asterism.apis.nosql.session import ConsistencyRules
 from asterism.apis.nosql.token_scope import check_token_scope
@@ -107,7 +107,7 @@ class NoSqlDoor:
         known = None if request.query_string else self._item_paths.find(path)
         if known is not None:
             parts, links = known
-            route = OF_ITEMS.get(request.method)
+            route = (OF_ITEMS if len(parts) == _ITEM_SEGMENTS else OF_FEEDS).get(request.method)
         else:
             path, parts = _split(path, request.query_string)
             route = BY_KEY.get(route_key(request.method, parts))

@@ -148,8 +148,9 @@ def _unavailable_routes() -> Iterator[Route]:
 UNAVAILABLE: Final[tuple[Route, ...]] = tuple(_unavailable_routes())
 
 BY_KEY: Final[dict[RouteKey, Route]] = {route.key: route for route in (*UNAVAILABLE, *ROUTES)}
-# The routes of single items by their methods, for paths that are known to be of one.
+# The routes of single items, and of the feeds of items, by their methods, for paths that are known to be of one.
 OF_ITEMS: Final[dict[str, Route]] = {route.method: route for route in ROUTES if route.path == _ITEM}
+OF_FEEDS: Final[dict[str, Route]] = {route.method: route for route in ROUTES if route.path == _ITEMS}
 _PATHS: Final = frozenset((count, kinds) for _, count, kinds in BY_KEY)
 
 

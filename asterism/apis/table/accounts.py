@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -39,36 +39,25 @@ class Account:
 Accounts = Mapping[str, Account]
 
 
-class StorageAccounts(Mapping[str, Account]):
-    """The accounts of the configuration, and those of the catalog, as they are now."""
+def follow_accounts(configured: Accounts, records: CatalogAccounts) -> Accounts:
+    """Return the accounts of the configuration and those of the catalog, which stay up to date. A plain dictionary:
+    every request looks its account up."""
+    accounts = dict(configured)
 
-    __slots__ = ("_configured", "_kept", "_records")
-
-    def __init__(self, configured: Accounts, records: CatalogAccounts) -> None:
-        self._configured = configured
-        self._records = records
-        self._kept: dict[str, Account] = {}
-        records.listeners.append(self._renew)
-        for record in records.of_kind(STORAGE):
-            self._renew(record.name)
-
-    def __getitem__(self, name: str) -> Account:
-        account = self._configured.get(name)
-        return account if account is not None else self._kept[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter({**self._kept, **self._configured})
-
-    def __len__(self) -> int:
-        return len(self._kept.keys() | self._configured.keys())
-
-    def _renew(self, name: str) -> None:
-        record = self._records.find(name)
+    def renew(name: str) -> None:
+        record = records.find(name)
+        if name in configured:
+            return
         if record is not None and record.kind == STORAGE:
             keys = tuple(base64.b64decode(key) for key in (record.primary_key, record.secondary_key))
-            self._kept[name] = Account(name, keys)
+            accounts[name] = Account(name, keys)
         else:
-            self._kept.pop(name, None)
+            accounts.pop(name, None)
+
+    records.listeners.append(renew)
+    for record in records.of_kind(STORAGE):
+        renew(record.name)
+    return accounts
 
 
 def parse_account(text: str) -> Account:

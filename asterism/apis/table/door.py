@@ -6,8 +6,8 @@ from collections.abc import Callable
 from http import HTTPStatus
 
 from asterism.apis.browser_guard import BrowserGuard
-from asterism.apis.http_pipeline import HttpCall, describe, make_pipeline, read_body
-from asterism.apis.pipeline import RequestMeter, look_again
+from asterism.apis.http_pipeline import HttpCall, describe, make_pipeline
+from asterism.apis.pipeline import UNROUTED, RequestMeter, look_again
 from asterism.apis.table import headers
 from asterism.apis.table.accounts import Account, Accounts, read_address
 from asterism.apis.table.auth import authenticate
@@ -41,7 +41,10 @@ class Arrival(HttpCall):
     __slots__ = ("call",)
 
     def __init__(self, request: Request, request_id: str) -> None:
-        super().__init__(request, request_id)
+        # As HttpCall does it; a call of its own would cost every request.
+        self.request = request
+        self.request_id = request_id
+        self.operation = UNROUTED
         self.call: Call | None = None
 
 
@@ -91,8 +94,9 @@ class TableDoor:
             account = self._accounts.get(address.account)
         if account is None:
             raise not_authenticated("There is no such account.")
-        if self._guard is not None and account.is_public:
-            await self._check_page(self._guard, request)
+        guard = self._guard
+        if guard is not None and account.is_public and guard.refusal(request.headers, request.authority) is not None:
+            await self._check_page(guard, request)
         if request.method == "OPTIONS":
             return await self._preflight(account, request)
         query = headers.read_query(request.query_string)
@@ -109,7 +113,8 @@ class TableDoor:
         arrival.operation = route.operation
         if address.is_secondary and route.is_write and not context.is_cosmos:
             raise Refusal(403, "InsufficientAccountPermissions", "Write operations are not allowed.")
-        await read_body(request)
+        if request.read_body is not None:
+            request.body = await request.read_body()
         if len(request.body) > BODY_BYTES_MAX:
             raise body_too_large()
         base = f"{request.scheme}://{request.authority}{address.base_path}"

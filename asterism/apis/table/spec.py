@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from asterism.access.keys import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
 from asterism.apis.door_spec import DoorSpec, Greeting, PortSpec, Surroundings
 from asterism.apis.settings import WHO, StartRefused, option
-from asterism.apis.table.accounts import Account, StorageAccounts, parse_account
+from asterism.apis.table.accounts import Account, follow_accounts, parse_account
 from asterism.limits import MIB, limit
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _build(services: DoorServices, settings: TableSettings) -> Mapping[str, AnyD
     def door(accounts: dict[str, Account], *, is_cosmos: bool) -> TableDoor:
         return TableDoor(
             services.tables,
-            accounts=StorageAccounts(accounts, kept),
+            accounts=follow_accounts(accounts, kept),
             clock=services.clock,
             is_cosmos=is_cosmos,
             unsigned_tokens=settings.unsigned_tokens,

@@ -156,8 +156,8 @@ class CatalogFollower(CatalogMemory):
         """Return an LSN, the records changed up to it since the known one, and True if these are all records.
 
         Records are read after the log that names them, so that a read may find some records of a still later change:
-        the new version of an account without the database that was counted with it. What was decided on those would
-        pass for decided on fresh data. The keys of later changes are therefore read too, until there is none.
+        the new version of an account without the database that was counted with it. A decision on those would pass as
+        one on fresh data. The keys of later changes are therefore read as well, until a read finds no later change.
         """
         entries: dict[bytes, bytes | None] = {}
         is_reload = False

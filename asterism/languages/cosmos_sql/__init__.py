@@ -1,4 +1,4 @@
-"""The query language: text to tree (`parse_query`), tree and parameters to what runs on items (`compile_query`)."""
+"""The query language: text to a tree (`parse_query`), tree and parameters to a runnable query (`compile_query`)."""
 
 from asterism.languages.cosmos_sql.compiling.compile import CompiledQuery, compile_query
 from asterism.languages.cosmos_sql.syntax.parser import parse_condition, parse_query

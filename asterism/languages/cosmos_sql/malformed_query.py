@@ -1,4 +1,4 @@
-"""The error of a text that does not compile, with the service's own code."""
+"""The error for a query text that does not compile, with the service's own code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from asterism.errors import AsterismError, Category
 
 @dataclass(eq=False)
 class MalformedQuery(AsterismError):
-    """`code` is the service's SC code; `start` and `end` are offsets in characters of the query text."""
+    """An error in a query. `code` is the service's SC code; `start` and `end` are character offsets in the text."""
 
     category: ClassVar[Category] = Category.MALFORMED
     text: ClassVar[str] = "The query does not compile."
@@ -18,5 +18,5 @@ class MalformedQuery(AsterismError):
     reason: str
     start: int
     end: int
-    # Further faults of the same text.
+    # Further errors of the same text.
     more: tuple[MalformedQuery, ...] = ()

@@ -18,8 +18,8 @@ from asterism.values.undefined import UNDEFINED
 
 
 @dataclass(frozen=True, slots=True)
-class AskedQuery:
-    """A request's query: its text, what that says, and what can be run."""
+class QueryRequest:
+    """The query of a request: its text, its tree, its parameters and the compiled query."""
 
     text: str
     tree: Query
@@ -27,43 +27,45 @@ class AskedQuery:
     compiled: CompiledQuery
 
 
-def asked_query(
-    told: object,
+def read_query_request(
+    body: object,
     evaluation: EvaluationContext,
     *,
     udfs: Udfs | None = None,
     distance_function_of: DistanceFunctionOf = no_distance_function,
     is_lenient: bool = True,
-) -> AskedQuery:
-    """The query of a request's body, which is JSON already. Raises MalformedRequest and MalformedQuery.
+) -> QueryRequest:
+    """Return the query of a request's decoded JSON body. Raises MalformedRequest and MalformedQuery.
 
-    A lenient one may be a query that the service refuses; see `service_refusals`.
+    With `is_lenient`, queries that only the service refuses are accepted; see `service_refusals`.
     """
-    text = told.get("query") if isinstance(told, Mapping) else None
+    text = body.get("query") if isinstance(body, Mapping) else None
     if not isinstance(text, str):
-        raise MalformedRequest(reason="A query needs a JSON object with 'query', a text, and maybe 'parameters'.")
-    parameters = parameters_of(cast("Mapping[str, Any]", told).get("parameters"))
+        raise MalformedRequest(
+            reason="The body is not a query. Send a JSON object with 'query', a string, and maybe 'parameters'."
+        )
+    parameters = parameters_of(cast("Mapping[str, Any]", body).get("parameters"))
     query = parse_query(text)
     compiled = compile_query(
         query, parameters, udfs=udfs, context=evaluation, distance_function_of=distance_function_of
     )
     if not is_lenient:
         check_text_as_service(text, parameters)
-    return AskedQuery(text, query, parameters, compiled)
+    return QueryRequest(text, query, parameters, compiled)
 
 
-def parameters_of(told: object) -> dict[str, object]:
-    if told is None:
+def parameters_of(listed: object) -> dict[str, object]:
+    if listed is None:
         return {}
-    entries = told if isinstance(told, list) else [None]
+    entries = listed if isinstance(listed, list) else [None]
     parameters: dict[str, object] = {}
     for entry in entries:
-        given: Mapping[str, object] = entry if isinstance(entry, Mapping) else {}
-        name = given.get("name")
+        parameter: Mapping[str, object] = entry if isinstance(entry, Mapping) else {}
+        name = parameter.get("name")
         if not isinstance(name, str) or not name.startswith("@"):
             raise MalformedRequest(
-                reason="The query's 'parameters' must be a list of objects with 'name', beginning with @, and 'value'."
+                reason="The query's 'parameters' must be a list of objects with 'name', starting with @, and 'value'."
             )
-        # A parameter that a client left without a value has none.
-        parameters[name] = given.get("value", UNDEFINED)
+        # A parameter that the client sends without a value is undefined.
+        parameters[name] = parameter.get("value", UNDEFINED)
     return parameters

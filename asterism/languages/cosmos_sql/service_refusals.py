@@ -73,7 +73,7 @@ def check_as_service(query: tree.Query, parameters: Mapping[str, object]) -> Non
         query = with_constant_steps(query, parameters)
         nodes = list(tree.descendants(query))
     faults = list(_faults_of_rank(query, parameters))
-    # An inner subquery ends before the one around it.
+    # An inner subquery ends before the subquery around it.
     for node in sorted(nodes, key=lambda node: node.span.end):
         if type(node) in _CHECKED_KINDS:
             faults.extend(_faults_of_node(node, parameters))
@@ -86,7 +86,7 @@ def check_as_service(query: tree.Query, parameters: Mapping[str, object]) -> Non
 
 
 def check_text_as_service(text: str, parameters: Mapping[str, object]) -> None:
-    """The same for a query's text, which is looked at once if its parameters make no difference."""
+    """Do the same for a query's text, which is checked only once if its parameters make no difference."""
     if not _passes_with_any_parameters(text):
         check_as_service(parse_query(text), parameters)
 
@@ -147,7 +147,7 @@ def _faults_of_subquery(query: tree.Query) -> Iterator[MalformedQuery]:
 
 def _faults_of_list_size(options: Expression, parameters: Mapping[str, object]) -> Iterator[MalformedQuery]:
     size = _option(options, _LIST_SIZE_OPTION, parameters)
-    if is_number(size) and not 1 <= size <= _LIST_SIZE_MAX:  # type: ignore[operator]  # told by is_number
+    if is_number(size) and not 1 <= size <= _LIST_SIZE_MAX:  # type: ignore[operator]  # is_number has checked it
         reason = (
             f"The '{_LIST_SIZE_OPTION}' value {size} specified in the VectorDistance function is outside the supported "
             f"range. The value must be between 1 and {_LIST_SIZE_MAX}."
@@ -156,11 +156,11 @@ def _faults_of_list_size(options: Expression, parameters: Mapping[str, object]) 
 
 
 def _option(options: Expression, name: str, parameters: Mapping[str, object]) -> object:
-    """The value of an option; None if there is none, or it is no plain number."""
+    """Return the value of an option, or None if it is missing or not a plain value."""
     match options:
         case tree.Parameter():
-            given = parameters.get(options.name)
-            return given.get(name) if isinstance(given, dict) else None
+            value = parameters.get(options.name)
+            return value.get(name) if isinstance(value, dict) else None
         case tree.ObjectLiteral(properties=properties):
             return _plain_value(dict(properties).get(name), parameters)
         case _:
@@ -183,7 +183,7 @@ def _plain_value(node: Expression | None, parameters: Mapping[str, object]) -> o
 
 
 def _check_aggregates(query: tree.Query) -> None:
-    """What a plan rewrites has aggregates in objects and in lists; only operators and calls around them are refused."""
+    """Refuse operators and calls around aggregates; plans do rewrite aggregates in objects and in lists."""
     if query.group_by is not None and query.order_by is not None:
         raise MalformedRequest(reason=ORDERED_GROUPS_REASON)
     parts = [part for selected in selected_expressions(query) for part in _parts(selected)]
@@ -192,7 +192,7 @@ def _check_aggregates(query: tree.Query) -> None:
 
 
 def _parts(node: Expression) -> Iterator[Expression]:
-    """The expressions that objects and lists are made of."""
+    """Yield the expressions that objects and lists are made of."""
     waiting = [node]
     while waiting:
         current = waiting.pop()
@@ -217,10 +217,10 @@ def _check_order(query: tree.Query, order_by: tree.OrderBy) -> None:
 
 
 def _is_document_path(expression: Expression | None, from_clause: tree.From | None) -> bool:
-    """Whether the expression names a place in the item, directly or as the result of a subquery in FROM."""
+    """Return whether the expression is a path in the item, directly or as the result of a subquery in FROM."""
     while isinstance(expression, tree.Path) and from_clause is not None:
         sources = (from_clause.source, *from_clause.joins)
-        source = next((known for known in sources if _alias(known) == expression.alias), None)
+        source = next((source for source in sources if _alias(source) == expression.alias), None)
         if source is None or isinstance(source.collection, tree.Path):
             return True
         inner = source.collection.query
@@ -237,7 +237,7 @@ def _alias(source: tree.Source) -> str | None:
 
 
 def _selected_path(query: tree.Query, steps: tuple[str | int, ...]) -> Expression | None:
-    """The path that `steps` below a result of the subquery is; None if the subquery makes it."""
+    """Return the path that `steps` lead to below a result of the subquery; None if the subquery computes it."""
     match query.select.selection:
         case tree.SelectStar() if query.from_clause is not None:
             alias = _alias(query.from_clause.source)
@@ -271,6 +271,6 @@ def _faults_of_rank(query: tree.Query, parameters: Mapping[str, object]) -> Iter
         if isinstance(source.collection, tree.SubqueryCollection):
             yield _fault(_RANK_WITH_SUBQUERY, source.collection.span)
     calls, _ = scores_and_weights(query, order_by, parameters)
-    # One score has nothing to be fused with.
+    # A single score has nothing to be fused with.
     if len(calls) == 1 and order_by.items[0].expression is not calls[0]:
         yield _fault((NO_SCORE, NO_SCORE_REASON), order_by.span)

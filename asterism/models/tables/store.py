@@ -26,6 +26,8 @@ STORAGE_KEY = PartitionKeyDefinition(paths=("/PartitionKey",), kind=PartitionKey
 COSMOS_KEY = PartitionKeyDefinition(paths=("/PartitionKey",))
 # The throughput of a table whose request names none: the service's own default.
 DEFAULT_THROUGHPUT = Manual(400)
+# Some megabytes of memory; the names of storage tables can be spelled in many ways.
+_KNOWN_TABLES_MAX = 10_000
 
 
 class TableStore:
@@ -38,13 +40,14 @@ class TableStore:
         self._admission = admission
         self._documents = documents
         self._services = services
-        self._tables: dict[bytes, Table] = {}
+        # By account and name, in every spelling that was asked for, until their keyspaces are deleted.
+        self._known: dict[tuple[str, str], Table] = {}
 
     # --- other processes --------------------------------------------------------------------------------------------
 
     @property
     def is_shared(self) -> bool:
-        return self._catalog.is_shared
+        return self._catalog.store.is_shared
 
     @property
     def known_lsn(self) -> int:
@@ -93,12 +96,10 @@ class TableStore:
         table = self.find_table(account, name)
         if table is None:
             raise ResourceNotFound(kind="table", name=name)
-        rid = table.keyspace.record.rid
         try:
             await self._catalog.delete_keyspace(table.keyspace)
         except ResourceNotFound:
             raise ResourceNotFound(kind="table", name=name) from None
-        self._tables.pop(rid, None)
         self._services.reshaper.collect_garbage()
 
     async def list_tables(self, account: str, after: str | None, limit: int) -> list[str]:
@@ -114,6 +115,10 @@ class TableStore:
         return sorted(names, key=listing_order)[:limit]
 
     def find_table(self, account: str, name: str) -> Table | None:
+        known = self._known.get((account, name))
+        # A name belongs to the same keyspace until that is deleted.
+        if known is not None and not known.keyspace.deleted:
+            return known
         database = self._database(account)
         if database is None:
             return None
@@ -122,8 +127,10 @@ class TableStore:
             keyspace = self._catalog.find_keyspace(database.rid, name.lower())
             if keyspace is None or keyspace.record.settings["kind"] != "storage":
                 return None
-        known = self._tables.get(keyspace.record.rid)
-        return known if known is not None and known.keyspace is keyspace else self._table(account, keyspace)
+        if len(self._known) >= _KNOWN_TABLES_MAX:
+            self._known.clear()
+        table = self._known[account, name] = self._table(account, keyspace)
+        return table
 
     @staticmethod
     def partition_key_of(stored: bytes) -> str:
@@ -189,10 +196,8 @@ class TableStore:
         return any(_name_of(keyspace).lower() == lowered for keyspace in self._catalog.keyspaces_of(database.rid))
 
     def _table(self, account: str, keyspace: Keyspace) -> Table:
-        rid = keyspace.record.rid
         kind = cast("TableKind", keyspace.record.settings["kind"])
-        table = self._tables[rid] = Table(account, _name_of(keyspace), kind, keyspace, self._services)
-        return table
+        return Table(account, _name_of(keyspace), kind, keyspace, self._services)
 
     def _now(self) -> int:
         return self._services.clock.stored_seconds()

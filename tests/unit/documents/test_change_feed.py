@@ -198,7 +198,7 @@ async def test_splits_and_merges_lose_nothing_and_keep_the_order_of_a_logical_pa
     container = await world.container()
     reader = Reader(world, container, items_max=items_max)
     rng = random.Random(items_max)
-    told: dict[str, list[int]] = defaultdict(list)
+    numbers_by_key: dict[str, list[int]] = defaultdict(list)
     latest: dict[str, int] = {}
     numbers = iter(range(10_000))
 
@@ -212,7 +212,7 @@ async def test_splits_and_merges_lose_nothing_and_keep_the_order_of_a_logical_pa
     async def read_some(pages: int) -> None:
         for _ in range(pages):
             for row in await reader.page():
-                told[row["pk"]].append(row["n"])
+                numbers_by_key[row["pk"]].append(row["n"])
 
     async def read_and_write() -> None:
         await write_some(25)
@@ -230,10 +230,10 @@ async def test_splits_and_merges_lose_nothing_and_keep_the_order_of_a_logical_pa
     await merge(world, container, 6, 7)
     await write_some(25)
     await read_some(200)
-    assert all(numbers_told == sorted(numbers_told) for numbers_told in told.values())
-    everything_told = {number for numbers_told in told.values() for number in numbers_told}
-    assert everything_told >= set(latest.values())
-    assert sum(map(len, told.values())) == len(everything_told)
+    assert all(key_numbers == sorted(key_numbers) for key_numbers in numbers_by_key.values())
+    numbers_read = {number for key_numbers in numbers_by_key.values() for number in key_numbers}
+    assert numbers_read >= set(latest.values())
+    assert sum(map(len, numbers_by_key.values())) == len(numbers_read)
 
 
 async def test_a_page_while_partitions_split_is_whole(world: World) -> None:
@@ -252,7 +252,7 @@ async def test_readers_writers_splits_and_merges_at_the_same_time(world: World, 
     container = await world.container(**policy)
     logs: list[FeedLog] = [LatestVersions(), AllVersions()]
     reader = Reader(world, container, log=logs[keeps_versions], items_max=5)
-    told: dict[str, list[int]] = defaultdict(list)
+    numbers_by_key: dict[str, list[int]] = defaultdict(list)
     writing = True
 
     async def write_all(first: int) -> None:
@@ -263,7 +263,7 @@ async def test_readers_writers_splits_and_merges_at_the_same_time(world: World, 
         while rows := await reader.page():
             for row in rows:
                 item = row.get("current", row)
-                told[item["pk"]].append(item["n"])
+                numbers_by_key[item["pk"]].append(item["n"])
 
     async def read_on() -> None:
         while writing:
@@ -281,9 +281,9 @@ async def test_readers_writers_splits_and_merges_at_the_same_time(world: World, 
     await reading
     await read_all()
     # Each logical partition has one writer, whose numbers rise.
-    assert all(numbers == sorted(set(numbers)) for numbers in told.values())
+    assert all(numbers == sorted(set(numbers)) for numbers in numbers_by_key.values())
     wanted = range(0 if keeps_versions else 360, 400)
-    assert {number for numbers in told.values() for number in numbers} >= set(wanted)
+    assert {number for numbers in numbers_by_key.values() for number in numbers} >= set(wanted)
 
 
 async def test_all_versions_tell_every_change_and_every_delete(world: World) -> None:
@@ -321,10 +321,10 @@ async def test_versions_go_along_with_splits_and_merges(world: World) -> None:
     rows += [row for _ in range(3) for row in await reader.page()]
     await merge(world, container, 1, 2)
     rows += await reader.rest()
-    told = defaultdict(list)
+    numbers_by_key = defaultdict(list)
     for row in rows:
-        told[row["current"]["pk"]].append(row["current"]["n"])
-    assert dict(told) == {f"p{number}": list(range(number, 60, 10)) for number in range(10)}
+        numbers_by_key[row["current"]["pk"]].append(row["current"]["n"])
+    assert dict(numbers_by_key) == {f"p{number}": list(range(number, 60, 10)) for number in range(10)}
 
 
 async def test_a_container_without_retention_keeps_no_versions(world: World) -> None:

@@ -261,8 +261,8 @@ def test_computed_properties_are_echoed() -> None:
 
 
 def test_computed_properties_are_a_list() -> None:
-    told = refusal_of(body(computedProperties={"name": "a", "query": "SELECT VALUE c.a FROM c"}))
-    assert "One of the specified inputs is invalid" in told
+    message = refusal_of(body(computedProperties={"name": "a", "query": "SELECT VALUE c.a FROM c"}))
+    assert "One of the specified inputs is invalid" in message
 
 
 @pytest.mark.parametrize(
@@ -331,13 +331,13 @@ def test_vector_indexes_that_cannot_be_are_refused_in_the_service_s_words(index:
 
 
 def test_at_most_512_bytes_of_a_long_vector_are_quantized() -> None:
-    told = refusal_of(vector_body({**EMBEDDING, "dimensions": 550}, quantizationByteSize=513))
-    assert "QuantizationByteSize value :: 513 is out of range. The allowed range is between 1 and 512." in told
+    message = refusal_of(vector_body({**EMBEDDING, "dimensions": 550}, quantizationByteSize=513))
+    assert "QuantizationByteSize value :: 513 is out of range. The allowed range is between 1 and 512." in message
 
 
 def test_a_vector_index_needs_an_embedding() -> None:
-    told = refusal_of(body(indexingPolicy={"vectorIndexes": [{"path": "/vector1", "type": "flat"}]}))
-    assert "vector1 not matching in Embedding's path" in told
+    message = refusal_of(body(indexingPolicy={"vectorIndexes": [{"path": "/vector1", "type": "flat"}]}))
+    assert "vector1 not matching in Embedding's path" in message
 
 
 @pytest.mark.parametrize(

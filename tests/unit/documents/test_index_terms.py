@@ -26,7 +26,7 @@ from asterism.values.value_order import is_truncated
 
 # The terms of all arrays, and of all objects, have these values.
 ARRAY_VALUE, OBJECT_VALUE = ARRAY_START, OBJECT_START
-# Where in a term the value begins.
+# The offset of the value in a term.
 _VALUE_AT = len(INDEX) + PATH_TOKEN_BYTES
 
 DEFAULT_POLICY = {
@@ -60,12 +60,12 @@ def term_value(value: object) -> bytes:
 
 
 def terms(item: dict[str, Any], *, included: tuple[str, ...] = (), excluded: tuple[str, ...] = ()) -> set[Term]:
-    """The terms of scalars alone."""
+    """Return the terms of scalars alone."""
     return of_scalars(compile_rules(policy(included=included, excluded=excluded)).terms(item))
 
 
 def of_scalars(found: Iterable[Term]) -> set[Term]:
-    return {one for one in found if one[_VALUE_AT:] not in (ARRAY_VALUE, OBJECT_VALUE)}
+    return {term for term in found if term[_VALUE_AT:] not in (ARRAY_VALUE, OBJECT_VALUE)}
 
 
 def test_every_scalar_has_a_term_under_the_default_policy() -> None:
@@ -218,7 +218,7 @@ def test_made_up_names_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(indexes, "REMEMBERED_PATHS_MAX", 10)
     rules = compile_rules(DEFAULT_POLICY)
     found = [rules.terms({f"name-{number}": {"x": [number]}}) for number in range(30)]
-    assert [of_scalars(one) for one in found] == [
+    assert [of_scalars(item_terms) for item_terms in found] == [
         {term(f"name-{number}", "x", ARRAY_ELEMENT, value=number)} for number in range(30)
     ]
     assert len(rules._root.below) <= 10

@@ -15,7 +15,7 @@ async def rest_until_quick(pace: Pace) -> None:
 
 
 async def ask(world: World) -> None:
-    """What a request does: it reads from the store, again and again."""
+    """Act as a request that reads from the store, again and again."""
     container = await world.container()
     while True:
         await world.router.read(container.keyspace, b"\x01", ())

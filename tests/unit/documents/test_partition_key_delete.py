@@ -35,7 +35,7 @@ async def fill(container: Container, *, keys: int = 3, items: int = 150) -> None
 
 async def count(world: World, container: Container, family: bytes = ITEMS) -> int:
     ranges = container.keyspace.record.map.ranges
-    return sum([len(await world.everything(one.partition, family)) for one in ranges])
+    return sum([len(await world.everything(interval.partition, family)) for interval in ranges])
 
 
 async def finished(work: Housekeeper) -> None:

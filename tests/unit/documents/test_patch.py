@@ -149,18 +149,18 @@ def test_a_path_beside_the_partition_key_is_free() -> None:
     assert changed["deep"] == {"key": 1, "other": 2}
 
 
-@pytest.mark.parametrize("told", [None, [], {}, "x", [{"op": "remove", "path": "/n"}] * (PATCH_OPERATIONS_MAX + 1)])
-def test_there_is_at_least_one_operation_and_at_most_ten(told: Any) -> None:
+@pytest.mark.parametrize(
+    "operations", [None, [], {}, "x", [{"op": "remove", "path": "/n"}] * (PATCH_OPERATIONS_MAX + 1)]
+)
+def test_there_is_at_least_one_operation_and_at_most_ten(operations: Any) -> None:
     with pytest.raises(MalformedRequest):
-        parse_operations(told, key_paths=())
+        parse_operations(operations, key_paths=())
 
 
 _segments = st.sampled_from(
     ["id", "pk", "n", "list", "address", "rows", "0", "1", "-", "x", "", "~0", "~1", "_ts", "é"]
 )
-_paths = st.lists(_segments, max_size=4).map(lambda segments: "".join(f"/{one}" for one in segments)) | st.text(
-    max_size=8
-)
+_paths = st.lists(_segments, max_size=4).map(lambda names: "".join(f"/{name}" for name in names)) | st.text(max_size=8)
 _values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=4),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
@@ -179,10 +179,10 @@ _operations = st.lists(
 @given(_operations)
 def test_any_patch_is_done_or_refused_and_leaves_the_address_alone(operations: list[Any]) -> None:
     changed = item()
-    told = copy.deepcopy(operations)
+    body = copy.deepcopy(operations)
     refused = False
     try:
-        Patch(parse_operations(told, key_paths=KEY_PATHS)).apply(changed)
+        Patch(parse_operations(body, key_paths=KEY_PATHS)).apply(changed)
     except MalformedRequest:
         refused = True
     assert refused or (changed["id"], changed["pk"]) == ("i", "p")

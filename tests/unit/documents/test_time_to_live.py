@@ -51,7 +51,7 @@ class Timed:
 
     async def entries(self, container: Container, family: bytes) -> int:
         ranges = container.keyspace.record.map.ranges
-        return sum([len(await self.world.everything(one.partition, family)) for one in ranges])
+        return sum([len(await self.world.everything(interval.partition, family)) for interval in ranges])
 
     async def visible(self, container: Container, *, items_max: int = 100) -> list[str]:
         found: list[str] = []

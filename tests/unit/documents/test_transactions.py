@@ -150,7 +150,7 @@ async def test_batches_that_cross_each_other_all_happen(world: World) -> None:
     container = await world.container()
     await container.create_item({"id": "n", "pk": "p", "n": 0}, KEY)
     add = [patch("n", {"op": "incr", "path": "/n", "value": 1})]
-    answers = await asyncio.gather(*(container.run_batch(KEY, [*add, create(f"i{one}")]) for one in range(20)))
+    answers = await asyncio.gather(*(container.run_batch(KEY, [*add, create(f"i{number}")]) for number in range(20)))
     assert not any(answer.failed for answer in answers)
     items = await stored(world, container)
     assert items["n"]["n"] == 20
@@ -214,7 +214,7 @@ async def test_a_missing_value_and_null_are_one_unique_value(world: World) -> No
 async def test_of_many_that_want_one_unique_value_one_gets_it(world: World) -> None:
     container = await world.container(**NAME_IS_UNIQUE)
     outcomes = await asyncio.gather(
-        *(container.create_item({"id": f"i{one}", "pk": "p", "name": "x"}, KEY) for one in range(20)),
+        *(container.create_item({"id": f"i{number}", "pk": "p", "name": "x"}, KEY) for number in range(20)),
         return_exceptions=True,
     )
     assert sum(isinstance(outcome, UniqueKeyViolation) for outcome in outcomes) == 19

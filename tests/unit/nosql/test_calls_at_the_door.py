@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from asterism.apis.nosql.auth import signed_links
 from asterism.apis.nosql.call import Call
 from asterism.apis.nosql.item_paths import ItemPaths
-from asterism.apis.nosql.routes import OF_ITEMS, ROUTES, UNAVAILABLE, Route
+from asterism.apis.nosql.routes import OF_FEEDS, OF_ITEMS, ROUTES, UNAVAILABLE, Route
 from asterism.apis.pipeline import UNROUTED
 from asterism.values.resource_ids import to_text
 from tests.support.world import ACCOUNT
@@ -34,18 +34,27 @@ def counted(door: DoorAtHand) -> dict[str, dict[int | str, int]]:
     return {name: operation.by_status for name, operation in door.requests.operations.items()}
 
 
-@given(names | rids, names, names)
+@given(names | rids, names, names | st.just("docs"))
 def test_the_path_of_an_item_is_read_as_the_long_way_reads_it(database: str, container: str, item: str) -> None:
     paths = ItemPaths()
     paths.remember(database, container)
-    path = f"dbs/{database}/colls/{container}/docs/{item}"
-    parts = path.split("/")
-    assert paths.find(path) == (parts, signed_links(path, parts, "docs"))
+    feed = f"dbs/{database}/colls/{container}/docs"
+    for path in (feed, f"{feed}/{item}"):
+        parts = path.split("/")
+        assert paths.find(path) == (parts, signed_links(path, parts, "docs"))
 
 
 @pytest.mark.parametrize(
     "path",
-    ["", "dbs", "dbs/d/colls/c/docs", "dbs/d/colls/c/sprocs/i", "dbs/d/colls/x/docs/i", "dbs/d/colls/c/docs/i/j"],
+    [
+        "",
+        "dbs",
+        "dbs/d/colls/c",
+        "dbs/d/colls/x/docs",
+        "dbs/d/colls/c/sprocs/i",
+        "dbs/d/colls/x/docs/i",
+        "dbs/d/colls/c/docs/i/j",
+    ],
 )
 def test_any_other_path_is_unknown(path: str) -> None:
     paths = ItemPaths()
@@ -55,7 +64,8 @@ def test_any_other_path_is_unknown(path: str) -> None:
 
 def test_the_routes_of_items_are_those_of_the_table() -> None:
     assert set(OF_ITEMS) == {"GET", "PUT", "PATCH", "DELETE"}
-    assert all(route in ROUTES for route in OF_ITEMS.values())
+    assert set(OF_FEEDS) == {"GET", "POST"}
+    assert all(route in ROUTES for route in (*OF_ITEMS.values(), *OF_FEEDS.values()))
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")

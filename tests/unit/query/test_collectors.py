@@ -55,7 +55,7 @@ def _results(query: CompiledQuery, items: list[Item]) -> list[object]:
 @settings(max_examples=40)
 @pytest.mark.parametrize("text", _QUERIES)
 @given(partitions=_PARTITIONS)
-def test_partitions_merged_are_one_collector_fed_with_all(text: str, partitions: list[list[Item]]) -> None:
+def test_merged_partitions_equal_one_collector_of_all_items(text: str, partitions: list[list[Item]]) -> None:
     query = _compiled(text)
     merged = query.new_collector()
     for items in partitions:
@@ -70,15 +70,14 @@ def test_partitions_merged_are_one_collector_fed_with_all(text: str, partitions:
 @given(_PARTITIONS)
 def test_it_does_not_matter_which_partitions_are_merged_first(partitions: list[list[Item]]) -> None:
     query = _compiled("SELECT VALUE [COUNT(1), SUM(c.n), AVG(c.n), MIN(c.a), MAX(c.a)] FROM c")
-    forwards, backwards = query.new_collector(), query.new_collector()
-    for collector, order in ((forwards, partitions), (backwards, partitions[::-1])):
+    forward, backward = query.new_collector(), query.new_collector()
+    for collector, order in ((forward, partitions), (backward, partitions[::-1])):
         for items in order:
             part = query.new_collector()
             for item in items:
                 part.feed(item)
             collector.merge(part)
-    ahead, back = list(forwards.results()), list(backwards.results())
-    assert sort_key(ahead) == sort_key(back)
+    assert sort_key(list(forward.results())) == sort_key(list(backward.results()))
 
 
 @given(_ITEMS)
@@ -90,7 +89,7 @@ def test_distinct_keeps_the_first_of_equal_values(items: list[Item]) -> None:
 
 
 @given(_ITEMS)
-def test_every_row_is_in_the_one_group_of_its_key(items: list[Item]) -> None:
+def test_every_row_is_in_the_group_of_its_key(items: list[Item]) -> None:
     groups: list[tuple[object, list[Item]]] = []
     for item in items:
         key = item.get("a", UNDEFINED)
@@ -127,7 +126,7 @@ def test_equal_rows_are_in_the_order_of_item_numbers_or_against_it(direction: st
 
 
 @given(_ITEMS, st.integers(0, 8), st.sampled_from(["ASC", "DESC"]))
-def test_a_collector_goes_on_behind_any_of_its_rows(items: list[Item], count: int, direction: str) -> None:
+def test_a_collector_resumes_after_any_of_its_rows(items: list[Item], count: int, direction: str) -> None:
     query = _compiled(f"SELECT VALUE x FROM c JOIN x IN c.a ORDER BY x {direction}")
     whole = query.ordered_collector(None, None)
     for number, item in enumerate(items):
@@ -159,7 +158,7 @@ def test_the_first_few_distinct_results_are_found_among_many_equal_rows() -> Non
     assert _results(_compiled("SELECT DISTINCT TOP 3 VALUE c.id FROM c ORDER BY c.a"), items) == [0, 1, 2]
 
 
-def test_a_full_collector_says_so() -> None:
+def test_a_full_collector_reports_it() -> None:
     collector = _compiled("SELECT TOP 2 * FROM c").new_collector()
     fullness = []
     for number in range(3):
@@ -168,7 +167,7 @@ def test_a_full_collector_says_so() -> None:
     assert fullness == [False, True, True]
 
 
-def test_results_can_be_asked_for_more_than_once() -> None:
+def test_results_can_be_read_more_than_once() -> None:
     collector = _compiled("SELECT VALUE c.a FROM c ORDER BY c.a").new_collector()
     collector.feed({"a": 2})
     first = list(collector.results())
@@ -189,7 +188,7 @@ def test_results_can_be_asked_for_more_than_once() -> None:
         ("SELECT c.a FROM c GROUP BY c.a", Kind.GROUPED),
     ],
 )
-def test_a_query_says_what_it_must_know_first(text: str, kind: Kind) -> None:
+def test_a_query_has_the_kind_of_its_clauses(text: str, kind: Kind) -> None:
     assert _compiled(text).kind is kind
 
 

@@ -28,7 +28,7 @@ def _results(query: CompiledQuery, *items: dict[str, object]) -> list[object]:
     return list(collector.results())
 
 
-# --- what the executor asks -----------------------------------------------------------------------------------------
+# --- for the executor -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_an_order_by_paths_can_be_read_from_an_index(text: str, paths: object) -
     assert _compiled(text).index_use.order_paths == paths
 
 
-def test_the_counts_of_the_window_are_told() -> None:
+def test_a_compiled_query_has_its_window() -> None:
     query = compile_query(parse_query("SELECT TOP @n * FROM c OFFSET 2 LIMIT @m"), {"@n": 5, "@m": 3.0})
     assert query.window == Window(top=5, offset=2, limit=3)
     bare = _compiled("SELECT * FROM c")
@@ -113,7 +113,7 @@ def test_the_counts_of_the_window_are_told() -> None:
         ("SELECT 1", False, False, False),
     ],
 )
-def test_what_a_query_does_with_items(text: str, is_star: bool, has_filter: bool, reads_items: bool) -> None:
+def test_a_compiled_query_knows_its_use_of_items(text: str, is_star: bool, has_filter: bool, reads_items: bool) -> None:
     query = _compiled(text)
     assert (query.answers_whole, query.has_filter, query.reads_items) == (is_star, has_filter, reads_items)
 
@@ -150,7 +150,7 @@ def test_joins_are_loops_within_loops(item: dict[str, Any]) -> None:
     assert list(query.rows(item)) == expected
 
 
-def test_one_item_alone_can_be_projected_whatever_the_query() -> None:
+def test_a_single_item_can_be_projected_by_any_query() -> None:
     texts = [
         "SELECT VALUE COUNT(1) FROM c",
         "SELECT VALUE c.a FROM c GROUP BY c.a",
@@ -159,7 +159,7 @@ def test_one_item_alone_can_be_projected_whatever_the_query() -> None:
     assert [_compiled(text).project({"a": 7}) for text in texts] == [1, 7, 7]
 
 
-# --- what the planner asks ------------------------------------------------------------------------------------------
+# --- for the planner ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_one_item_alone_can_be_projected_whatever_the_query() -> None:
         ("SELECT * FROM c", False, False),
     ],
 )
-def test_aggregates_alone_are_told_from_composed_ones(text: str, has_any: bool, is_composed: bool) -> None:
+def test_plain_aggregates_are_distinguished_from_composed_ones(text: str, has_any: bool, is_composed: bool) -> None:
     query: Query = parse_query(text)
     assert (has_aggregates(query), has_composed_aggregates(query)) == (has_any, is_composed)
 
@@ -211,7 +211,7 @@ def test_a_users_function_may_have_no_arguments_and_no_value() -> None:
 
 
 @pytest.mark.parametrize("text", ["SELECT VALUE udf.f(1) FROM c", "SELECT * FROM c WHERE ARRAY(SELECT VALUE udf.f())"])
-def test_a_users_function_that_is_not_there_is_refused(text: str) -> None:
+def test_a_users_function_that_does_not_exist_is_refused(text: str) -> None:
     with pytest.raises(MalformedQuery):
         _compiled(text, udfs={"F": lambda: 1})
 
@@ -231,7 +231,7 @@ def test_functions_of_time_are_refused_without_the_time() -> None:
 
 
 def _deepest(before: str, middle: str, after: str) -> Query:
-    """The query of the most levels that the parser takes."""
+    """Return the query with the most levels that the parser accepts."""
     found = parse_query(before + middle + after)
     for depth in range(2, 200):
         try:
@@ -309,7 +309,7 @@ _ITEM: dict[str, object] = {"a": [1, {"b": 2}, None, "a", 1], "b": {"a": 1}}
 @given(_MODIFIERS, _expressions(_OF_ROWS), _SOURCES, *[_expressions(_OF_ROWS)] * 2, _WINDOWS)
 def test_any_query_of_rows_runs(modifier: str, selected: str, source: str, where: str, order: str, window: str) -> None:
     filters = ["", f" WHERE {where}", f" WHERE NOT ({where})", f" WHERE ({where}) != 7"]
-    texts = [f"SELECT {modifier}VALUE {selected} FROM {source}{one}" for one in filters]
+    texts = [f"SELECT {modifier}VALUE {selected} FROM {source}{filter_text}" for filter_text in filters]
     outcomes = [_outcome(text + ending + window) for text in texts for ending in ("", f" ORDER BY {order}, c.a DESC")]
     assert all(isinstance(outcome, list) for outcome in outcomes)
 
@@ -325,7 +325,7 @@ def test_any_query_of_groups_runs_or_is_refused(
 
 
 def _outcome(text: str) -> object:
-    """Any other end, such as a KeyError, goes through to the test."""
+    """Return the results or the refusal; other errors, such as a KeyError, are raised."""
     try:
         return _results(compile_query(parse_query(text), {"@p": 1}), _ITEM, {}, _ITEM)
     except AsterismError as refusal:

@@ -1,4 +1,4 @@
-"""A property named by a parameter, or by any other constant, is the property that the value names."""
+"""Properties named by parameters or other constants are resolved to the property of that name."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _plan(text: str) -> QueryPlan:
 
 
 @pytest.mark.parametrize("vector", ["c.v", "c['v']", "c[@v]", "c[LOWER('V')]", "c['' || @v]", "c[IIF(true, @v, 'w')]"])
-def test_vectors_are_compared_as_their_container_says_however_they_are_named(vector: str) -> None:
+def test_vectors_are_compared_by_their_container_policy_however_they_are_named(vector: str) -> None:
     nearest = f"SELECT VALUE VectorDistance({vector}, [0, 1]) FROM c ORDER BY VectorDistance({vector}, [0, 1])"
     assert _results(nearest) == [0, 1, 8]
     ranked = f"SELECT VALUE c.id FROM c ORDER BY RANK RRF(VectorDistance({vector}, [0, 1]), FullTextScore(c.no, 'x'))"
@@ -82,12 +82,12 @@ def test_an_element_named_by_a_parameter_is_that_element() -> None:
 
 
 @pytest.mark.parametrize("step", ["c.id", "c[@b]", "true", "null", "1.5", "@deep"])
-def test_a_step_that_is_no_constant_name_stays_a_step(step: str) -> None:
+def test_a_step_that_is_not_a_constant_name_stays_a_step(step: str) -> None:
     assert _results(f"SELECT VALUE c[{step}] FROM c") == []
     assert _compiled(f"SELECT * FROM c ORDER BY c[{step}]").index_use.order_paths is None
 
 
-def test_a_name_that_is_made_and_long_is_computed_when_the_query_runs() -> None:
+def test_a_long_computed_name_is_computed_when_the_query_runs() -> None:
     compiled = _compiled("SELECT VALUE c[REPLICATE('x', 1025)] FROM c ORDER BY c[REPLICATE('x', 1025)]")
     collector = compiled.new_collector()
     collector.feed({"x" * 1025: 5})
@@ -98,6 +98,6 @@ def test_properties_keep_the_names_that_the_text_gives_them() -> None:
     assert _results("SELECT c[@a], c.id, c[@b], c[@a] AS x FROM c WHERE c.id = '2'") == [{"$1": 2, "id": "2", "x": 2}]
 
 
-def test_a_plan_keeps_the_parameter_in_what_it_rewrites() -> None:
+def test_a_plan_keeps_the_parameter_in_its_rewritten_query() -> None:
     rewritten = _plan("SELECT c[@a] FROM c ORDER BY c[@a]").info.rewritten_query
     assert rewritten.startswith('SELECT c._rid, [{"item": c[@a]}] AS orderByItems, {"$1": c[@a]} AS payload')

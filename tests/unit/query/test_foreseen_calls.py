@@ -1,4 +1,4 @@
-"""Calls of users' functions that are made ahead: which ones, and that nobody can tell."""
+"""Calls of users' functions that are made ahead: which calls, and that the results are the same."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ Entries = list[tuple[bytes, bytes]]
 
 
 def one_more(*arguments: object) -> object:
-    """A function with all kinds of outcomes: numbers, undefined, and an error."""
+    """Return a number, undefined, or raise an error: all kinds of outcomes."""
     (value,) = arguments or (0,)
     if value == 3:
         raise MalformedRequest(reason="A user defined function failed: three.")
     return value + 1 if type(value) is int else UNDEFINED
 
 
-class Bunched:
-    """The same function, of which many calls can be made at once; it remembers how it was called."""
+class BatchFunction:
+    """A function that takes many calls at once, and that records its calls."""
 
     def __init__(self, function: Callable[..., object] = one_more, *, calls_at_once_max: int = 1000) -> None:
         self._function = function
         self._calls_at_once_max = calls_at_once_max
-        self.bunches: list[list[object]] = []
+        self.batches: list[list[object]] = []
         self.single_calls: list[object] = []
 
     def __call__(self, *arguments: object) -> object:
@@ -42,7 +42,7 @@ class Bunched:
 
     def results_ahead(self, calls: Iterable[tuple[object, ...]]) -> list[object]:
         calls = list(calls)
-        self.bunches.append([argument for arguments in calls for argument in arguments])
+        self.batches.append([argument for arguments in calls for argument in arguments])
         results: list[object] = []
         try:
             for arguments in calls[: self._calls_at_once_max]:
@@ -61,16 +61,16 @@ def entries_of(items: Sequence[Item]) -> Entries:
 
 
 def outcomes(query: CompiledQuery, entries: Entries, *, wanted: int = 1000) -> list[object]:
-    """What the rows of each item are, up to the first error."""
+    """Return the rows of each item, up to the first error, and its text."""
     foreseen = query.foreseen
     read = json.loads if foreseen is None else foreseen.reader(entries, json.loads, wanted)
-    told: list[object] = []
+    found: list[object] = []
     try:
         for _, body in entries:
-            told.append(list(query.rows(read(body))))
+            found.append(list(query.rows(read(body))))
     except AsterismError as error:
-        told.append(str(error))
-    return told
+        found.append(str(error))
+    return found
 
 
 # --- which ----------------------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ def outcomes(query: CompiledQuery, entries: Entries, *, wanted: int = 1000) -> l
         ("UPPER(c.a) = 'X'", []),
     ],
 )
-def test_a_call_is_certain_when_every_row_makes_it_and_nothing_comes_before_it(
+def test_a_call_is_certain_if_every_row_makes_it_and_its_arguments_need_only_the_row(
     condition: str, certain: list[str]
 ) -> None:
     where = parse_query(f"SELECT * FROM c WHERE {condition}").where
@@ -115,12 +115,12 @@ def test_a_call_is_certain_when_every_row_makes_it_and_nothing_comes_before_it(
         ("SELECT DISTINCT c.n FROM c WHERE udf.f(c.n) = 1 ORDER BY c.n", True),
         ("SELECT VALUE udf.f(c.n) FROM c", True),
         ("SELECT c.n, udf.f(c.n) AS more FROM c", True),
-        # What is selected is evaluated only for items that pass.
+        # The selection is evaluated only for items that pass.
         ("SELECT VALUE udf.f(c.n) FROM c WHERE c.n > 1", False),
         ("SELECT VALUE udf.f(c.n) FROM c ORDER BY c.n", False),
         ("SELECT * FROM c ORDER BY udf.f(c.n)", False),
         ("SELECT VALUE SUM(udf.f(c.n)) FROM c", False),
-        # Rows that are no items, or not of every item.
+        # Rows that are not items, or not of every item.
         ("SELECT * FROM c.a WHERE udf.f(a.n) = 1", False),
         ("SELECT * FROM x IN c.a WHERE udf.f(x.n) = 1", False),
         ("SELECT VALUE c.n FROM c JOIN x IN c.a WHERE udf.f(c.n) = 1", False),
@@ -129,14 +129,14 @@ def test_a_call_is_certain_when_every_row_makes_it_and_nothing_comes_before_it(
     ],
 )
 def test_calls_of_these_queries_are_foreseen(text: str, is_foreseen: bool) -> None:
-    assert (compiled(text, Bunched()).foreseen is not None) is is_foreseen
+    assert (compiled(text, BatchFunction()).foreseen is not None) is is_foreseen
 
 
-def test_nothing_is_foreseen_of_a_function_that_cannot() -> None:
+def test_calls_of_a_function_without_batches_are_not_foreseen() -> None:
     assert compiled("SELECT * FROM c WHERE udf.f(c.n) = 1", one_more).foreseen is None
 
 
-# --- that nobody can tell -------------------------------------------------------------------------------------------
+# --- the same results -----------------------------------------------------------------------------------------------
 
 _VALUES = st.sampled_from(["c.n", "c.m", "1", "2", "udf.f(c.n)", "udf.f(c.m)", "udf.f()", "udf.f(c.none)"])
 
@@ -156,7 +156,9 @@ def _composed(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         "(udf.f({}) != {})",
         "(SELECT VALUE {} = {})",
     ]
-    return st.builds(lambda template, one, other: template.format(one, other), st.sampled_from(templates), inner, inner)
+    return st.builds(
+        lambda template, left, right: template.format(left, right), st.sampled_from(templates), inner, inner
+    )
 
 
 _CONDITIONS = st.recursive(_VALUES, _composed, max_leaves=6)
@@ -176,50 +178,50 @@ def test_a_query_answers_and_fails_as_if_nothing_were_foreseen(
 ) -> None:
     text = f"SELECT VALUE {selected} FROM c{where}"
     expected = outcomes(compiled(text, one_more), entries_of(items))
-    bunched = Bunched(calls_at_once_max=calls_at_once_max)
-    assert outcomes(compiled(text, bunched), entries_of(items), wanted=wanted) == expected
+    function = BatchFunction(calls_at_once_max=calls_at_once_max)
+    assert outcomes(compiled(text, function), entries_of(items), wanted=wanted) == expected
 
 
-def test_a_slice_of_items_is_one_bunch_and_no_single_call() -> None:
-    function = Bunched(lambda n: n * 2)
+def test_a_slice_of_items_is_one_batch_and_no_single_call() -> None:
+    function = BatchFunction(lambda n: n * 2)
     query = compiled("SELECT VALUE c.n FROM c WHERE udf.f(c.n) >= 100", function)
-    told = outcomes(query, entries_of([{"n": n} for n in range(128)]))
-    assert function.bunches == [list(range(128))]
+    found = outcomes(query, entries_of([{"n": n} for n in range(128)]))
+    assert function.batches == [list(range(128))]
     assert function.single_calls == []
-    assert told == [[]] * 50 + [[n] for n in range(50, 128)]
+    assert found == [[]] * 50 + [[n] for n in range(50, 128)]
 
 
 def test_each_item_has_its_own_call_though_the_arguments_are_the_same() -> None:
     numbers = iter(range(100))
-    query = compiled("SELECT VALUE c.n FROM c WHERE udf.f(1) % 2 = 0", Bunched(lambda _: next(numbers)))
+    query = compiled("SELECT VALUE c.n FROM c WHERE udf.f(1) % 2 = 0", BatchFunction(lambda _: next(numbers)))
     assert outcomes(query, entries_of([{"n": n} for n in range(6)])) == [[0], [], [2], [], [4], []]
 
 
 def test_an_error_behind_a_false_condition_is_not_raised() -> None:
-    function = Bunched()
+    function = BatchFunction()
     query = compiled("SELECT VALUE c.n FROM c WHERE c.n != 3 AND udf.f(c.n) > 0", function)
     assert outcomes(query, entries_of([{"n": n} for n in range(6)])) == [[0], [1], [2], [], [4], [5]]
     assert 3 not in function.single_calls
 
 
-def test_a_page_with_little_room_makes_few_calls_ahead_and_more_as_it_goes_on() -> None:
-    function = Bunched(lambda n: n)
+def test_a_page_with_little_room_makes_few_calls_ahead_and_more_as_it_continues() -> None:
+    function = BatchFunction(lambda n: n)
     query = compiled("SELECT VALUE c.n FROM c WHERE udf.f(c.n) < 0", function)
     outcomes(query, entries_of([{"n": n} for n in range(128)]), wanted=1)
-    assert [len(bunch) for bunch in function.bunches] == [8, 16, 32, 64, 8]
+    assert [len(batch) for batch in function.batches] == [8, 16, 32, 64, 8]
     outcomes(query, entries_of([{"n": n} for n in range(128)]), wanted=1)
-    assert [len(bunch) for bunch in function.bunches[5:]] == [128]
+    assert [len(batch) for batch in function.batches[5:]] == [128]
 
 
 def test_large_items_are_not_all_read_ahead() -> None:
-    function = Bunched(lambda n: n)
+    function = BatchFunction(lambda n: n)
     query = compiled("SELECT VALUE c.n FROM c WHERE udf.f(c.n) < 0", function)
     outcomes(query, entries_of([{"n": n, "text": "x" * 100_000} for n in range(5)]))
-    assert [len(bunch) for bunch in function.bunches] == [2, 2, 1]
+    assert [len(batch) for batch in function.batches] == [2, 2, 1]
 
 
-def test_an_item_that_cannot_be_read_fails_in_its_turn() -> None:
-    function = Bunched(lambda n: n)
+def test_an_item_that_cannot_be_read_fails_when_it_is_reached() -> None:
+    function = BatchFunction(lambda n: n)
     query = compiled("SELECT VALUE c.n FROM c WHERE udf.f(c.n) = 1", function)
 
     def item_of(body: bytes) -> Item:
@@ -234,8 +236,8 @@ def test_an_item_that_cannot_be_read_fails_in_its_turn() -> None:
         read(b"")
 
 
-def test_what_was_foreseen_for_items_that_were_not_reached_is_forgotten() -> None:
-    function = Bunched(lambda n: n)
+def test_results_for_items_that_were_not_reached_are_dropped() -> None:
+    function = BatchFunction(lambda n: n)
     query = compiled("SELECT VALUE c.n FROM c WHERE udf.f(c.n) = 1", function)
     assert query.foreseen is not None
     read = query.foreseen.reader(entries_of([{"n": n} for n in range(9)]), json.loads, 100)

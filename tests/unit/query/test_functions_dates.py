@@ -38,7 +38,7 @@ def test_parts_become_the_date_that_has_them(when: datetime) -> None:
 
 
 @given(TICKS, st.integers(-1000, 1000), FIXED_PARTS)
-def test_what_was_added_is_the_difference(ticks: int, count: int, part: str) -> None:
+def test_an_added_amount_is_the_difference(ticks: int, count: int, part: str) -> None:
     start = RUN["TICKSTODATETIME"](ticks)
     end = RUN["DATETIMEADD"](part, count, start)
     assert end is UNDEFINED or RUN["DATETIMEDIFF"](part, start, end) == count
@@ -53,14 +53,14 @@ def test_added_months_are_the_difference(ticks: int, count: int) -> None:
 
 
 @given(TICKS, TICKS, PARTS)
-def test_a_difference_changes_its_sign_with_the_order(one: int, other: int, part: str) -> None:
-    first, second = RUN["TICKSTODATETIME"](one), RUN["TICKSTODATETIME"](other)
+def test_a_difference_changes_its_sign_with_the_order(first_ticks: int, second_ticks: int, part: str) -> None:
+    first, second = RUN["TICKSTODATETIME"](first_ticks), RUN["TICKSTODATETIME"](second_ticks)
     assert RUN["DATETIMEDIFF"](part, first, second) == -RUN["DATETIMEDIFF"](part, second, first)
 
 
-# Bins may end after the last date that there is.
+# Bins may end after the last date.
 @given(st.integers(TICKS_MIN, TICKS_MAX - 10**14), FIXED_PARTS, st.integers(1, 100))
-def test_a_bin_starts_at_or_before_what_it_holds(ticks: int, part: str, size: int) -> None:
+def test_a_bin_starts_at_or_before_its_dates(ticks: int, part: str, size: int) -> None:
     text = RUN["TICKSTODATETIME"](ticks)
     start = RUN["DATETIMEBIN"](text, part, size)
     assert start is UNDEFINED or (start <= text < RUN["DATETIMEADD"](part, size, start))
@@ -81,7 +81,7 @@ def test_the_present_is_that_of_the_context() -> None:
     assert RUN["NOW"](NOW) == "2024-10-14T14:20:30.6668888Z"
 
 
-def test_the_present_moves_forth_and_back() -> None:
+def test_parts_are_added_to_and_taken_from_the_present() -> None:
     assert RUN["NOW"](NOW, "yyyy", 1) == "2025-10-14T14:20:30.6668888Z"
     assert RUN["NOW"](NOW, "ms", 4) == "2024-10-14T14:20:30.6708888Z"
     assert RUN["AGO"](NOW, "yyyy", 1) == "2023-10-14T14:20:30.6668888Z"
@@ -89,7 +89,7 @@ def test_the_present_moves_forth_and_back() -> None:
     assert RUN["AGO"](NOW, "yyyy", -1) == RUN["NOW"](NOW, "yyyy", 1)
 
 
-def test_a_move_that_says_nothing_is_undefined() -> None:
+def test_an_incomplete_or_invalid_offset_is_undefined() -> None:
     assert RUN["NOW"](NOW, "yyyy") is UNDEFINED
     assert RUN["NOW"](NOW, "week", 1) is UNDEFINED
     assert RUN["AGO"](NOW, "yyyy", "1") is UNDEFINED
@@ -97,9 +97,9 @@ def test_a_move_that_says_nothing_is_undefined() -> None:
     assert RUN["AGO"](NOW, "dd", -(2**63)) is UNDEFINED
 
 
-def test_functions_of_the_context_say_so() -> None:
+def test_functions_that_need_the_context_are_marked() -> None:
     needing = {name for name, function in FUNCTIONS.items() if function.needs_context}
-    present = {f"GETCURRENT{what}{kind}" for what in ("DATETIME", "TICKS", "TIMESTAMP") for kind in ("", "STATIC")}
+    present = {f"GETCURRENT{unit}{kind}" for unit in ("DATETIME", "TICKS", "TIMESTAMP") for kind in ("", "STATIC")}
     assert needing == present | {"AGO", "NOW", "RAND"}
 
 
@@ -114,7 +114,7 @@ def test_a_query_passes_its_context_on() -> None:
     ]
 
 
-def test_the_present_is_another_for_each_item_and_the_static_one_the_same() -> None:
+def test_the_present_differs_for_each_item_and_the_static_present_is_the_same() -> None:
     seconds = iter(range(100, 200))
     context = EvaluationContext(50.0, lambda: 0.25, wall_seconds=lambda: float(next(seconds)))
     text = (

@@ -30,7 +30,7 @@ CONTEXT = EvaluationContext(now_wall_seconds=0.0, random=lambda: 0.5)
 
 
 @given(st.data(), st.sampled_from(sorted(FUNCTIONS.keys() - PATTERNS_ARE_ARGUMENTS)))
-def test_every_function_takes_every_value(data: st.DataObject, name: str) -> None:
+def test_every_function_accepts_every_value(data: st.DataObject, name: str) -> None:
     function = FUNCTIONS[name]
     count = data.draw(st.integers(function.arguments_min, min(function.arguments_max, function.arguments_min + 2)))
     arguments = [data.draw(JSON | st.just(UNDEFINED)) for _ in range(count)]
@@ -41,7 +41,9 @@ def test_every_function_takes_every_value(data: st.DataObject, name: str) -> Non
 @given(
     JSON, st.sampled_from(["a", "[a-z]+", "(.)|b", ""]) | st.integers(), st.sampled_from(["", "i", "msx", None]), JSON
 )
-def test_regular_expressions_take_every_value(text: object, pattern: object, modifiers: object, group: object) -> None:
+def test_regular_expressions_accept_every_value(
+    text: object, pattern: object, modifiers: object, group: object
+) -> None:
     found = RUN["REGEXEXTRACTALL"](text, pattern, modifiers, group)
     assert found is UNDEFINED or type(found) is list
 
@@ -145,7 +147,7 @@ def test_sets_obey_the_laws_of_sets(left: list[object], right: list[object]) -> 
 
 
 @given(ARRAYS, JSON)
-def test_a_set_holds_what_the_array_contains(array: list[object], value: object) -> None:
+def test_a_set_holds_the_elements_of_the_array(array: list[object], value: object) -> None:
     assert RUN["ARRAY_CONTAINS"](array, value) is (RUN["SETINTERSECT"](array, [value]) != [])
 
 

@@ -25,9 +25,9 @@ RUN: dict[str, Callable[..., Any]] = {name: function.run for name, function in F
 LONGITUDES = st.floats(-180, 180)
 LATITUDES = st.floats(-90, 90)
 POSITIONS = st.tuples(LONGITUDES, LATITUDES)
-# Of the whole Earth, in square metres.
+# The area of the whole Earth, in square meters.
 EARTH_AREA = 510065621724088.0
-# A step across the border that is surely more than rounding.
+# A distance that is larger than any rounding error.
 CLEARLY = 1e-3
 
 Geometry = dict[str, Any]
@@ -52,16 +52,16 @@ BOXES = st.builds(box, st.floats(-170, 150), st.floats(-60, 50), st.floats(1, 20
 
 
 @given(POSITIONS, POSITIONS)
-def test_distance_does_not_depend_on_the_direction(one: tuple[float, float], other: tuple[float, float]) -> None:
-    there, back = RUN["ST_DISTANCE"](point(one), point(other)), RUN["ST_DISTANCE"](point(other), point(one))
+def test_distance_does_not_depend_on_the_direction(left: tuple[float, float], right: tuple[float, float]) -> None:
+    there, back = RUN["ST_DISTANCE"](point(left), point(right)), RUN["ST_DISTANCE"](point(right), point(left))
     assert there == pytest.approx(back, abs=1e-3)
 
 
 @settings(max_examples=50)
 @given(POSITIONS, POSITIONS)
-def test_distance_is_that_of_the_exact_method(one: tuple[float, float], other: tuple[float, float]) -> None:
-    exact = Geodesic.WGS84.Inverse(one[1], one[0], other[1], other[0])["s12"]
-    assert RUN["ST_DISTANCE"](point(one), point(other)) == pytest.approx(exact, abs=2e-3)
+def test_distance_is_that_of_the_exact_method(left: tuple[float, float], right: tuple[float, float]) -> None:
+    exact = Geodesic.WGS84.Inverse(left[1], left[0], right[1], right[0])["s12"]
+    assert RUN["ST_DISTANCE"](point(left), point(right)) == pytest.approx(exact, abs=2e-3)
 
 
 @given(POSITIONS)
@@ -72,9 +72,9 @@ def test_a_point_is_at_no_distance_from_itself(position: tuple[float, float]) ->
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "metres"),
+    ("left", "right", "meters"),
     [
-        # A degree along the equator and along a meridian, a quarter and a half of the way round.
+        # A degree along the equator and along a meridian, a quarter and a half of the way around.
         ((0, 0), (1, 0), 111319.4908),
         ((0, 0), (0, 1), 110574.3886),
         ((0, 0), (0, 90), 10001965.7293),
@@ -83,23 +83,23 @@ def test_a_point_is_at_no_distance_from_itself(position: tuple[float, float]) ->
         ((0, 0), (179.5, 0.5), 19936288.579),
     ],
 )
-def test_known_distances(one: tuple[float, float], other: tuple[float, float], metres: float) -> None:
-    assert RUN["ST_DISTANCE"](point(one), point(other)) == pytest.approx(metres, abs=1e-2)
+def test_known_distances(left: tuple[float, float], right: tuple[float, float], meters: float) -> None:
+    assert RUN["ST_DISTANCE"](point(left), point(right)) == pytest.approx(meters, abs=1e-2)
 
 
 @given(BOXES, BOXES)
-def test_two_shapes_are_at_no_distance_exactly_when_they_meet(one: Geometry, other: Geometry) -> None:
-    meet = RUN["ST_INTERSECTS"](one, other)
-    assert meet is RUN["ST_INTERSECTS"](other, one)
-    assert (RUN["ST_DISTANCE"](one, other) == 0) is meet
-    assert RUN["ST_DISTANCE"](one, other) == pytest.approx(RUN["ST_DISTANCE"](other, one), rel=1e-6)
+def test_two_shapes_are_at_no_distance_exactly_when_they_meet(left: Geometry, right: Geometry) -> None:
+    meet = RUN["ST_INTERSECTS"](left, right)
+    assert meet is RUN["ST_INTERSECTS"](right, left)
+    assert (RUN["ST_DISTANCE"](left, right) == 0) is meet
+    assert RUN["ST_DISTANCE"](left, right) == pytest.approx(RUN["ST_DISTANCE"](right, left), rel=1e-6)
 
 
 @given(BOXES, BOXES)
-def test_what_is_within_also_meets_and_is_smaller(one: Geometry, other: Geometry) -> None:
-    within = RUN["ST_WITHIN"](one, other)
-    assert not within or RUN["ST_INTERSECTS"](one, other) is True
-    assert not within or RUN["ST_AREA"](one) <= RUN["ST_AREA"](other)
+def test_a_shape_within_another_intersects_it_and_is_smaller(left: Geometry, right: Geometry) -> None:
+    within = RUN["ST_WITHIN"](left, right)
+    assert not within or RUN["ST_INTERSECTS"](left, right) is True
+    assert not within or RUN["ST_AREA"](left) <= RUN["ST_AREA"](right)
 
 
 @given(BOXES)
@@ -136,8 +136,8 @@ def test_places_near_the_middle_are_in_a_circle(angle: float, share: float, corn
 
 
 @given(POSITIONS, POSITIONS)
-def test_the_middle_of_an_arc_is_on_it(one: tuple[float, float], other: tuple[float, float]) -> None:
-    arc = (vector_of(*one), vector_of(*other))
+def test_the_middle_of_an_arc_is_on_it(start: tuple[float, float], end: tuple[float, float]) -> None:
+    arc = (vector_of(*start), vector_of(*end))
     assume(CLEARLY < gap(*arc) < 2 - CLEARLY)
     assert is_on_arc(midpoint(arc), arc)
     assert gap(arc[0], midpoint(arc)) == pytest.approx(gap(arc[1], midpoint(arc)))
@@ -145,9 +145,9 @@ def test_the_middle_of_an_arc_is_on_it(one: tuple[float, float], other: tuple[fl
 
 @given(POSITIONS, POSITIONS, POSITIONS)
 def test_nothing_on_an_arc_is_nearer_than_the_nearest(
-    one: tuple[float, float], other: tuple[float, float], third: tuple[float, float]
+    start: tuple[float, float], end: tuple[float, float], position: tuple[float, float]
 ) -> None:
-    arc, place = (vector_of(*one), vector_of(*other)), vector_of(*third)
+    arc, place = (vector_of(*start), vector_of(*end)), vector_of(*position)
     nearest = gap(place, nearest_on_arc(place, arc))
     assume(gap(*arc) < 2 - CLEARLY)
     assert nearest <= min(gap(place, arc[0]), gap(place, arc[1]), gap(place, midpoint(arc))) + 1e-9

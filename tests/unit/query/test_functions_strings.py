@@ -55,7 +55,7 @@ def test_an_index_is_found_exactly_when_the_text_contains(text: str, sought: str
 
 
 @given(SHORT, SHORT)
-def test_case_blind_search_is_search_in_lower_case(text: str, sought: str) -> None:
+def test_search_that_ignores_case_is_search_in_lower_case(text: str, sought: str) -> None:
     for name in ("CONTAINS", "STARTSWITH", "ENDSWITH", "STRINGEQUALS"):
         assert RUN[name](text, sought, True) is RUN[name](text.lower(), sought.lower())
 
@@ -94,7 +94,7 @@ def test_a_value_that_shares_its_parts_is_not_written_for_ever() -> None:
 
 
 @given(TEXT, SHORT)
-def test_a_literal_pattern_matches_what_contains_it(text: str, pattern: str) -> None:
+def test_a_literal_pattern_matches_texts_that_contain_it(text: str, pattern: str) -> None:
     assert RUN["REGEXMATCH"](text, pattern) is (pattern in text)
 
 
@@ -133,5 +133,5 @@ def test_matching_that_would_take_too_long_is_refused() -> None:
         RUN["REGEXEXTRACTALL"]("a" * 120_000, "a")
 
 
-def test_a_text_that_is_no_unicode_has_no_matches() -> None:
+def test_a_text_that_is_not_unicode_has_no_matches() -> None:
     assert RUN["REGEXMATCH"]("\ud800", "a") is UNDEFINED

@@ -16,10 +16,10 @@ from asterism.reading.conditions import (
     Comparison,
     Condition,
     Defined,
-    Everything,
-    Nothing,
     OneOf,
     Prefix,
+    Unrestricted,
+    Unsatisfiable,
 )
 from asterism.values.json.order import values_equal
 from asterism.values.undefined import UNDEFINED
@@ -37,9 +37,9 @@ def _value(item: dict[str, Any], path: tuple[str, ...]) -> object:
 def _meets(item: dict[str, Any], condition: Condition) -> bool:
     match condition:
         case AllOf(conditions):
-            return all(_meets(item, one) for one in conditions)
+            return all(_meets(item, part) for part in conditions)
         case AnyOf(conditions):
-            return any(_meets(item, one) for one in conditions)
+            return any(_meets(item, part) for part in conditions)
         case Comparison(path, operator, value):
             return BINARY_OPERATIONS[operator](_value(item, path), value) is True
         case OneOf(path, values):
@@ -48,12 +48,12 @@ def _meets(item: dict[str, Any], condition: Condition) -> bool:
             return str(_value(item, path)).startswith(prefix) and isinstance(_value(item, path), str)
         case ArrayHolds(path, value):
             elements = _value(item, path)
-            return isinstance(elements, list) and any(values_equal(one, value) for one in elements)
+            return isinstance(elements, list) and any(values_equal(element, value) for element in elements)
         case Defined(path):
             return _value(item, path) is not UNDEFINED
-        case Everything():
+        case Unrestricted():
             return True
-        case Nothing():
+        case Unsatisfiable():
             return False
 
 
@@ -68,7 +68,7 @@ def _conditions(filter_text: str, parameters: dict[str, object] | None = None) -
         ("1 = c.a", Comparison(A, "=", 1)),
         ("c.a = -1", Comparison(A, "=", -1)),
         ("c.a = null", Comparison(A, "=", None)),
-        ("c.a = undefined", Nothing()),
+        ("c.a = undefined", Unsatisfiable()),
         ("c.a = [1]", Defined(A)),
         ("c.a = {'k': 1}", Defined(A)),
         ("c.a != 1", Defined(A)),
@@ -76,14 +76,14 @@ def _conditions(filter_text: str, parameters: dict[str, object] | None = None) -
         ("1 > c.a", Comparison(A, "<", 1)),
         ("1 <= c.a", Comparison(A, ">=", 1)),
         ("c.a < 'x'", Comparison(A, "<", "x")),
-        ("c.a < [1]", Nothing()),
+        ("c.a < [1]", Unsatisfiable()),
         ("c.b.c <= 5", Comparison(B, "<=", 5)),
         ("c['b']['c'] <= 5", Comparison(B, "<=", 5)),
         ("c.a BETWEEN 1 AND 2", AllOf((Comparison(A, ">=", 1), Comparison(A, "<=", 2)))),
         ("c.a BETWEEN 1 AND c.z", AllOf((Defined(A), Comparison(A, ">=", 1)))),
         ("c.a NOT BETWEEN 1 AND 2", Defined(A)),
         ("c.a IN (1, 'x', null)", OneOf(A, (1, "x", None))),
-        ("c.a IN (undefined)", Nothing()),
+        ("c.a IN (undefined)", Unsatisfiable()),
         ("c.a IN (1, [2])", Defined(A)),
         ("c.a IN (1, c.z)", Defined(A)),
         ("c.a NOT IN (1, 2)", Defined(A)),
@@ -99,42 +99,42 @@ def _conditions(filter_text: str, parameters: dict[str, object] | None = None) -
         ("STARTSWITH(c.a, 'ab') = true", Prefix(A, "ab")),
         ("(c.a > 1) = true", Comparison(A, ">", 1)),
         ("NOT (NOT (c.a > 1))", Comparison(A, ">", 1)),
-        ("(c.a > 1) = false", Everything()),
-        ("NOT (c.a > 1)", Everything()),
+        ("(c.a > 1) = false", Unrestricted()),
+        ("NOT (c.a > 1)", Unrestricted()),
         ("STARTSWITH(c.a, c.z)", Defined(A)),
-        ("STARTSWITH('ab', c.a)", Everything()),
+        ("STARTSWITH('ab', c.a)", Unrestricted()),
         ("IS_DEFINED(c.a)", Defined(A)),
         ("IS_STRING(c.a)", Defined(A)),
         ("IS_NULL(c.a)", Comparison(A, "=", None)),
-        ("NOT IS_DEFINED(c.a)", Everything()),
-        ("IS_DEFINED(c.a) = false", Everything()),
+        ("NOT IS_DEFINED(c.a)", Unrestricted()),
+        ("IS_DEFINED(c.a) = false", Unrestricted()),
         ("ARRAY_CONTAINS(c.a, 'x')", ArrayHolds(A, "x")),
         ("ARRAY_CONTAINS(c.a, 'x', false)", ArrayHolds(A, "x")),
         ("ARRAY_CONTAINS(c.a, {'k': 1}, true)", Defined(A)),
-        ("ARRAY_CONTAINS(['x'], c.a)", Everything()),
+        ("ARRAY_CONTAINS(['x'], c.a)", Unrestricted()),
         ("c.a", Comparison(A, "=", True)),
         ("NOT c.a", Comparison(A, "=", False)),
         ("c.a = 1 AND c.b.c > 2", AllOf((Comparison(A, "=", 1), Comparison(B, ">", 2)))),
         ("c.a = 1 AND LENGTH(c.b.c) > 2", Comparison(A, "=", 1)),
         ("c.a = 1 OR c.b.c > 2", AnyOf((Comparison(A, "=", 1), Comparison(B, ">", 2)))),
-        ("c.a = 1 OR LENGTH(c.b.c) > 2", Everything()),
+        ("c.a = 1 OR LENGTH(c.b.c) > 2", Unrestricted()),
         ("c.a = 1 OR false", Comparison(A, "=", 1)),
         ("c.a = 1 AND true", Comparison(A, "=", 1)),
-        ("c.a = 1 AND false", Nothing()),
+        ("c.a = 1 AND false", Unsatisfiable()),
         (
             "c.a = 1 AND (c.b.c = 2 OR c.b.c = 3)",
             AllOf((Comparison(A, "=", 1), AnyOf((Comparison(B, "=", 2), Comparison(B, "=", 3))))),
         ),
-        ("c.a[0] = 1", Everything()),
-        ("c = 1", Everything()),
-        ("c.a + 1 = 2", Everything()),
-        ("c.a ?? 1", Everything()),
-        ("c.a ? true : false", Everything()),
-        ("udf.f(c.a) = 1 OR true", Everything()),
-        ("EXISTS(SELECT VALUE x FROM x IN c.a WHERE x = 1)", Everything()),
+        ("c.a[0] = 1", Unrestricted()),
+        ("c = 1", Unrestricted()),
+        ("c.a + 1 = 2", Unrestricted()),
+        ("c.a ?? 1", Unrestricted()),
+        ("c.a ? true : false", Unrestricted()),
+        ("udf.f(c.a) = 1 OR true", Unrestricted()),
+        ("EXISTS(SELECT VALUE x FROM x IN c.a WHERE x = 1)", Unrestricted()),
     ],
 )
-def test_what_an_index_can_use(filter_text: str, expected: Condition) -> None:
+def test_a_filter_has_the_conditions_that_an_index_can_use(filter_text: str, expected: Condition) -> None:
     query = parse_query(f"SELECT * FROM c WHERE {filter_text}")
     assert compile_query(query, {}, udfs={"f": lambda value: value}).index_conditions() == expected
 
@@ -146,11 +146,11 @@ def test_parameters_are_constants() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("SELECT * FROM c", Everything()),
+        ("SELECT * FROM c", Unrestricted()),
         ("SELECT * FROM c.b WHERE b.c = 1", Comparison(B, "=", 1)),
         ("SELECT VALUE x FROM c JOIN x IN c.arr WHERE c.a = 1 AND x = 2", Comparison(A, "=", 1)),
-        ("SELECT VALUE x FROM x IN c.a WHERE x = 2", Everything()),
-        ("SELECT VALUE s FROM (SELECT VALUE c.a FROM c) s WHERE s = 2", Everything()),
+        ("SELECT VALUE x FROM x IN c.a WHERE x = 2", Unrestricted()),
+        ("SELECT VALUE s FROM (SELECT VALUE c.a FROM c) s WHERE s = 2", Unrestricted()),
         ("SELECT VALUE COUNT(1) FROM c WHERE c.a = 1", Comparison(A, "=", 1)),
     ],
 )
@@ -163,7 +163,7 @@ _VALUES: list[object] = [
     *([], [1], ["a"], ["ab", 1], [[1]], [True], [None], {}, {"a": 1}, {"c": "a"}, [{"a": 1, "b": 2}]),
 ]
 _LITERALS = [*map(json.dumps, _VALUES), "undefined"]
-_TESTS_OF_ONE = [
+_TESTS_OF_A_LITERAL = [
     *(f"c.a {operator} {{0}}" for operator in ("=", "!=", "<", "<=", ">", ">=")),
     *(f"{{0}} {operator} c.a" for operator in ("=", "!=", "<", "<=", ">", ">=")),
     *("c.a IN ({0})", "c.a NOT IN ({0})", "c.a IN ({0}, 1)", "c.a IN (c.b, {0})", "{0} IN (c.a)"),
@@ -177,14 +177,18 @@ _TESTS_OF_ONE = [
 ]
 
 
-@pytest.mark.parametrize("test", _TESTS_OF_ONE)
+@pytest.mark.parametrize("test", _TESTS_OF_A_LITERAL)
 def test_no_value_that_passes_a_test_is_excluded(test: str) -> None:
-    items: list[dict[str, Any]] = [{}, *({"a": value} for value in _VALUES), *({"a": 1, "b": one} for one in _VALUES)]
+    items: list[dict[str, Any]] = [
+        {},
+        *({"a": value} for value in _VALUES),
+        *({"a": 1, "b": value} for value in _VALUES),
+    ]
     filters = [test.format(literal) for literal in _LITERALS]
-    queries = [(one, compile_query(parse_query(f"SELECT * FROM c WHERE {one}"), {})) for one in filters]
+    queries = [(where, compile_query(parse_query(f"SELECT * FROM c WHERE {where}"), {})) for where in filters]
     excluded = [
-        (one, item)
-        for one, query in queries
+        (where, item)
+        for where, query in queries
         for item in items
         if query.matches(item) and not _meets(item, query.index_conditions())
     ]
@@ -216,15 +220,21 @@ def test_no_item_that_passes_the_filter_is_excluded(filter_text: str, items: lis
     assert [item for item in items if query.matches(item) and not _meets(item, condition)] == []
 
 
-@pytest.mark.parametrize("test", _TESTS_OF_ONE)
+@pytest.mark.parametrize("test", _TESTS_OF_A_LITERAL)
 def test_values_that_meet_exact_conditions_pass_the_test(test: str) -> None:
-    items: list[dict[str, Any]] = [{}, *({"a": value} for value in _VALUES), *({"a": 1, "b": one} for one in _VALUES)]
+    items: list[dict[str, Any]] = [
+        {},
+        *({"a": value} for value in _VALUES),
+        *({"a": 1, "b": value} for value in _VALUES),
+    ]
     filters = [test.format(literal) for literal in _LITERALS]
-    queries = [(one, compile_query(parse_query(f"SELECT * FROM c WHERE {one}"), {})) for one in filters]
-    exact = [(one, query, condition) for one, query in queries if (condition := query.exact_conditions()) is not None]
+    queries = [(where, compile_query(parse_query(f"SELECT * FROM c WHERE {where}"), {})) for where in filters]
+    exact = [
+        (where, query, condition) for where, query in queries if (condition := query.exact_conditions()) is not None
+    ]
     assert [
-        (one, item)
-        for one, query, condition in exact
+        (where, item)
+        for where, query, condition in exact
         for item in items
         if query.matches(item) is not _meets(item, condition)
     ] == []

@@ -14,17 +14,17 @@ from asterism.languages.cosmos_sql.syntax.lexer import BAD, END, STRING, tokeniz
 def test_every_text_becomes_tokens_in_the_order_of_the_text(text: str) -> None:
     tokens = list(tokenize(text))
     assert [token.text for token in tokens] == [text[token.start : token.end] for token in tokens]
-    assert all(one.end <= other.start for one, other in pairwise(tokens))
+    assert all(left.end <= right.start for left, right in pairwise(tokens))
 
 
 @given(st.text())
-def test_only_the_last_token_is_the_end_or_the_fault(text: str) -> None:
+def test_only_the_last_token_is_the_end_or_bad(text: str) -> None:
     symbols = [token.symbol for token in tokenize(text)]
     assert [symbol in (END, BAD) for symbol in symbols] == [False] * (len(symbols) - 1) + [True]
 
 
 @given(st.text())
-def test_a_json_string_means_itself(text: str) -> None:
+def test_a_json_string_is_its_own_literal(text: str) -> None:
     token = next(tokenize(json.dumps(text)))
     assert (token.symbol, token.value) == (STRING, text)
 
@@ -50,7 +50,7 @@ def test_a_number_is_a_64_bit_integer_or_a_double(text: str, value: float) -> No
 
 
 @pytest.mark.parametrize("text", ['"', "'a", '"a\nb"', r'"\x"', r'"\u12"', r'"\ud800"', "/* a", "#", "@", "1e400"])
-def test_what_is_no_token_ends_the_list(text: str) -> None:
+def test_text_that_is_not_a_token_ends_the_list(text: str) -> None:
     assert [token.symbol for token in tokenize(text)] == [BAD]
 
 

@@ -29,7 +29,7 @@ _WORDS = [
 
 
 def _is_query_or_refused_in_place(text: str) -> bool:
-    """Any other end, such as a RecursionError, goes through to the test."""
+    """Return whether the text compiles or is refused; other errors, such as a RecursionError, are raised."""
     try:
         compile_query(parse_query(text), {"@p": 1}).matches({"a": 1})
     except MalformedQuery as refusal:
@@ -98,14 +98,14 @@ def test_chains_of_and_and_or_are_wide_and_not_deep() -> None:
     assert len(query.where.operands) == 2000
 
 
-def test_filters_nested_to_the_left_by_a_program_are_read() -> None:
+def test_generated_filters_nested_to_the_left_are_parsed() -> None:
     depth = 500
     text = "(" * depth + "c.a = 0" + "".join(f" OR c.a = {number})" for number in range(1, depth + 1))
     compiled = compile_query(parse_query(f"SELECT * FROM c WHERE {text}"), {})
     assert [compiled.matches({"a": depth}), compiled.matches({"a": depth + 1})] == [True, False]
 
 
-def test_a_text_beyond_the_longest_is_refused() -> None:
+def test_a_text_that_is_too_long_is_refused() -> None:
     with pytest.raises(MalformedQuery):
         parse_query("SELECT * FROM c" + " " * QUERY_CHARACTERS_MAX)
 
@@ -156,7 +156,7 @@ def test_the_whole_language_has_a_tree(text: str) -> None:
     assert parse_query(text).span == (0, len(text))
 
 
-def test_one_text_has_one_tree() -> None:
+def test_the_tree_of_a_text_is_cached() -> None:
     assert parse_query("SELECT 1") is parse_query("SELECT 1")
 
 
@@ -166,6 +166,6 @@ def test_a_condition_is_a_query_without_select() -> None:
 
 
 @pytest.mark.parametrize("text", ["SELECT * FROM c", "where c.n > 1", "from c where c.n > 1 order by c.n"])
-def test_a_condition_is_from_and_where_alone(text: str) -> None:
+def test_a_condition_has_only_from_and_where(text: str) -> None:
     with pytest.raises(MalformedQuery):
         parse_condition(text)

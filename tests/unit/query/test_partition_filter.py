@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asterism.languages.cosmos_sql import compile_query, parse_query
-from asterism.languages.cosmos_sql.compiling.partition_filter import WAYS_MAX
+from asterism.languages.cosmos_sql.compiling.partition_filter import DISJUNCTS_MAX
 from asterism.values.json.order import values_equal
 from asterism.values.undefined import UNDEFINED
 
@@ -97,7 +97,7 @@ def test_hierarchical_keys_are_fixed_from_the_front(where: str, keys: list[tuple
     assert _pinned(where, LEVELS) == keys
 
 
-def test_paths_count_from_the_item_whatever_the_source() -> None:
+def test_paths_start_at_the_item_for_any_source() -> None:
     compiled = compile_query(parse_query("SELECT * FROM c.a x WHERE x.b = 1"), {})
     assert compiled.pinned_partition_keys((("a", "b"),)) == [(1,)]
     assert compiled.pinned_partition_keys((("b",),)) is None
@@ -109,11 +109,11 @@ def test_a_thousand_items_by_key_are_a_thousand_keys() -> None:
     assert _pinned(terms) == [(str(number),) for number in range(1000)]
 
 
-def test_more_ways_than_the_limit_leave_the_key_open() -> None:
-    assert _pinned(f"c.pk IN ({', '.join(map(str, range(WAYS_MAX + 1)))})") is None
+def test_more_disjuncts_than_the_limit_leave_the_key_open() -> None:
+    assert _pinned(f"c.pk IN ({', '.join(map(str, range(DISJUNCTS_MAX + 1)))})") is None
 
 
-def test_products_beyond_the_limit_keep_what_the_first_conditions_say() -> None:
+def test_products_beyond_the_limit_use_the_first_conditions() -> None:
     many = ", ".join(map(str, range(200)))
     keys = _pinned(f"c.a IN ({many}) AND c.b IN ({many})", LEVELS)
     assert keys == [(number,) for number in range(200)]
@@ -174,7 +174,7 @@ def test_every_item_that_matches_agrees_with_the_keys_and_equalities(
     keys = compiled.pinned_partition_keys(LEVELS)
     matching = [item for item in items if compiled.matches(item)]
     values = [[item.get(name, UNDEFINED) for name in "abc"] for item in matching]
-    # Exactly one key takes in each item, so that no partition is read twice.
-    taken_in = [sum(all(map(values_equal, key, has)) for key in keys or []) for has in values]
-    assert keys is None or taken_in == [1] * len(matching)
+    # Exactly one key covers each item, so that no partition is read twice.
+    covering_keys = [sum(all(map(values_equal, key, levels)) for key in keys or []) for levels in values]
+    assert keys is None or covering_keys == [1] * len(matching)
     assert all(values_equal(item.get(path[0]), value) for item in matching for path, value in compiled.equalities())

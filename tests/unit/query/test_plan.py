@@ -30,8 +30,8 @@ _CASES = json.loads(
     (Path(__file__).parents[2] / "cases" / "query" / "plans.json").read_text(encoding="utf-8"),
 )["cases"]
 
-# What a plan says of a query that leaves nothing to do; a case of the file tells only what differs.
-NOTHING_TO_DO: dict[str, object] = {
+# The plan of a query that leaves the client nothing to merge; a case of the file has only the differences.
+NOTHING_TO_MERGE: dict[str, object] = {
     "distinctType": "None",
     "top": None,
     "offset": None,
@@ -66,7 +66,7 @@ def _cases(outcome: str) -> list[Any]:
 
 
 def _ends(ranges: Iterable[PlannedRange]) -> list[list[str]]:
-    return [[one.start, one.end] for one in ranges]
+    return [[planned.start, planned.end] for planned in ranges]
 
 
 # --- the scenario file ----------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ def _ends(ranges: Iterable[PlannedRange]) -> list[list[str]]:
 @pytest.mark.parametrize("case", _cases("plan"))
 def test_a_query_has_the_plan_of_its_scenario(case: dict[str, Any]) -> None:
     plan = _plan(case["query"], parameters=case.get("parameters"))
-    assert plan.to_json()["queryInfo"] == {**NOTHING_TO_DO, **case["plan"]}
+    assert plan.to_json()["queryInfo"] == {**NOTHING_TO_MERGE, **case["plan"]}
     assert _ends(plan.ranges) == case.get("ranges", [["", "FF"]])
     assert list(plan.features) == case.get("features", [])
 
@@ -115,12 +115,12 @@ def test_a_query_with_nothing_to_merge_needs_no_plan(text: str) -> None:
 def test_a_plan_has_the_shape_that_clients_read() -> None:
     assert _plan("SELECT * FROM c").to_json() == {
         "partitionedQueryExecutionInfoVersion": 2,
-        "queryInfo": NOTHING_TO_DO,
+        "queryInfo": NOTHING_TO_MERGE,
         "queryRanges": [{"min": "", "max": "FF", "isMinInclusive": True, "isMaxInclusive": False}],
     }
 
 
-def test_each_partition_may_be_asked_for_as_many_rows_as_a_query_can_name() -> None:
+def test_the_rows_of_each_partition_are_limited_to_the_largest_count() -> None:
     rewritten = _plan("SELECT * FROM c OFFSET 4294967295 LIMIT 4294967295").info.rewritten_query
     assert rewritten == "SELECT *\nFROM c\nOFFSET 0 LIMIT 4294967295"
 
@@ -138,7 +138,7 @@ def test_the_distance_of_the_container_decides_which_vectors_come_first() -> Non
     assert plan.info.order_by == ("Ascending",)
 
 
-def test_an_order_of_a_source_without_a_name_gives_it_one() -> None:
+def test_an_order_adds_an_alias_to_a_source_without_one() -> None:
     plan = _plan("SELECT VALUE s.x FROM c.places[0] JOIN (SELECT 1 AS x) s ORDER BY s.x")
     assert plan.info.rewritten_query.startswith("SELECT _source._rid, ")
     assert "\nFROM c.places[0] AS _source\nJOIN (" in plan.info.rewritten_query
@@ -195,7 +195,7 @@ def test_a_filter_that_leaves_the_key_open_sends_the_client_everywhere(where: st
 
 
 @pytest.mark.parametrize("where", ["false", "1 = 2", "c.pk = 1 AND c.pk = 2", "ARRAY_CONTAINS([], c.pk)"])
-def test_what_no_item_can_answer_is_asked_of_one_partition(where: str) -> None:
+def test_a_filter_that_no_item_can_match_is_sent_to_one_partition(where: str) -> None:
     ranges = _plan(f"SELECT * FROM c WHERE {where}").to_json()["queryRanges"]
     assert ranges == [{"min": "", "max": "", "isMinInclusive": True, "isMaxInclusive": True}]
 
@@ -203,7 +203,7 @@ def test_what_no_item_can_answer_is_asked_of_one_partition(where: str) -> None:
 def test_a_prefix_of_a_hierarchical_key_is_a_range() -> None:
     prefix = to_text(effective_key(THREE_LEVELS, ("x", 1)))
     plan = _plan("SELECT * FROM c WHERE c.a = 'x' AND c.b = 1", THREE_LEVELS)
-    assert [one.to_json() for one in plan.ranges] == [
+    assert [planned.to_json() for planned in plan.ranges] == [
         {"min": prefix, "max": prefix + "FF", "isMinInclusive": True, "isMaxInclusive": False}
     ]
 
@@ -228,7 +228,7 @@ def test_planned_ranges_are_sorted_and_disjoint_and_hold_every_key(keys: list[tu
     range_of = range_of_key(THREE_LEVELS)
     ranges = planned_ranges(keys, range_of)
     assert all(left.end < right.start for left, right in pairwise(ranges))
-    assert all(any(one.contains(range_of(key)) for one in ranges) for key in keys)
+    assert all(any(planned.contains(range_of(key)) for planned in ranges) for key in keys)
 
 
 # --- features -------------------------------------------------------------------------------------------------------
@@ -238,11 +238,11 @@ def test_a_client_that_knows_every_feature_is_answered() -> None:
     check_features(("OrderBy", "Top"), "Top, OrderBy,Distinct")
 
 
-def test_a_client_that_tells_no_features_is_answered() -> None:
+def test_a_client_that_lists_no_features_is_answered() -> None:
     check_features(("GroupBy",), None)
 
 
-def test_a_client_without_a_feature_is_told_which() -> None:
+def test_a_client_without_a_feature_is_refused_with_its_name() -> None:
     with pytest.raises(MalformedRequest) as refusal:
         check_features(("Aggregate", "GroupBy"), "Aggregate,Distinct")
     assert refusal.value.reason == (
@@ -252,8 +252,8 @@ def test_a_client_without_a_feature_is_told_which() -> None:
 
 
 # --- plans carried out ----------------------------------------------------------------------------------------------
-# A client in small, so that what a plan promises is seen to be true: the merged answers of the partitions are the
-# answer of one partition that has all items.
+# A minimal client that checks the promise of a plan: the merged answers of the partitions are the answer of one
+# partition with all items.
 
 
 def _results(text: str, items: list[dict[str, object]]) -> list[Any]:
@@ -264,30 +264,30 @@ def _results(text: str, items: list[dict[str, object]]) -> list[Any]:
 
 
 def _answers(plan: QueryPlan, text: str, partitions: list[list[dict[str, object]]]) -> list[Any]:
-    asked = (plan.info.rewritten_query or text).replace(FILTER_PLACEHOLDER, "true")
-    return [row for items in partitions for row in _results(asked, items)]
+    sent = (plan.info.rewritten_query or text).replace(FILTER_PLACEHOLDER, "true")
+    return [row for items in partitions for row in _results(sent, items)]
 
 
 def _in_order(plan: QueryPlan, rows: list[Any]) -> list[Any]:
     signs = [-1 if direction == "Descending" else 1 for direction in plan.info.order_by]
 
     def compare(left: Any, right: Any) -> int:
-        for sign, one, other in zip(signs, left["orderByItems"], right["orderByItems"], strict=True):
-            one_key, other_key = sort_key(one.get("item", UNDEFINED)), sort_key(other.get("item", UNDEFINED))
-            if one_key != other_key:
-                return sign if one_key > other_key else -sign
+        for sign, left_item, right_item in zip(signs, left["orderByItems"], right["orderByItems"], strict=True):
+            left_key, right_key = (sort_key(item.get("item", UNDEFINED)) for item in (left_item, right_item))
+            if left_key != right_key:
+                return sign if left_key > right_key else -sign
         return 0
 
     return sorted(rows, key=cmp_to_key(compare))
 
 
-def _cut(plan: QueryPlan, results: list[Any]) -> list[Any]:
+def _apply_window(plan: QueryPlan, results: list[Any]) -> list[Any]:
     window = plan.info.window
     kept = results[window.offset or 0 :]
     return kept[: min(count for count in (window.top, window.limit, len(kept)) if count is not None)]
 
 
-def _different(results: list[Any]) -> list[Any]:
+def _distinct(results: list[Any]) -> list[Any]:
     return list({json.dumps(result): result for result in reversed(results)}.values())[::-1]
 
 
@@ -334,7 +334,7 @@ def test_an_order_merged_from_partitions_is_the_order_of_all_items(
 ) -> None:
     plan = _plan(text)
     merged = [row["payload"] for row in _in_order(plan, _answers(plan, text, partitions))]
-    assert _cut(plan, merged) == _results(text, [item for items in partitions for item in items])
+    assert _apply_window(plan, merged) == _results(text, [item for items in partitions for item in items])
 
 
 @pytest.mark.parametrize(
@@ -347,12 +347,12 @@ def test_an_order_merged_from_partitions_is_the_order_of_all_items(
 )
 @given(partitions=_partitions())
 @settings(max_examples=15, deadline=None)
-def test_different_values_merged_from_partitions_are_those_of_all_items(
+def test_distinct_values_merged_from_partitions_are_those_of_all_items(
     text: str, partitions: list[list[dict[str, object]]]
 ) -> None:
     plan = _plan(text)
-    merged = _different([row["payload"] for row in _in_order(plan, _answers(plan, text, partitions))])
-    assert _cut(plan, merged) == _results(text, [item for items in partitions for item in items])
+    merged = _distinct([row["payload"] for row in _in_order(plan, _answers(plan, text, partitions))])
+    assert _apply_window(plan, merged) == _results(text, [item for items in partitions for item in items])
 
 
 @pytest.mark.parametrize(
@@ -393,10 +393,10 @@ def test_groups_merged_from_partitions_are_those_of_all_items(partitions: list[l
 
 @given(partitions=_partitions())
 @settings(max_examples=15, deadline=None)
-def test_different_results_counted_by_the_client_are_those_of_all_items(
+def test_distinct_results_counted_by_the_client_are_those_of_all_items(
     partitions: list[list[dict[str, object]]],
 ) -> None:
     text = "SELECT VALUE COUNT(1) FROM (SELECT DISTINCT c.land, c.size FROM c)"
     plan = _plan(text)
     found = {(item["land"], item["size"]) for items in partitions for item in items}
-    assert len(_different(_answers(plan, text, partitions))) == len(found)
+    assert len(_distinct(_answers(plan, text, partitions))) == len(found)

@@ -28,8 +28,8 @@ def _plan(text: str, *, distance: str | None = None, **parameters: object) -> Qu
 
 
 def _search(text: str, *, distance: str | None = None, **parameters: object) -> dict[str, Any]:
-    told: Any = _plan(text, distance=distance, **parameters).to_json()["hybridSearchQueryInfo"]
-    return dict(told)
+    search: Any = _plan(text, distance=distance, **parameters).to_json()["hybridSearchQueryInfo"]
+    return dict(search)
 
 
 def _text_score(path: str, terms: str, index: int) -> str:
@@ -81,7 +81,7 @@ def test_a_rank_by_text_is_one_component() -> None:
     }
 
 
-def test_a_fused_rank_asks_for_every_score_in_every_component() -> None:
+def test_a_fused_rank_selects_every_score_in_every_component() -> None:
     rank = "RRF(VectorDistance(c.v, [1, 2]), FullTextScore(c.story, 'sea'))"
     search = _search(f"SELECT * FROM c ORDER BY RANK {rank} OFFSET 90 LIMIT 10")
     text_score, vector_score = _text_score("c.story", '"sea"', 0), "_VectorScore(c.v, [1, 2])"
@@ -92,7 +92,7 @@ def test_a_fused_rank_asks_for_every_score_in_every_component() -> None:
         [f"ORDER BY {vector_score}", "OFFSET 0 LIMIT 200"],
         [f"ORDER BY {text_score} DESC", "OFFSET 0 LIMIT 200"],
     ]
-    assert [(one["offset"], one["limit"]) for one in search["componentQueryInfos"]] == [(0, 200), (0, 200)]
+    assert [(info["offset"], info["limit"]) for info in search["componentQueryInfos"]] == [(0, 200), (0, 200)]
     assert (search["skip"], search["take"]) == (90, 10)
 
 
@@ -109,7 +109,7 @@ def test_vectors_alone_need_no_statistics() -> None:
 
 
 @pytest.mark.parametrize("weights", ["[2, -0.5]", "@weights"])
-def test_a_weight_below_zero_turns_its_score_around(weights: str) -> None:
+def test_a_negative_weight_reverses_its_score(weights: str) -> None:
     text = f"SELECT TOP 1 * FROM c ORDER BY RANK RRF(VectorDistance(c.a, [1]), VectorDistance(c.b, [1]), {weights})"
     search = _search(text, weights=[2, -0.5])
     assert search["componentWeights"] == [2.0, 0.5]
@@ -119,13 +119,13 @@ def test_a_weight_below_zero_turns_its_score_around(weights: str) -> None:
     assert "(_VectorScore(c.b, [1]) ?? 1.79769e+308)" in last
 
 
-def test_near_vectors_have_small_numbers_where_the_container_measures_so() -> None:
+def test_the_distance_of_the_container_decides_the_direction_of_a_vector_score() -> None:
     text = "SELECT TOP 1 * FROM c ORDER BY RANK RRF(VectorDistance(c.a, [1]), FullTextScore(c.b, 'x'))"
     search = _search(text, distance="euclidean")
     assert search["componentQueryInfos"][0]["orderBy"] == ["Ascending"]
 
 
-def test_as_many_rows_are_asked_for_as_a_query_can_name() -> None:
+def test_the_rows_of_each_score_are_limited_to_the_largest_count() -> None:
     search = _search("SELECT TOP 4294967295 * FROM c ORDER BY RANK FullTextScore(c.a, 'x')")
     assert search["componentQueryInfos"][0]["top"] == 4294967295
 
@@ -151,7 +151,7 @@ def test_a_search_needs_a_plan_and_a_client_that_knows_it() -> None:
         ("RRF(FullTextScore(c.a, 'x'), @missing)", "The last parameter of the RRF function"),
     ],
 )
-def test_an_order_that_is_no_rank_is_refused(rank: str, reason: str) -> None:
+def test_an_order_that_is_not_a_rank_is_refused(rank: str, reason: str) -> None:
     with pytest.raises((MalformedQuery, MalformedRequest)) as refusal:
         _plan(f"SELECT TOP 1 * FROM c ORDER BY RANK {rank}")
     assert refusal.value.reason.startswith(reason)

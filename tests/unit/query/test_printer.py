@@ -43,7 +43,7 @@ def _chain(kind: type[tree.And] | type[tree.Or], inner: st.SearchStrategy[tree.N
 
 def _composed(inner: st.SearchStrategy[tree.Node]) -> st.SearchStrategy[tree.Node]:
     here = st.just(_NOWHERE)
-    # A constant step below an alias is a step of the path, so a member starts elsewhere.
+    # A constant step below an alias is a step of the path, so the target of a member is not a path.
     targets = inner.filter(lambda node: not isinstance(node, tree.Path))
     names = st.builds(tree.Literal, _STEP_NAMES, span=here)
     udf_names = st.sampled_from(["f", "toUpper"])
@@ -97,7 +97,7 @@ _EXPRESSIONS = st.recursive(_LEAVES, _composed, max_leaves=8)
 
 @settings(max_examples=150)
 @given(_queries(_EXPRESSIONS))
-def test_a_printed_query_is_read_as_the_same_tree(query: tree.Query) -> None:
+def test_a_printed_query_is_parsed_to_the_same_tree(query: tree.Query) -> None:
     assert parse_query(to_text(query)) == query
 
 

@@ -1,4 +1,4 @@
-"""What one query may use: each attack is refused after a counted amount of work, and ordinary queries are not."""
+"""The limits of one query: each attack is refused after a counted amount of work, and ordinary queries are not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from asterism.errors import MalformedRequest, QueryMemoryInUse, QueryTookTooLong
 from asterism.languages.cosmos_sql import compile_query, parse_query
 from asterism.languages.cosmos_sql.compiling.compile import CompiledQuery
 from asterism.languages.cosmos_sql.malformed_query import MalformedQuery
-from asterism.languages.cosmos_sql.syntax.parser import KEPT_QUERY_CHARACTERS_MAX, _parse_kept
+from asterism.languages.cosmos_sql.syntax.parser import KEPT_QUERY_CHARACTERS_MAX, _parse_cached
 from asterism.languages.cosmos_sql.syntax.token_stream import TOKENS_MAX
 from asterism.reading.collectors import Collector
 from asterism.reading.limits import (
@@ -66,7 +66,7 @@ LONG = 'CONCAT(REPLICATE("x", 10000), ToString(a))'
         f"SELECT VALUE {LONG} {PRODUCT} ORDER BY b",
     ],
 )
-def test_what_a_query_makes_is_counted_while_it_is_made(text: str) -> None:
+def test_values_are_counted_while_a_query_makes_them(text: str) -> None:
     query = compiled(text, numbers=NUMBERS)
     with pytest.raises(TooLarge):
         results(query)
@@ -75,7 +75,7 @@ def test_what_a_query_makes_is_counted_while_it_is_made(text: str) -> None:
 
 
 @pytest.mark.parametrize("constructor", ["[{}]", "{{{}}}", "CONCAT({})", "ARRAY_LENGTH(ARRAY_CONCAT({}))"])
-def test_a_text_full_of_parts_makes_no_more_than_it_may(constructor: str) -> None:
+def test_an_expression_of_many_parts_stays_within_the_limit(constructor: str) -> None:
     part = {"{{{}}}": "p{}: REVERSE(@long)", "ARRAY_LENGTH(ARRAY_CONCAT({}))": "[REVERSE(@long)]"}
     parts = ", ".join(part.get(constructor, "REVERSE(@long)").format(number) for number in range(300))
     query = compiled(f"SELECT VALUE {constructor.format(parts)}", long="x" * MIB)
@@ -84,14 +84,14 @@ def test_a_text_full_of_parts_makes_no_more_than_it_may(constructor: str) -> Non
     assert query.meter.account.held_bytes <= COLLECTED_BYTES_MAX + 2 * MIB
 
 
-def test_what_a_row_has_made_is_given_back_with_the_row() -> None:
+def test_the_memory_of_a_row_is_released_with_the_row() -> None:
     query = compiled(f"SELECT VALUE COUNT(1) {PRODUCT} WHERE LENGTH({LONG}) > 5", numbers=NUMBERS[:300])
     assert results(query) == [90_000]
     assert query.meter.bytes_built > 2 * COLLECTED_BYTES_MAX
     assert query.meter.account.held_bytes < MIB
 
 
-def test_what_an_item_has_made_is_given_back_with_the_item() -> None:
+def test_the_memory_of_an_item_is_released_with_the_item() -> None:
     query = compiled("SELECT VALUE LENGTH(CONCAT(c.long, c.long)) FROM c")
     item: dict[str, object] = {"long": "x" * MIB}
     for _ in range(200):
@@ -139,7 +139,7 @@ def test_a_list_of_all_items_is_no_larger_than_a_result_may_be() -> None:
 def test_work_that_would_take_long_is_refused_before_it_is_done(
     condition: str, parameters: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a hundredth of what is allowed, so that the test takes a hundredth of the time."""
+    """The limit is a hundredth of the real one, so that the test takes a hundredth of the time."""
     monkeypatch.setattr("asterism.reading.limits.STEPS_PER_ITEM_MAX", STEPS_PER_ITEM_MAX // 100)
     query = compiled(
         f"SELECT VALUE COUNT(1) FROM a IN (SELECT VALUE @numbers) WHERE {condition}", **parameters, numbers=NUMBERS
@@ -149,7 +149,7 @@ def test_work_that_would_take_long_is_refused_before_it_is_done(
     assert ROWS_PER_ITEM_MAX - query.meter.rows_left < len(NUMBERS)
 
 
-def test_each_item_has_the_whole_amount() -> None:
+def test_each_item_has_the_whole_budget() -> None:
     query = compiled("SELECT VALUE COUNT(1) FROM a IN c.numbers WHERE CONTAINS(ToString(a), '7')")
     assert results(query, [{"numbers": NUMBERS}] * 3) == [3 * 271]
     assert query.meter.steps >= 3 * len(NUMBERS)
@@ -165,7 +165,7 @@ def test_a_filter_that_makes_nothing_is_not_metered() -> None:
         assert not compiled(text).is_metered
 
 
-def test_comparing_ordinary_values_of_many_items_uses_up_nothing() -> None:
+def test_comparing_ordinary_values_of_many_items_stays_within_the_budget() -> None:
     query = compiled("SELECT VALUE c.id FROM c WHERE c.a = c.b")
     item: dict[str, object] = {"id": "1", "a": [1, 2, 3], "b": [1, 2, 3]}
     for _ in range(3 * STEPS_PER_ITEM_MAX // 1_000_000):
@@ -175,7 +175,7 @@ def test_comparing_ordinary_values_of_many_items_uses_up_nothing() -> None:
 # --- all queries together ---------------------------------------------------------------------------------------------
 
 
-def collecting(memory: QueryMemory) -> Collector:
+def new_collector(memory: QueryMemory) -> Collector:
     query = compiled("SELECT DISTINCT VALUE c.long FROM c")
     query.meter.account.draw_on(memory)
     return query.new_collector()
@@ -186,9 +186,9 @@ def feed(collector: Collector, numbers: range) -> None:
         collector.feed({"long": f"{number}" + "x" * MIB})
 
 
-def test_queries_share_the_memory_of_the_process_and_give_it_back() -> None:
+def test_queries_share_the_memory_of_the_process_and_release_it() -> None:
     memory = QueryMemory(8 * MIB)
-    early, late = [collecting(memory), collecting(memory)], collecting(memory)
+    early, late = [new_collector(memory), new_collector(memory)], new_collector(memory)
     for collector in early:
         feed(collector, range(3))
     with pytest.raises(QueryMemoryInUse):
@@ -200,7 +200,7 @@ def test_queries_share_the_memory_of_the_process_and_give_it_back() -> None:
     assert memory.held_bytes == 0
 
 
-def test_an_account_gives_back_what_it_took_when_it_is_gone() -> None:
+def test_an_account_releases_its_memory_when_it_is_deleted() -> None:
     memory = QueryMemory(100 * MIB)
     account = QueryAccount(memory)
     account.take(50 * MIB)
@@ -226,26 +226,26 @@ def test_an_account_gives_back_what_it_took_when_it_is_gone() -> None:
         "SELECT VALUE f()" + "[c]" * 100_000,
     ],
 )
-def test_a_text_that_nests_too_deep_is_refused_where_it_does(text: str) -> None:
+def test_a_text_that_nests_too_deep_is_refused_at_that_place(text: str) -> None:
     with pytest.raises(MalformedQuery) as refused:
         parse_query(text)
     assert refused.value.reason == "The query is nested too deeply."
     assert refused.value.end < 10_000
 
 
-def test_a_text_has_so_many_words_and_no_more() -> None:
+def test_a_text_with_too_many_words_is_refused() -> None:
     parse_query(f"SELECT * FROM c WHERE c.n IN ({','.join(['1'] * (TOKENS_MAX // 3))})")
     with pytest.raises(MalformedQuery):
         parse_query(f"SELECT * FROM c WHERE c.n IN ({','.join(['1'] * TOKENS_MAX)})")
 
 
-def test_the_trees_of_long_texts_are_not_kept() -> None:
-    before = _parse_kept.cache_info().currsize
+def test_the_trees_of_long_texts_are_not_cached() -> None:
+    before = _parse_cached.cache_info().currsize
     parse_query(f"SELECT * FROM c WHERE c.n = '{'x' * KEPT_QUERY_CHARACTERS_MAX}'")
-    assert _parse_kept.cache_info().currsize == before
+    assert _parse_cached.cache_info().currsize == before
 
 
-def test_a_pattern_with_runs_of_any_character_is_no_work() -> None:
+def test_a_pattern_with_long_runs_of_any_character_is_cheap() -> None:
     query = compiled("SELECT VALUE @long LIKE @pattern", long="a" * 200_000, pattern="%" + "_" * 50_000 + "b%")
     assert list(query.rows({})) == [False]
     assert query.meter.steps < 200_000

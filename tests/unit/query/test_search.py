@@ -48,7 +48,7 @@ def _results(text: str, *, distance: str | None = None) -> list[Any]:
         ("1,977 of 3.5 in 1.2.3, 4,x 5.", ["1,977", "of", "3.5", "in", "1.2.3", "4", "x", "5"]),
     ],
 )
-def test_a_text_is_its_words(text: str, words: list[str]) -> None:
+def test_a_text_is_split_into_words(text: str, words: list[str]) -> None:
     assert words_of(text).stems == words
 
 
@@ -57,7 +57,7 @@ def test_every_text_has_words_that_are_the_same_in_upper_case(text: str) -> None
     assert words_of(text.lower()) == words_of(text)
 
 
-def test_a_text_too_long_to_be_kept_has_words_as_well() -> None:
+def test_a_text_too_long_to_be_cached_has_words_as_well() -> None:
     assert words_of("the sea " * 20_000) == (["the", "sea"] * 20_000, 20_000)
 
 
@@ -81,14 +81,14 @@ def test_relevance_is_never_below_zero(words: int, count: int, documents: float,
 @given(st.sampled_from(sorted(DISTANCE_FUNCTIONS)), st.data())
 def test_a_distance_is_the_same_from_both_sides(name: str, data: st.DataObject) -> None:
     size = data.draw(st.integers(1, 5))
-    one, other = (data.draw(st.lists(NUMBERS, min_size=size, max_size=size)) for _ in range(2))
-    there, back = nearness_to(name, one)(other), nearness_to(name, other)(one)
+    left, right = (data.draw(st.lists(NUMBERS, min_size=size, max_size=size)) for _ in range(2))
+    there, back = nearness_to(name, left)(right), nearness_to(name, right)(left)
     assert (there is UNDEFINED) is (back is UNDEFINED)
     assert there is UNDEFINED or there == pytest.approx(back)
 
 
 @pytest.mark.parametrize("value", [None, "x", [], [1], [1, None], [True, 1], [10**400, 1], {"0": 1}])
-def test_what_is_no_vector_of_that_length_has_no_distance(value: object) -> None:
+def test_a_value_that_is_not_a_vector_of_that_length_has_no_distance(value: object) -> None:
     found = [nearness_to(name, [1, 2])(value) for name in DISTANCE_FUNCTIONS]
     assert found + [nearness_to(name, value)([1, 2]) for name in DISTANCE_FUNCTIONS] == [UNDEFINED] * 6
 
@@ -102,7 +102,7 @@ def test_what_is_no_vector_of_that_length_has_no_distance(value: object) -> None
         (None, ["3", "2", "1"]),
     ],
 )
-def test_the_container_says_how_its_vectors_are_compared(distance: str | None, ids: list[str]) -> None:
+def test_the_policy_of_the_container_decides_how_vectors_are_compared(distance: str | None, ids: list[str]) -> None:
     assert _results("SELECT VALUE c.id FROM c ORDER BY VectorDistance(c.v, [0, 1])", distance=distance) == ids
     assert _results("SELECT VALUE c.id FROM c ORDER BY _VectorScore(c.v, [0, 1])", distance=distance) == ids
     assert _results("SELECT VALUE c.id FROM c ORDER BY RANK RRF(VectorDistance(c.v, [0, 1]))", distance=distance) == ids
@@ -124,7 +124,7 @@ def test_a_call_names_another_distance_than_its_container() -> None:
         ("SELECT COUNT(1) FROM c ORDER BY RANK FullTextScore(c.text, 'x')", "not supported with GROUP BY"),
     ],
 )
-def test_a_search_that_says_its_order_wrongly_is_refused(text: str, reason: str) -> None:
+def test_a_search_with_a_wrong_order_is_refused(text: str, reason: str) -> None:
     with pytest.raises((MalformedQuery, MalformedRequest)) as refusal:
         compile_query(parse_query(text), {})
     assert reason in str(refusal.value)
@@ -135,7 +135,7 @@ def test_a_search_is_ranked_when_all_items_are_known() -> None:
     assert (compiled.kind, compiled.index_use.order_paths) == (Kind.RANKED, None)
 
 
-def test_items_that_the_filter_leaves_out_say_how_rare_a_word_is() -> None:
+def test_items_that_the_filter_leaves_out_count_in_the_rarity_of_a_word() -> None:
     """Of all items, two have the sea and one has mountains; of those that match, one each."""
     rank = "ORDER BY RANK FullTextScore(c.text, 'sea', 'mountain')"
     assert _results(f"SELECT VALUE c.id FROM c WHERE c.id != '1' {rank}") == ["3", "2"]
@@ -143,7 +143,7 @@ def test_items_that_the_filter_leaves_out_say_how_rare_a_word_is() -> None:
 
 @pytest.mark.parametrize("distance", ["cosine", "euclidean"])
 @pytest.mark.parametrize("weights", ["", ", [2, 1]", ", [1, -1]"])
-def test_what_a_plan_rewrites_runs_and_ranks_as_one_partition_does(distance: str, weights: str) -> None:
+def test_the_queries_of_a_plan_run_and_rank_as_one_partition_does(distance: str, weights: str) -> None:
     rank = f"RRF(FullTextScore(c.text, 'sea', 'ice'), VectorDistance(c.v, [0, 1]){weights})"
     text = f"SELECT TOP 3 c.id FROM c ORDER BY RANK {rank}"
     plan = make_plan(
@@ -173,12 +173,12 @@ def test_what_a_plan_rewrites_runs_and_ranks_as_one_partition_does(distance: str
         ]
         for place, row in enumerate(rows, 1):
             fused[row["payload"]["payload"]["id"]] += (plan.search.weights or (1.0, 1.0))[index] / (60 + place)
-    expected = sorted(fused, key=lambda one: -fused[one])
+    expected = sorted(fused, key=lambda item_id: -fused[item_id])
     assert [row["id"] for row in _results(text, distance=distance)] == expected
 
 
-def test_a_text_is_as_long_as_what_it_says() -> None:
-    """The first has more words, most of which say nothing; the other has fewer, and all of them count."""
+def test_stop_words_do_not_count_in_the_length_of_a_text() -> None:
+    """The first text has more words, most of them stop words; the other has fewer, and all of them count."""
     wordy = {
         "id": "wordy",
         "text": "It was in the sea that many of them were, as is well known, at one time or another",

@@ -28,19 +28,19 @@ ORDERS = ["<", "<=", ">", ">="]
 
 
 @given(VALUES, VALUES, st.sampled_from(sorted(BINARY_OPERATIONS)))
-def test_every_operator_takes_every_value(left: object, right: object, operator: str) -> None:
+def test_every_operator_accepts_every_value(left: object, right: object, operator: str) -> None:
     result = BINARY_OPERATIONS[operator](left, right)
     assert result is UNDEFINED or type(result) in (bool, int, float, str)
 
 
 @given(VALUES, st.sampled_from(sorted(BINARY_OPERATIONS)))
-def test_undefined_goes_through_every_operator(value: object, operator: str) -> None:
+def test_every_operator_propagates_undefined(value: object, operator: str) -> None:
     operation = BINARY_OPERATIONS[operator]
     assert [operation(value, UNDEFINED), operation(UNDEFINED, value)] == [UNDEFINED, UNDEFINED]
 
 
 @given(VALUES, st.sampled_from(sorted(UNARY_OPERATIONS)))
-def test_every_prefix_takes_every_value(value: object, operator: str) -> None:
+def test_every_prefix_accepts_every_value(value: object, operator: str) -> None:
     result = UNARY_OPERATIONS[operator](value)
     assert result is UNDEFINED or type(result) in (bool, int, float)
 
@@ -48,7 +48,7 @@ def test_every_prefix_takes_every_value(value: object, operator: str) -> None:
 @given(VALUES, VALUES)
 def test_the_four_orders_agree_with_each_other(left: object, right: object) -> None:
     less, at_most, greater, at_least = (BINARY_OPERATIONS[operator](left, right) for operator in ORDERS)
-    undecided = [one is UNDEFINED for one in (less, at_most, greater, at_least)]
+    undecided = [result is UNDEFINED for result in (less, at_most, greater, at_least)]
     assert undecided in ([True] * 4, [False] * 4)
     assert less is UNDEFINED or (less, greater) == (not at_least, not at_most)
 
@@ -56,7 +56,8 @@ def test_the_four_orders_agree_with_each_other(left: object, right: object) -> N
 @given(VALUES, VALUES, VALUES)
 def test_between_is_two_comparisons(value: object, low: object, high: object) -> None:
     written = compile_query(parse_query("SELECT VALUE c.v >= c.low AND c.v <= c.high FROM c"), {})
-    item = {name: one for name, one in (("v", value), ("low", low), ("high", high)) if one is not UNDEFINED}
+    operands = {"v": value, "low": low, "high": high}
+    item = {name: operand for name, operand in operands.items() if operand is not UNDEFINED}
     assert between(value, low, high) is written.project(item)
 
 
@@ -95,7 +96,7 @@ def test_a_step_into_anything_gives_a_value(target: object, step: object) -> Non
 
 
 @given(st.text("ab", max_size=12), st.lists(st.sampled_from("ab_%"), max_size=6))
-def test_like_finds_what_a_slow_search_finds(text: str, pattern: list[str]) -> None:
+def test_like_agrees_with_a_slow_search(text: str, pattern: list[str]) -> None:
     def fits(at: int, wanted: int) -> bool:
         rest = pattern[wanted:]
         return (
@@ -125,7 +126,7 @@ def test_the_projection_of_star_is_the_item_itself() -> None:
     assert (compiled.answers_whole, compiled.has_filter, compiled.reads_items) == (True, False, True)
 
 
-def test_a_query_tells_what_it_is() -> None:
+def test_a_compiled_query_describes_itself() -> None:
     compiled = compile_query(parse_query("SELECT c.id FROM c WHERE c.a = 1"), {})
     assert (compiled.answers_whole, compiled.has_filter, compiled.reads_items) == (False, True, True)
     assert compile_query(parse_query("SELECT 1"), {}).reads_items is False

@@ -1,4 +1,4 @@
-"""Queries that run here and that the service refuses: the codes, places and sentences that its own tests record."""
+"""Queries that run here and that the service refuses: the codes, spans and messages that its own tests record."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def _check(text: str, parameters: dict[str, object] | None = None) -> None:
     ],
 )
 def test_a_query_that_the_service_refuses_is_refused_as_there(text: str, code: str, reason: str) -> None:
-    """The place of the error is marked in the text."""
+    """The span of the error is marked in the text."""
     before, part, _ = text.replace("»", "«").split("«")
     with pytest.raises(MalformedQuery) as refusal:
         _check(text.replace("«", "").replace("»", ""), {"@n": 1})
@@ -197,8 +197,8 @@ def test_a_query_that_the_service_refuses_is_refused_as_there(text: str, code: s
     assert (error.start, error.end) == (len(before), len(before) + len(part))
 
 
-def test_everything_that_is_wrong_is_named() -> None:
-    """In the order that the service's tests record."""
+def test_all_errors_are_named() -> None:
+    """The errors are in the order that the service's tests record."""
     inner = "(SELECT TOP 2 VALUE x FROM x IN c.a ORDER BY x)"
     text = f"SELECT VALUE r FROM (SELECT VALUE ARRAY{inner} FROM c ORDER BY c.n OFFSET 1 LIMIT 2) AS r"
     with pytest.raises(MalformedQuery) as refusal:
@@ -234,7 +234,7 @@ def test_compositions_of_aggregates_are_refused(text: str) -> None:
     assert refusal.value.reason == "Compositions of aggregates and other expressions are not allowed."
 
 
-def test_groups_have_no_order() -> None:
+def test_ordered_groups_are_refused() -> None:
     with pytest.raises(MalformedRequest) as refusal:
         _check("SELECT c.g FROM c GROUP BY c.g ORDER BY c.g")
     assert refusal.value.reason == "'ORDER BY' is not supported in presence of GROUP BY."
@@ -267,13 +267,13 @@ def test_a_query_that_the_service_answers_passes(text: str) -> None:
     _check(text, {"@n": 1, "@name": "a"})
 
 
-def _planned() -> list[Any]:
+def _rewritten_cases() -> list[Any]:
     cases = json.loads((SCENARIOS / "plans.json").read_text(encoding="utf-8"))["cases"]
     return [pytest.param(case, id=case["name"]) for case in cases if case.get("plan", {}).get("rewrittenQuery")]
 
 
-@pytest.mark.parametrize("case", _planned())
-def test_what_a_plan_rewrites_passes(case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("case", _rewritten_cases())
+def test_a_rewritten_query_of_a_plan_passes(case: dict[str, Any]) -> None:
     rewritten = case["plan"]["rewrittenQuery"].replace("{documentdb-formattableorderbyquery-filter}", "true")
     _check(rewritten, case.get("parameters"))
 
@@ -296,7 +296,7 @@ def test_the_queries_of_a_search_pass() -> None:
         _check(query.replace("{documentdb-formattablehybridsearchquery-hitcountsarray-0}", "[1]"))
 
 
-def test_a_text_that_passed_is_looked_at_again_where_parameters_decide() -> None:
+def test_a_text_that_passed_is_checked_again_if_parameters_decide() -> None:
     text = "SELECT VALUE VectorDistance(c.v, [1], true, @options) FROM c"
     check_text_as_service(text, {"@options": {"searchListSizeMultiplier": 5}})
     with pytest.raises(MalformedQuery):

@@ -1,4 +1,4 @@
-"""Evaluation in turns: others are answered in the middle of it, and it ends where it stands when it has to."""
+"""Evaluation in turns: other tasks run in the middle of it, and cancellation ends it at a pause."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from asterism.reading.turns import TURN_SECONDS, Turns, pause, wait
 
 
 class Clock:
-    """Goes on by a turn with every reading."""
+    """A clock that advances by a turn with every reading."""
 
     seconds = 0.0
 
@@ -21,9 +21,9 @@ class Clock:
         return self.seconds
 
 
-def counted(upto: int, made: list[int]) -> int:
+def sum_below(end: int, made: list[int]) -> int:
     def numbers() -> Iterator[int]:
-        for number in range(upto):
+        for number in range(end):
             pause()
             made.append(number)
             yield number
@@ -31,7 +31,7 @@ def counted(upto: int, made: list[int]) -> int:
     return sum(numbers())
 
 
-async def test_others_run_whenever_a_turn_is_over() -> None:
+async def test_other_tasks_run_whenever_a_turn_ends() -> None:
     turns, made, seen = Turns(Clock()), [], []
 
     async def watch() -> None:
@@ -41,16 +41,16 @@ async def test_others_run_whenever_a_turn_is_over() -> None:
 
     watching = asyncio.ensure_future(watch())
     await asyncio.sleep(0)
-    assert await turns.run(counted, 10, made) == 45
+    assert await turns.run(sum_below, 10, made) == 45
     watching.cancel()
     assert turns.pauses == 10
     assert set(range(10)) <= set(seen)
 
 
-async def test_one_evaluation_has_its_turn_in_each_round_however_many_there_are() -> None:
+async def test_one_evaluation_runs_in_each_round_however_many_there_are() -> None:
     made: list[int] = []
-    evaluations = [asyncio.ensure_future(Turns(Clock()).run(counted, 50, made)) for _ in range(10)]
-    # All have begun.
+    evaluations = [asyncio.ensure_future(Turns(Clock()).run(sum_below, 50, made)) for _ in range(10)]
+    # All have started.
     await asyncio.sleep(0)
     rounds = []
     while len(made) < 100:
@@ -64,16 +64,16 @@ async def test_one_evaluation_has_its_turn_in_each_round_however_many_there_are(
 
 async def test_without_a_long_turn_nothing_is_suspended() -> None:
     turns = Turns(lambda: 0.0)
-    assert await turns.run(counted, 10, []) == 45
+    assert await turns.run(sum_below, 10, []) == 45
     assert turns.pauses == 0
 
 
-def test_outside_of_a_turn_a_pause_is_nothing_and_waiting_is_left_to_the_caller() -> None:
-    assert counted(3, []) == 3
+def test_outside_a_turn_a_pause_does_nothing_and_waiting_is_left_to_the_caller() -> None:
+    assert sum_below(3, []) == 3
     assert wait(None) is False
 
 
-async def test_what_an_evaluation_raises_is_raised() -> None:
+async def test_an_error_of_an_evaluation_is_raised() -> None:
     def fail() -> None:
         pause()
         raise ValueError
@@ -82,14 +82,14 @@ async def test_what_an_evaluation_raises_is_raised() -> None:
         await Turns(Clock()).run(fail)
 
 
-async def test_cancellation_ends_an_evaluation_where_it_stands() -> None:
+async def test_cancellation_ends_an_evaluation_at_its_pause() -> None:
     made: list[int] = []
     ended = []
 
     def endless() -> None:
         try:
             while True:
-                counted(1, made)
+                sum_below(1, made)
         finally:
             ended.append(len(made))
 
@@ -102,17 +102,17 @@ async def test_cancellation_ends_an_evaluation_where_it_stands() -> None:
     assert ended == [len(made)]
 
 
-async def test_what_is_called_at_a_pause_can_end_the_evaluation() -> None:
+async def test_a_callback_at_a_pause_can_end_the_evaluation() -> None:
     def leave() -> None:
         raise KeyError
 
     made: list[int] = []
     with pytest.raises(KeyError):
-        await Turns(Clock(), leave).run(counted, 10, made)
+        await Turns(Clock(), leave).run(sum_below, 10, made)
     assert made == []
 
 
-async def test_an_answer_of_another_process_is_waited_for_while_others_run() -> None:
+async def test_other_tasks_run_while_an_evaluation_waits_for_another_process() -> None:
     reads_from, writes_to = os.pipe()
 
     def read() -> bytes:

@@ -137,7 +137,7 @@ async def test_other_requests_have_their_turn_between_calls_that_take_long(tmp_p
             encode_result=dumps,
         )
         counting.cancel()
-        # A few at the beginning, when nobody knows yet how long they take, come together.
+        # A few at the beginning, while their duration is not known yet, run together.
         later = slow.turns_of_calls[8:]
         assert len(later) >= 10
         assert len(set(later)) == len(later)

@@ -1,4 +1,4 @@
-"""Queries on what a unit of work sees: as if it were stored already, and nobody else had written meanwhile."""
+"""Queries on the view of a unit of work: as if it were stored already, without the writes of others meanwhile."""
 
 from __future__ import annotations
 

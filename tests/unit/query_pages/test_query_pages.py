@@ -76,8 +76,8 @@ async def page_of(
 async def all_pages(world: World, container: Container, text: str, items_max: int) -> list[QueryPage]:
     pages = [await page_of(world, container, text, items_max=items_max)]
     while pages[-1].continuation is not None:
-        told = Continuation.from_bytes(pages[-1].continuation.to_bytes())
-        pages.append(await page_of(world, container, text, told, items_max=items_max))
+        continuation = Continuation.from_bytes(pages[-1].continuation.to_bytes())
+        pages.append(await page_of(world, container, text, continuation, items_max=items_max))
     return pages
 
 
@@ -90,7 +90,7 @@ async def results_of(world: World, container: Container, text: str, items_max: i
 async def test_a_page_that_takes_too_long_ends_and_the_next_goes_on(tmp_path: Path) -> None:
     async with open_world(tmp_path) as world:
         container = await filled(world)
-        # Every look at this clock finds it an hour later, so each page has time for one slice.
+        # Every reading of this clock is an hour later, so each page has time for one slice.
         hours = count(step=3600.0)
         text = "SELECT VALUE c.n FROM c"
         pages = [await page_of(world, container, text, None, lambda: next(hours))]
@@ -213,7 +213,7 @@ async def test_counting_a_logical_partition_loads_none(tmp_path: Path) -> None:
 
 
 async def test_a_long_query_ends_when_its_client_has_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ClientWatch, "_FIRST_LOOK_SLICES", 1)
+    monkeypatch.setattr(ClientWatch, "_FIRST_CHECK_SLICES", 1)
 
     async def gone_at_once() -> None:
         return

@@ -97,31 +97,31 @@ async def test_only_the_first_page_reads_items(tmp_path: Path, sets: ResultSets,
     async with open_world(tmp_path) as world:
         container = await filled(world)
         pages = await all_pages(world, container, text, sets)
-        anew = await all_pages(world, container, text, None)
-        assert results(pages) == results(anew)
-        assert len(pages) == len(anew) > 3
+        recomputed = await all_pages(world, container, text, None)
+        assert results(pages) == results(recomputed)
+        assert len(pages) == len(recomputed) > 3
         assert [page.items_loaded for page in pages] == [60, *[0] * (len(pages) - 1)]
-        assert {page.items_loaded for page in anew} == {60}
+        assert {page.items_loaded for page in recomputed} == {60}
         assert all(0 < page.charge < pages[0].charge for page in pages[1:])
 
 
 # R7 of asterism/reading/DESIGN.md.
 @pytest.mark.parametrize("text", QUERIES)
-async def test_another_question_and_a_late_one_are_computed_anew(
+async def test_another_query_and_a_late_one_are_computed_again(
     tmp_path: Path, sets: ResultSets, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_world(tmp_path) as world:
         container = await filled(world)
-        told = results(await all_pages(world, container, text, None))
+        expected = results(await all_pages(world, container, text, None))
         other = await all_pages(world, container, text, sets, identities=2)
-        assert (results(other), {page.items_loaded for page in other}) == (told, {60})
+        assert (results(other), {page.items_loaded for page in other}) == (expected, {60})
         monkeypatch.setattr(module, "KEPT_SECONDS", -1.0)
         late = await all_pages(world, container, text, sets)
-        assert (results(late), {page.items_loaded for page in late}) == (told, {60})
+        assert (results(late), {page.items_loaded for page in late}) == (expected, {60})
         monkeypatch.setattr(module, "KEPT_SECONDS", KEPT_SECONDS)
         monkeypatch.setattr(module, "SET_BYTES_MAX", 0)
         large = await all_pages(world, container, text, sets)
-        assert (results(large), {page.items_loaded for page in large}) == (told, {60})
+        assert (results(large), {page.items_loaded for page in large}) == (expected, {60})
 
 
 # R8 of asterism/reading/DESIGN.md.
@@ -136,7 +136,7 @@ async def test_what_is_kept_is_bounded(sets: ResultSets, monkeypatch: pytest.Mon
 
 
 def slow_clock() -> Callable[[], float]:
-    """Every look at it finds it four seconds later: no page has the time to read all partitions."""
+    """Return a clock whose every reading is four seconds later: no page has the time to read all partitions."""
     ticks = count(0.0, 4.0)
     return lambda: next(ticks)
 
@@ -150,12 +150,12 @@ AGGREGATES = (
 
 # R6 of asterism/reading/DESIGN.md.
 @pytest.mark.parametrize("text", [*QUERIES, *AGGREGATES])
-async def test_a_long_collection_goes_on_from_page_to_page(tmp_path: Path, sets: ResultSets, text: str) -> None:
+async def test_a_long_collection_resumes_from_page_to_page(tmp_path: Path, sets: ResultSets, text: str) -> None:
     async with open_world(tmp_path) as world:
         container = await spread(world)
-        told = results(await all_pages(world, container, text, None))
+        expected = results(await all_pages(world, container, text, None))
         pages = await all_pages(world, container, text, sets, monotonic_seconds=slow_clock())
-        assert results(pages) == told
+        assert results(pages) == expected
         assert len([page for page in pages if not page.results]) > 1
         assert sum(page.items_loaded for page in pages) <= 60
         assert all(page.charge > 0 for page in pages)
@@ -168,13 +168,13 @@ async def test_a_collection_that_is_lost_or_finds_no_room_is_carried_to_its_end(
     text = QUERIES[1]
     async with open_world(tmp_path) as world:
         container = await spread(world)
-        told = results(await all_pages(world, container, text, None))
+        expected = results(await all_pages(world, container, text, None))
         lost = await all_pages(world, container, text, sets, identities=2, monotonic_seconds=slow_clock())
-        assert results(lost) == told
+        assert results(lost) == expected
         assert [len(page.results) for page in lost[:2]] == [0, 6]
-        monkeypatch.setattr(module, "BEGUN_MAX", 0)
+        monkeypatch.setattr(module, "UNFINISHED_MAX", 0)
         alone = await all_pages(world, container, text, sets, monotonic_seconds=slow_clock())
-        assert results(alone) == told
+        assert results(alone) == expected
         assert [page.items_loaded for page in alone] == [60, *[0] * (len(alone) - 1)]
 
 

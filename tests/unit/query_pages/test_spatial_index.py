@@ -55,18 +55,18 @@ lines = st.builds(
     st.tuples(longitudes, latitudes),
 )
 multi_polygons = st.lists(polygons, min_size=1, max_size=2).map(
-    lambda found: {"type": "MultiPolygon", "coordinates": [one["coordinates"] for one in found]}
+    lambda found: {"type": "MultiPolygon", "coordinates": [polygon["coordinates"] for polygon in found]}
 )
 geometries = points | polygons | lines | multi_polygons
 
 
 def touches_in_index(item: dict[str, Any], text: str, parameters: dict[str, object]) -> bool:
-    """Whether the index offers an item to a filter; true as well when the filter cannot use the index."""
+    """Return True if the index offers an item to a filter, or if the filter cannot use the index."""
     condition = compile_query(parse_query(f"SELECT * FROM c WHERE {text}"), parameters).index_conditions()
     if not isinstance(condition, Touches):
         return True
     spans = spans_touching(condition.boxes)
-    # Behind a value stands the number of its item.
+    # The number of its item follows a value.
     return any(
         all(low <= value + number < high for number in (bytes(8), b"\xff" * 8))
         for value in index_values(item)
@@ -94,9 +94,9 @@ def test_what_meets_is_offered_by_the_index(
 @given(item=geometries, other=geometries, slack=st.sampled_from([1.0, 1.0001, 2.0]))
 def test_what_is_near_is_offered_by_the_index(item: dict[str, Any], other: dict[str, Any], slack: float) -> None:
     distance = SPATIAL_FUNCTIONS["ST_DISTANCE"].run(item, other)
-    metres = 0.0 if distance is UNDEFINED else float(str(distance)) * slack
+    meters = 0.0 if distance is UNDEFINED else float(str(distance)) * slack
     holds = distance is not UNDEFINED
-    assert not holds or touches_in_index(item, "ST_DISTANCE(@p, c.place) <= @m", {"@p": other, "@m": metres})
+    assert not holds or touches_in_index(item, "ST_DISTANCE(@p, c.place) <= @m", {"@p": other, "@m": meters})
 
 
 @pytest.mark.parametrize(
@@ -157,9 +157,9 @@ def test_queries_by_place_load_only_what_is_near() -> None:
             await container.create_item({"id": "none", "pk": 1, "place": "somewhere"}, None)
             return [await page_of(world, container, text) for text in texts]
 
-    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-        with_index = asyncio.run(scenario(Path(one), INDEXED))
-        without = asyncio.run(scenario(Path(other), {"includedPaths": [{"path": "/*"}]}))
+    with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
+        with_index = asyncio.run(scenario(Path(first), INDEXED))
+        without = asyncio.run(scenario(Path(second), {"includedPaths": [{"path": "/*"}]}))
     assert [sorted(page.results) for page in with_index] == [sorted(page.results) for page in without]
     assert all(page.indexes_used == ("/place/*",) and page.items_loaded < 12 for page in with_index)
     assert all(page.items_loaded > 300 for page in without)

@@ -77,7 +77,7 @@ predicates = st.one_of(
     st.builds("IS_DEFINED({})".format, names),
     st.builds("NOT {}".format, names),
 )
-# What composite indexes are for.
+# Filters that composite indexes answer.
 conjunctions = st.one_of(
     st.builds("c.a = {} AND c.b {} {}".format, literals, comparisons, literals),
     st.builds("c.a IN ({}, {}) AND c.b {} {}".format, literals, literals, comparisons, literals),

@@ -231,7 +231,7 @@ async def test_arrays_objects_null_and_nothing_are_values_too(tmp_path: Path) ->
         assert json.dumps(found[6]) == '{"v": 1.0}'
         groups = await answer(world, container, "SELECT c.v, COUNT(1) AS n, COUNT(c.v) AS m FROM c GROUP BY c.v")
         assert groups == [{**value, "n": 2, "m": 2 if value else 0} for value in values]
-        assert await answer(world, container, "SELECT DISTINCT VALUE c.v FROM c") == [one["v"] for one in values[1:]]
+        assert await answer(world, container, "SELECT DISTINCT VALUE c.v FROM c") == [item["v"] for item in values[1:]]
 
 
 async def test_expired_items_are_not_counted(tmp_path: Path) -> None:

@@ -56,14 +56,14 @@ def holds(spans: Any, entry: bytes) -> bool:
 
 
 def check(spans: Any, entries: list[tuple[bytes, bool]], what: object) -> None:
-    """`entries` are the bytes of values, each with whether they meet the conditions."""
+    """Check spans against `entries`: the bytes of values, each with True if it meets the conditions."""
     assert [what for entry, is_wanted in entries if is_wanted and not holds(spans, entry)] == []
     if all(span.is_exact for span in spans):
         assert [(what, entry) for entry, is_wanted in entries if not is_wanted and holds(spans, entry)] == []
     for span in spans:
         inside = {entry for entry, _ in entries if span.low <= entry < span.high}
         assert not span.is_point or inside <= {span.low}, what
-    assert all(one.high <= other.low for one, other in pairwise(spans)), what
+    assert all(left.high <= right.low for left, right in pairwise(spans)), what
 
 
 def test_a_condition_is_a_span_of_the_values_that_meet_it() -> None:
@@ -86,10 +86,10 @@ def test_several_conditions_leave_what_meets_all_of_them() -> None:
 
 def test_joined_spans_hold_what_any_of_them_holds() -> None:
     some = conditions_on(A)[::3]
-    for one, other in product(some, some):
-        spans = [*spans_of([one], JSON_ORDER, BYTES_MAX), *spans_of([other], JSON_ORDER, BYTES_MAX)]
-        entries = [(encode(value, bytes_max=BYTES_MAX), meets(value, one) or meets(value, other)) for value in VALUES]
-        check(joined(spans), entries, (one, other))
+    for left, right in product(some, some):
+        spans = [*spans_of([left], JSON_ORDER, BYTES_MAX), *spans_of([right], JSON_ORDER, BYTES_MAX)]
+        entries = [(encode(value, bytes_max=BYTES_MAX), meets(value, left) or meets(value, right)) for value in VALUES]
+        check(joined(spans), entries, (left, right))
 
 
 def test_spans_that_only_touch_stay_apart() -> None:

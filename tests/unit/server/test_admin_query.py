@@ -16,7 +16,7 @@ import pytest
 from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY, derive_readonly_key
 from asterism.access.master_key import signature
 from asterism.apis.transports.http import Request, Response
-from asterism.reading import collecting
+from asterism.reading import collected_page
 from asterism.server.assemble import Assembly, assembled
 from asterism.server.config import ServerConfig
 from asterism.server.data_directory import DataDirectory
@@ -148,7 +148,7 @@ async def test_a_malformed_request_is_refused_with_a_message(asker: Asker, prope
 
 
 async def test_a_long_aggregate_comes_in_pages_that_go_on(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collecting, "COLLECT_SECONDS_MAX", 0.0)
+    monkeypatch.setattr(collected_page, "COLLECT_SECONDS_MAX", 0.0)
     text = "SELECT VALUE SUM(c.n) FROM c WHERE c.n >= @least"
     parameters: dict[str, Any] = {"parameters": [{"name": "@least", "value": 0}]}
     pages = [await asker.page(text, **parameters)]

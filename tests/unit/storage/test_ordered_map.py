@@ -82,7 +82,7 @@ TestOrderedMap.settings = settings(max_examples=60, stateful_step_count=30)
 
 
 def test_a_map_that_was_emptied_has_one_block_left() -> None:
-    """What is removed one by one leaves no crumbs behind that every later scan would walk over."""
+    """Entries removed one by one leave no empty blocks behind that every later scan would walk over."""
     ordered = OrderedMap(block_entries_max=8)
     for number in range(1000):
         ordered.put(b"%04d" % number, b"")

@@ -27,7 +27,7 @@ from asterism.languages.cosmos_sql.functions import EvaluationContext
 from asterism.languages.cosmos_sql.plans.features import check_features
 from asterism.languages.cosmos_sql.plans.plan import make_plan, needs_plan
 from asterism.languages.cosmos_sql.plans.ranges import range_of_key
-from asterism.languages.cosmos_sql.request import AskedQuery, asked_query
+from asterism.languages.cosmos_sql.request import QueryRequest, read_query_request
 from asterism.models.documents.container import Container
 from asterism.models.documents.pages import range_scope
 from asterism.models.documents.results import Scope
@@ -45,15 +45,15 @@ from asterism.values.undefined import UNDEFINED
 _SHORT_BODY_BYTES = 4096
 
 
-def asked(
+def compile_request(
     context: Context,
     body: bytes,
     udfs: Udfs | None = None,
     distance_function_of: DistanceFunctionOf = no_distance_function,
-) -> AskedQuery:
+) -> QueryRequest:
     clock = context.clock
     evaluation = EvaluationContext(clock.wall_seconds(), random.random, clock.wall_seconds)
-    return asked_query(
+    return read_query_request(
         loads(body),
         evaluation,
         udfs=udfs,
@@ -62,12 +62,12 @@ def asked(
     )
 
 
-async def _asked_of(context: Context, container: Container, body: bytes) -> AskedQuery:
+async def _read_query_in_turns(context: Context, container: Container, body: bytes) -> QueryRequest:
     """Parse the query of a request for items; other requests are answered while a long text is parsed."""
     udfs, distances = ContainerFunctions(context.store, context.scripts, container), distance_functions(container)
     if len(body) <= _SHORT_BODY_BYTES:
-        return asked(context, body, udfs, distances)
-    return await Turns(context.clock.monotonic_seconds).run(asked, context, body, udfs, distances)
+        return compile_request(context, body, udfs, distances)
+    return await Turns(context.clock.monotonic_seconds).run(compile_request, context, body, udfs, distances)
 
 
 async def matching(
@@ -77,7 +77,7 @@ async def matching(
     if not is_true(request.headers.get(headers.IS_QUERY)):
         return list(entries)
     turns = Turns(context.clock.monotonic_seconds)
-    query = (await turns.run(asked, context, request.body)).compiled
+    query = (await turns.run(compile_request, context, request.body)).compiled
     query.meter.account.draw_on(context.result_sets.memory)
     query.meter.watch(turns)
     return await turns.run(_matching, query, entries)
@@ -97,7 +97,7 @@ async def query_items(call: Call) -> Response:
     context, request = call.context, call.request
     given = request.headers
     container = call.items_container()
-    query = await _asked_of(context, container, request.body)
+    query = await _read_query_in_turns(context, container, request.body)
     check_crossing(container, given, query.compiled)
     if must_plan(container, given, query):
         raise NeedsQueryPlan(plan_json=dumps(plan_of(container, query, given)).decode())
@@ -175,14 +175,14 @@ def check_crossing(container: Container, given: Headers, query: CompiledQuery) -
     raise CrossPartitionNotEnabled
 
 
-def must_plan(container: Container, given: Headers, query: AskedQuery) -> bool:
+def must_plan(container: Container, given: Headers, query: QueryRequest) -> bool:
     """Return whether the client has to merge partitions: it may cross them, and names none. (If it may not, the query
     has a filter that fixes the key, or was refused.)"""
     crosses = is_true(given.get(headers.ALLOW_CROSS_PARTITION)) and not is_scoped(container, given)
     return crosses and needs_plan(query.tree) and not container.record.definition.system_key
 
 
-def plan_of(container: Container, query: AskedQuery, given: Headers) -> dict[str, object]:
+def plan_of(container: Container, query: QueryRequest, given: Headers) -> dict[str, object]:
     definition = container.record.definition
     plan = make_plan(
         query.tree,
@@ -204,7 +204,7 @@ async def plan_query(call: Call) -> Response:
     """
     context, request = call.context, call.request
     container = call.items_container()
-    query = await _asked_of(context, container, request.body)
+    query = await _read_query_in_turns(context, container, request.body)
     plan = plan_of(container, query, request.headers)
     newest = max(container.keyspace.record.map.ranges, key=lambda partition: partition.id)
     partition, lsn, _ = await context.store.services.router.read(container.keyspace, newest.range.start, ())

@@ -1,7 +1,7 @@
-"""The aggregate functions: what each keeps while it meets values, and how two of a kind become one.
+"""The aggregate functions: the state of each while it takes values, and the merge of two states.
 
-All skip undefined. The order in which values come, and how they are divided between aggregates that are merged later,
-changes no result but that of the lists: sums are exact until the end.
+All skip undefined. The order of values, and their division between aggregates that are merged later, changes only the
+results of the lists: sums are exact until the end.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from asterism.values.json.order import as_double, sort_key
 from asterism.values.undefined import UNDEFINED
 from asterism.values.value_order import SortKey
 
-# Every double is a whole number of these.
+# Every double is a multiple of this unit.
 _SMALLEST_UNIT_BITS = 1074
 _MANTISSA_BITS = 53
 _EXACT_INTEGER_MAX = 2**53
@@ -52,15 +52,15 @@ class _CountIf(_Count):
 
 
 class _Sum:
-    """Adds without rounding: whole numbers as they are, others in units of the smallest double."""
+    """A sum without rounding: integers as they are, other numbers in units of the smallest double."""
 
-    __slots__ = ("_count", "_is_spoilt", "_units", "_whole")
+    __slots__ = ("_count", "_is_undefined", "_units", "_whole")
 
     def __init__(self, _memory: MemoryMeter) -> None:
         self._whole = 0
         self._units = 0
         self._count = 0
-        self._is_spoilt = False
+        self._is_undefined = False
 
     def add(self, value: object, times: int = 1) -> None:
         if value is UNDEFINED:
@@ -70,26 +70,26 @@ class _Sum:
         elif is_number(value) and math.isfinite(double := as_double(cast(float, value))):
             self._units += _units_of(double) * times
         else:
-            self._is_spoilt = True
+            self._is_undefined = True
         self._count += times
 
     def state(self) -> tuple[int, int, int, bool]:
-        return self._whole, self._units, self._count, self._is_spoilt
+        return self._whole, self._units, self._count, self._is_undefined
 
     def merge(self, state: tuple[int, int, int, bool]) -> None:
-        whole, units, count, is_spoilt = state
+        whole, units, count, is_undefined = state
         self._whole += whole
         self._units += units
         self._count += count
-        self._is_spoilt |= is_spoilt
+        self._is_undefined |= is_undefined
 
     def result(self) -> object:
-        return UNDEFINED if self._is_spoilt else self._quotient(1)
+        return UNDEFINED if self._is_undefined else self._quotient(1)
 
     def _quotient(self, divisor: int) -> object:
         units = (self._whole << _SMALLEST_UNIT_BITS) + self._units
         try:
-            # Of two integers, the quotient is rounded once, from its exact value.
+            # The quotient of two integers is rounded once, from its exact value.
             return json_number(units / (divisor << _SMALLEST_UNIT_BITS))
         except OverflowError:
             return UNDEFINED
@@ -99,32 +99,32 @@ class _Average(_Sum):
     __slots__ = ()
 
     def result(self) -> object:
-        return UNDEFINED if self._is_spoilt or not self._count else self._quotient(self._count)
+        return UNDEFINED if self._is_undefined or not self._count else self._quotient(self._count)
 
 
 def _units_of(double: float) -> int:
     mantissa, exponent = math.frexp(double)
     shift = exponent - _MANTISSA_BITS + _SMALLEST_UNIT_BITS
     units = int(mantissa * 2.0**_MANTISSA_BITS)
-    # Below the smallest normal double the mantissa ends in zeros, which are shifted out again.
+    # Below the smallest normal double the mantissa ends in zeros, which are shifted out.
     return units << shift if shift >= 0 else units >> -shift
 
 
 class _Extreme:
-    """The first value in the order of all types; undefined as soon as one is an array or an object."""
+    """The first value in the order of all types; undefined if any value is an array or an object."""
 
-    __slots__ = ("_best", "_best_key", "_is_spoilt")
+    __slots__ = ("_best", "_best_key", "_is_undefined")
 
     def __init__(self, _memory: MemoryMeter) -> None:
         self._best: object = UNDEFINED
         self._best_key: SortKey = ()
-        self._is_spoilt = False
+        self._is_undefined = False
 
-    def add(self, value: object, times: int = 1) -> None:  # noqa: ARG002 (of equal values one is enough)
+    def add(self, value: object, times: int = 1) -> None:  # noqa: ARG002 (repetitions do not matter)
         if value is UNDEFINED:
             return
         if not is_primitive(value):
-            self._is_spoilt = True
+            self._is_undefined = True
             return
         key = sort_key(value)
         if self._best is UNDEFINED or self._is_better(key):
@@ -134,15 +134,15 @@ class _Extreme:
         return key < self._best_key
 
     def state(self) -> tuple[object, bool]:
-        return self._best, self._is_spoilt
+        return self._best, self._is_undefined
 
     def merge(self, state: tuple[object, bool]) -> None:
-        best, is_spoilt = state
+        best, is_undefined = state
         self.add(best)
-        self._is_spoilt |= is_spoilt
+        self._is_undefined |= is_undefined
 
     def result(self) -> object:
-        return UNDEFINED if self._is_spoilt else self._best
+        return UNDEFINED if self._is_undefined else self._best
 
 
 class _Minimum(_Extreme):
@@ -186,7 +186,7 @@ class _MakeSet(_MakeList):
         super().__init__(memory)
         self._seen: set[SortKey] = set()
 
-    def add(self, value: object, times: int = 1) -> None:  # noqa: ARG002 (of equal values one is kept)
+    def add(self, value: object, times: int = 1) -> None:  # noqa: ARG002 (repetitions do not matter)
         if value is UNDEFINED:
             return
         identity = sort_key(value)

@@ -1,4 +1,4 @@
-"""Which calls of users' functions an expression makes whatever the row holds."""
+"""The calls of users' functions that an expression makes for every row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from asterism.languages.cosmos_sql.syntax import tree
 
 
 def certain_calls(root: tree.Expression) -> Iterator[tree.Call]:
-    """The calls that are made each time `root` is evaluated, and whose arguments need nothing but the row."""
+    """Yield the calls that every evaluation of `root` makes, and whose arguments depend only on the row."""
     waiting: list[tree.Node] = [root]
     while waiting:
         node = waiting.pop()
@@ -19,7 +19,7 @@ def certain_calls(root: tree.Expression) -> Iterator[tree.Call]:
 
 
 def _always_evaluated(node: tree.Node) -> Iterator[tree.Node]:
-    """The parts below `node` that are evaluated each time it is."""
+    """Yield the parts below `node` that every evaluation of it evaluates."""
     match node:
         case tree.And(operands=operands) | tree.Or(operands=operands):
             yield operands[0]
@@ -31,7 +31,7 @@ def _always_evaluated(node: tree.Node) -> Iterator[tree.Node]:
             yield needle
         case tree.Subquery():
             return
-        # Their options are read once, and never evaluated.
+        # Their options are read once and never evaluated.
         case tree.Call(name=name, is_udf=False) if name in DISTANCE_CALLS:
             return
         case _:

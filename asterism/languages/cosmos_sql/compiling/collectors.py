@@ -1,11 +1,11 @@
-"""The collector of each kind of query; that of a search, whose order is known only when all rows are."""
+"""The collector of each kind of query, and that of a search, whose order is known only when all rows are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from asterism.languages.cosmos_sql.compiling.pipeline import Pipeline
-from asterism.languages.cosmos_sql.compiling.ranking import RankedRow, Ranking, Statistics
+from asterism.languages.cosmos_sql.compiling.ranking import RankedRow, RankFusion, Statistics
 from asterism.reading.collectors import Collector, GroupCollector, OrderedCollector, ResultCollector
 from asterism.reading.row_source import Row
 from asterism.values.json.value_order import JSON_ORDER
@@ -13,9 +13,9 @@ from asterism.values.undefined import UNDEFINED
 
 
 class RankedCollector(Collector):
-    """Rows with what their scores are made of. All rows count in the scores, those that the filter leaves out too."""
+    """Rows with the measures of their scores. Rows that the filter leaves out count in the statistics too."""
 
-    def __init__(self, pipeline: Pipeline, ranking: Ranking) -> None:
+    def __init__(self, pipeline: Pipeline, ranking: RankFusion) -> None:
         super().__init__(pipeline, JSON_ORDER)
         self._pipeline = pipeline
         self._ranking = ranking

@@ -1,4 +1,4 @@
-"""Compile a query's tree and its parameters to what the executor runs."""
+"""The compiler of a query's tree and parameters to a query that the executor runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from asterism.values.undefined import UNDEFINED
 
 Item = dict[str, object]
 
-# Aggregates that keep values in the order in which they come.
+# Aggregates that keep values in the order of the items.
 _LISTS = frozenset({"MAKELIST", "MAKESET"})
 # In the words of the service.
 _NO_COMPOSITE_INDEX = "The order by query does not have a corresponding composite index that it can be served from."
@@ -42,14 +42,14 @@ _NO_COMPOSITE_INDEX = "The order by query does not have a corresponding composit
 class CompiledQuery:
     """A query as the executor runs it (`reading.runnable.Runnable`).
 
-    Without FROM a query has one row: give it one empty item. Exactly `true` passes a filter.
+    Without FROM a query has one row: pass it one empty item. A filter passes exactly the value `true`.
     """
 
-    # Whether an item gives any row that passes the filter.
+    # Returns whether any row of an item passes the filter.
     matches: Callable[[Item], bool]
-    # The result of an item that matches, if the query is plain; of any other the first result of that item alone.
+    # Returns the result of a matching item, if the query is plain; otherwise the first result of the item alone.
     project: Evaluator
-    # Whether the query is `SELECT *`.
+    # True for `SELECT *`.
     answers_whole: bool
     has_filter: bool
     # False for a query without FROM, which has one row.
@@ -72,7 +72,7 @@ class CompiledQuery:
 
     @property
     def unindexed_order_refusal(self) -> str | None:
-        # As the service: paths can be sorted one at a time only.
+        # As in the service: only a single path can be sorted without an index.
         is_of_several_paths = len(self.order_by) > 1 and self.index_use.order_paths is not None
         return _NO_COMPOSITE_INDEX if is_of_several_paths else None
 
@@ -92,7 +92,7 @@ class CompiledQuery:
 
     @property
     def foreseen(self) -> ForeseenCalls | None:
-        """The calls of a user's functions that are made for every item, if there are any."""
+        """The calls of a user's functions that are made for every item, or None."""
         foreseen = self._pipeline.foreseen
         return foreseen if foreseen is not None and foreseen.has_calls else None
 
@@ -144,10 +144,11 @@ def compile_query(
     context: EvaluationContext | None = None,
     distance_function_of: DistanceFunctionOf = no_distance_function,
 ) -> CompiledQuery:
-    """`parameters` by name, with the at-sign; without a `context`, functions of the time and of chance are refused.
+    """Compile a query. Names of `parameters` have the at-sign; without a `context`, functions that depend on the time
+    or on random numbers are refused.
 
-    Raises MalformedQuery for names without meaning, wrong numbers of arguments and aggregates where there can be none;
-    MalformedRequest for a search that says its order.
+    Raises MalformedQuery for unknown names, wrong numbers of arguments and misplaced aggregates, and MalformedRequest
+    for a search with a sort direction.
     """
     nodes = list(tree.descendants(query))
     kinds = set(map(type, nodes))
@@ -182,12 +183,12 @@ def compile_query(
 
 
 def _plain_steps(pipeline: Pipeline, meter: QueryMeter) -> tuple[Callable[[Item], bool], Evaluator]:
-    """Filter and projection of single items, as directly as the query allows."""
+    """Return the filter and the projection of single items, as directly as the query allows."""
     if pipeline.sources.make_rows is None and pipeline.grouping is None and not meter.is_needed:
         return pipeline.matches, pipeline.project
 
     if pipeline.sources.make_rows is None and pipeline.grouping is None:
-        return _item_by_item(pipeline, meter)
+        return _metered_steps(pipeline, meter)
 
     def matches(item: Item) -> bool:
         meter.restart()
@@ -196,7 +197,7 @@ def _plain_steps(pipeline: Pipeline, meter: QueryMeter) -> tuple[Callable[[Item]
     def project(item: Item) -> object:
         meter.restart()
         if pipeline.grouping is not None:
-            return next(_results_of_one(pipeline, item), UNDEFINED)
+            return next(_results_of_row(pipeline, item), UNDEFINED)
         if pipeline.sources.make_rows is None:
             return pipeline.project(item)
         return next(pipeline.row_results(item), UNDEFINED)
@@ -204,12 +205,12 @@ def _plain_steps(pipeline: Pipeline, meter: QueryMeter) -> tuple[Callable[[Item]
     return matches, project
 
 
-def _item_by_item(pipeline: Pipeline, meter: QueryMeter) -> tuple[Callable[[Item], bool], Evaluator]:
-    """Filter and projection of items that are rows themselves, each metered from the beginning."""
+def _metered_steps(pipeline: Pipeline, meter: QueryMeter) -> tuple[Callable[[Item], bool], Evaluator]:
+    """Return the filter and the projection of items that are rows themselves, with a new count for each."""
     row_matches, row_project, restart = pipeline.matches, pipeline.project, meter.restart
 
     def matches(item: Item) -> bool:
-        # Asked here as well, for a call that does nothing costs as much as a short filter.
+        # Checked here as well, for a call that does nothing costs as much as a short filter.
         if meter.has_worked:
             restart()
         return row_matches(item)
@@ -229,11 +230,11 @@ def _compile_subquery(query: tree.Query, scope: Scope, environment: Environment)
     if pipeline.kind is Kind.DISTINCT:
         meter = environment.meter
         return lambda row: window.cut(distinct(pipeline.row_results(row), sort_key, meter, MemoryMeter(meter.account)))
-    return lambda row: _results_of_one(pipeline, row)
+    return lambda row: _results_of_row(pipeline, row)
 
 
-def _results_of_one(pipeline: Pipeline, around: Row) -> Iterator[object]:
-    """The results when there is no other item; those of a subquery, for one row around it."""
+def _results_of_row(pipeline: Pipeline, around: Row) -> Iterator[object]:
+    """Return the results for a single item; those of a subquery, for one row around it."""
     collector = new_collector(pipeline)
     collector.take(around)
     return collector.results()

@@ -1,7 +1,7 @@
-"""Steps that are computed but have one value for all items: `c[@name]` is the path that `c.name` is.
+"""Computed steps with the same value for all items: with `@name` = "a", `c[@name]` is the path `c.a`.
 
-The policies of a container, its indexes and its partition key are known by path, so paths are looked for only after
-these steps are in place.
+The policies of a container, its indexes and its partition key are known by path, so these steps are resolved before any
+lookup by path.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from asterism.languages.cosmos_sql.syntax.select_names import names_of_select_it
 _NodeType = TypeVar("_NodeType", bound=tree.Node)
 
 _NO_STEP: Final = None
-# No policy names longer properties, and a text of many calls that make them would fill the memory: such a step is
-# computed when the query runs.
+# No policy names longer properties, and a text of many calls that make such strings would fill the memory: longer steps
+# are computed when the query runs.
 _STEP_CHARACTERS_MAX: Final = 1024
 
 
 def with_constant_steps(node: _NodeType, parameters: Mapping[str, object]) -> _NodeType:
-    """`node` with each computed step that is the same for all items as part of its path.
+    """Return `node` with each computed step that is the same for all items as part of its path.
 
     Properties of a SELECT list keep the names that the text gives them.
     """
-    return cast(_NodeType, _resolved(node, ExpressionCompiler(Scope({}, parameters))))
+    return cast(_NodeType, _resolve(node, ExpressionCompiler(Scope({}, parameters))))
 
 
 def is_item_free(node: tree.Expression) -> bool:
-    """Whether the value is the same for every item and at every time."""
+    """Return whether the value is the same for every item and at every time."""
     return all(_is_timeless(below) for below in tree.descendants(node))
 
 
@@ -47,8 +47,8 @@ def _is_timeless(node: tree.Node) -> bool:
     return not isinstance(node, tree.Path | tree.Subquery)
 
 
-def _resolved(node: tree.Node, constants: ExpressionCompiler) -> tree.Node:
-    changed = tree.with_children(node, partial(_resolved, constants=constants))
+def _resolve(node: tree.Node, constants: ExpressionCompiler) -> tree.Node:
+    changed = tree.with_children(node, partial(_resolve, constants=constants))
     if changed is not node and isinstance(node, tree.SelectList):
         return _with_names_of(node, cast(tree.SelectList, changed))
     if isinstance(changed, tree.Member) and isinstance(changed.target, tree.Path):
@@ -70,7 +70,7 @@ def _constant_step(node: tree.Expression, constants: ExpressionCompiler) -> str 
     try:
         value = constants.constant(node)
     except MalformedQuery:
-        # The compiler refuses it in its place.
+        # The compiler refuses it later.
         return _NO_STEP
     if type(value) is float and value.is_integer():
         return int(value)

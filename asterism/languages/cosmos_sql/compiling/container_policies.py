@@ -7,6 +7,6 @@ from asterism.models.documents.container import Container
 
 
 def distance_functions(container: Container) -> DistanceFunctionOf:
-    """The distance function of the vectors at each path of the container's policy."""
+    """Return the lookup of the distance function of the vectors at a path, by the container's policy."""
     by_path = container.planner.settings.vector_distances
     return by_path.get if by_path else no_distance_function

@@ -1,7 +1,7 @@
-"""Values that expressions make, counted while they are made: lists, objects, and what functions return.
+"""Metered construction of values: lists, objects, and results of functions.
 
-Only what can grow is counted. A path or a comparison makes nothing, and a few parts of the item put together are no
-larger than a few items.
+Only values that can grow are counted. A path or a comparison makes no value, and a few parts of the item together are
+not larger than a few items.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from asterism.reading.limits import QueryMeter
 from asterism.reading.row_source import Evaluator
 from asterism.values.undefined import UNDEFINED
 
-# Constructors and calls with more parts than this are counted whatever the parts are.
+# Constructors and calls with more parts than this are always counted.
 PARTS_UNCOUNTED_MAX: Final = 8
 _VECTOR_ELEMENTS_PER_STEP: Final = 50
-# A place in a list or an object, and a small value in it.
+# An entry of a list or an object, with a small value.
 _PART_BYTES: Final = 64
 _ELEMENT_BYTES: Final = 16
-# Shorter texts cost less than to count them; most filters have no others.
+# Shorter texts cost less than their counting; most filters have only these.
 _CHARACTERS_UNCOUNTED_MAX: Final = 256
 
 
@@ -54,8 +54,8 @@ def counted_object(
 def counted_call(
     name: str, run: Callable[..., object], arguments: list[Evaluator], meter: QueryMeter, text: str | None = None
 ) -> Evaluator:
-    """A call that says beforehand how much work it is, and whose result is counted. `text` is the second of two
-    arguments where that is the same for all items, as in most filters."""
+    """Return a call whose work is metered before it is made, and whose result is counted after. `text` is the second of
+    two arguments if it is the same for all items, as in most filters."""
     steps = STEPS_OF_CALLS.get(name, pair_steps)
     element_bytes = ELEMENT_BYTES_OF_CALLS.get(name, _ELEMENT_BYTES)
     parses = name in PARSING_CALLS
@@ -93,19 +93,19 @@ def counted_call(
 def counted_comparison(
     operation: Callable[[object, object], object], left: Evaluator, right: Evaluator, meter: QueryMeter
 ) -> Evaluator:
-    """A comparison of whole values, of which arrays and objects are compared part by part."""
+    """Return a metered comparison of whole values; arrays and objects are compared part by part."""
 
     def evaluate(item: dict[str, object]) -> object:
-        one, other = left(item), right(item)
-        if type(one) is list or type(one) is dict:
-            meter.spend_on_parts(one)
-        return operation(one, other)
+        value, other = left(item), right(item)
+        if type(value) is list or type(value) is dict:
+            meter.spend_on_parts(value)
+        return operation(value, other)
 
     return evaluate
 
 
 def counted_vector(evaluate: Evaluator, meter: QueryMeter) -> Evaluator:
-    """A vector whose distance to another is computed."""
+    """Return a metered reader of a vector whose distance to another is computed."""
 
     def vector(item: dict[str, object]) -> object:
         value = evaluate(item)
@@ -120,10 +120,10 @@ def _call_with_two(
     run: Callable[..., object], first: Evaluator, second: Evaluator, call: Callable[[list[object]], object]
 ) -> Evaluator:
     def evaluate(item: dict[str, object]) -> object:
-        one, other = first(item), second(item)
-        if type(one) is str and type(other) is str and len(one) + len(other) < _CHARACTERS_UNCOUNTED_MAX:
-            return run(one, other)
-        return call([one, other])
+        text, other = first(item), second(item)
+        if type(text) is str and type(other) is str and len(text) + len(other) < _CHARACTERS_UNCOUNTED_MAX:
+            return run(text, other)
+        return call([text, other])
 
     return evaluate
 

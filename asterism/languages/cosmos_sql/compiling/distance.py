@@ -1,4 +1,4 @@
-"""VectorDistance: by which function it measures, and which way that puts rows in order."""
+"""VectorDistance: its distance function, and the direction of an order by it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from asterism.reading.conditions import PropertyPath
 from asterism.reading.row_source import Row
 from asterism.values.undefined import UNDEFINED
 
-# The container's distance function for the vectors at a path; None where its policy names none.
+# The container's distance function for the vectors at a path; None if its policy has no such path.
 DistanceFunctionOf = Callable[[PropertyPath], str | None]
 
-# The second is how plans of a search spell the first: there its order may be said.
+# Plans of a search spell the first as the second, which may have a sort direction.
 _DISTANCE: Final = "VECTORDISTANCE"
 _SCORE: Final = "_VECTORSCORE"
 DISTANCE_CALLS: Final = (_DISTANCE, _SCORE)
 _TEXT_SCORE: Final = "_FULLTEXTSCORE"
-# The number that plans write for the distance of a row that has none.
+# The number in plans for rows without a distance.
 FARTHEST: Final = 1.79769e308
 _OPTION: Final = "distanceFunction"
 _OPTIONS_POSITION: Final = 3
@@ -32,9 +32,9 @@ def no_distance_function(_path: PropertyPath) -> str | None:
 
 
 def vector_order(order_by: tree.OrderBy) -> tree.Call | None:
-    """The distance by which rows are ordered, nearest first, if that is the order.
+    """Return the distance by which rows are ordered, nearest first, or None for other orders.
 
-    Raises MalformedRequest for one that is not alone, or with a direction.
+    Raises MalformedRequest for a distance beside other items, or with a direction.
     """
     for item in order_by.items:
         expression = item.expression
@@ -47,7 +47,7 @@ def vector_order(order_by: tree.OrderBy) -> tree.Call | None:
 
 
 def orders_by_score(order_by: tree.OrderBy) -> bool:
-    """Whether rows are ordered by a distance, or by the score of a text as plans spell it."""
+    """Return whether rows are ordered by a distance, or by the score of a text as plans spell it."""
     return any(
         isinstance(item.expression, tree.Call)
         and not item.expression.is_udf
@@ -57,16 +57,16 @@ def orders_by_score(order_by: tree.OrderBy) -> bool:
 
 
 def is_score_of_plan(order_by: tree.OrderBy) -> bool:
-    """Whether rows are ordered by nothing but a distance that is one score of a search."""
+    """Return whether rows are ordered only by a distance that is a score of a search."""
     only = order_by.items[0].expression if len(order_by.items) == 1 else None
     return isinstance(only, tree.Call) and not only.is_udf and only.name == _SCORE
 
 
 def missing_as_farthest(distance: Callable[[Row], object]) -> Callable[[Row], object]:
-    """`distance`, and the largest number for a row without one.
+    """Return `distance` with the largest number for a row without a distance.
 
-    A client asks for the first rows of each score. Undefined is below every number, so that rows without a vector
-    would else take the places of the nearest.
+    A client fetches the first rows of each score. Undefined is below every number, so rows without a vector would
+    otherwise displace the nearest.
     """
     return lambda row: FARTHEST if (found := distance(row)) is UNDEFINED else found
 
@@ -80,12 +80,12 @@ def _check_alone(order_by: tree.OrderBy, item: tree.OrderItem) -> None:
 
 
 def is_descending(distance: tree.Call, scope: Scope, distance_function_of: DistanceFunctionOf) -> bool:
-    """Whether the nearest vectors have the largest numbers."""
+    """Return whether the nearest vectors have the largest numbers."""
     return distance_name(distance, scope, distance_function_of) != EUCLIDEAN
 
 
 def distance_name(distance: tree.Call, scope: Scope, distance_function_of: DistanceFunctionOf) -> str:
-    """The function that the call or else the container names, in lower case. Raises MalformedRequest if unknown."""
+    """Return the function that the call or the container names, in lower case. Raises MalformedRequest if unknown."""
     named = _named_in_call(distance, scope) or _named_by_container(distance, scope, distance_function_of)
     name = COSINE if named is None else named.lower()
     if name not in DISTANCE_FUNCTIONS:
@@ -96,15 +96,15 @@ def distance_name(distance: tree.Call, scope: Scope, distance_function_of: Dista
 
 def _named_in_call(distance: tree.Call, scope: Scope) -> str | None:
     for options in distance.arguments[_OPTIONS_POSITION:]:
-        told = _value(options, scope)
-        name = told.get(_OPTION) if isinstance(told, dict) else None
+        values = _value(options, scope)
+        name = values.get(_OPTION) if isinstance(values, dict) else None
         if isinstance(name, str):
             return name
     return None
 
 
 def _value(node: tree.Expression, scope: Scope) -> object:
-    """The value of constant options; None for any other expression."""
+    """Return the value of constant options, or None for any other expression."""
     match node:
         case tree.Literal(value=value):
             return value

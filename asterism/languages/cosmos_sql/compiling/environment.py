@@ -1,4 +1,4 @@
-"""What expressions reach beyond their row: a user's functions, the clock, subqueries."""
+"""The environment of expressions beyond their row: a user's functions, the clock, subqueries."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from asterism.reading.row_source import Row
 
 # A user's functions by name. Arguments and result are JSON values, or UNDEFINED.
 Udfs = Mapping[str, Callable[..., object]]
-# The results of a subquery for one row of the query around it.
+# The results of a subquery for a row of the query around it.
 Results = Callable[[Row], Iterator[object]]
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
     udfs: Udfs
-    # The time and chance; None where functions that need them are refused.
+    # The time and random numbers; None if functions that need them are refused.
     context: EvaluationContext | None
     meter: QueryMeter
     compile_subquery: Callable[[tree.Query, Scope, Environment], Results]
     distance_function_of: DistanceFunctionOf
 
     def results_of(self, query: tree.Query, scope: Scope) -> Results:
-        """A subquery within `scope`, ready to run."""
+        """Return a compiled subquery within `scope`."""
         return self.compile_subquery(query, scope, self)

@@ -1,4 +1,4 @@
-"""Expressions to Python closures: names are looked up and constants computed once, not for every item."""
+"""The compiler of expressions to Python closures: names and constants are resolved once, not for every item."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ WRONG_ARGUMENT_COUNT: Final = "SC2050"
 MISPLACED_AGGREGATE: Final = "SC2101"
 MISPLACED_TEXT_SCORE: Final = "SC2240"
 _DISTANCE_ARGUMENTS: Final = Function(2, 4, lambda *_arguments: UNDEFINED)
-# No value, but a part of how all rows are put in order.
+# Without a value of its own: it is part of the order of all rows.
 _TEXT_SCORE: Final = "FULLTEXTSCORE"
-# Each order with the one that says the same of the operands exchanged.
+# Each comparison with its equivalent for exchanged operands.
 _MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NO_ITEM: Final[dict[str, object]] = {}
 
@@ -61,20 +61,20 @@ class ExpressionCompiler:
     def __init__(
         self, scope: Scope, environment: Environment | None = None, foreseen: ForeseenCalls | None = None
     ) -> None:
-        """Without an environment, for expressions of constants alone."""
+        """Leave out the environment for expressions of constants only."""
         self._scope = scope
         self._environment = environment
         self._foreseen = foreseen
 
     def compile(self, node: Expression) -> Evaluator:
-        """Raises MalformedQuery for names without meaning and for what this version does not run."""
+        """Compile an expression. Raises MalformedQuery for unknown names and unsupported features."""
         compile_node = _COMPILERS[type(node)]
         # The tree of a long text takes longer than a turn.
         pause()
         return compile_node(self, node)
 
     def compile_key(self, node: Expression) -> Evaluator:
-        """An expression by whose value rows are ordered or grouped; an array or an object takes long to compare."""
+        """Compile an order or group key, metered because arrays and objects take long to compare."""
         evaluate, environment = self.compile(node), self._environment
         if environment is None:
             return evaluate
@@ -89,7 +89,7 @@ class ExpressionCompiler:
         return key
 
     def constant(self, node: Expression) -> object:
-        """The value of an expression for which `is_constant` holds."""
+        """Return the value of an expression for which `is_constant` holds."""
         return self.compile(node)(_NO_ITEM)
 
     # --- values -----------------------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ class ExpressionCompiler:
 
     def _array(self, node: tree.ArrayLiteral) -> Evaluator:
         elements = [self.compile(element) for element in node.items]
-        if self._has_to_count(node.items):
+        if self._must_count(node.items):
             meter = self._meter
             return lambda item: counted_list(elements, item, meter)
         return lambda item: [value for element in elements if (value := element(item)) is not UNDEFINED]
@@ -119,10 +119,10 @@ class ExpressionCompiler:
         return self.object_maker(properties, [value for _, value in node.properties])
 
     def object_maker(self, properties: list[tuple[str, Evaluator]], nodes: Sequence[Expression]) -> Evaluator:
-        """An object of the properties whose values are defined, in the order given; `nodes` are their expressions."""
-        return _object_maker(properties, self._meter if self._has_to_count(nodes) else None)
+        """Return a maker of objects of the properties with defined values; `nodes` are their expressions."""
+        return _object_maker(properties, self._meter if self._must_count(nodes) else None)
 
-    # --- counting what is built -------------------------------------------------------------------------------------
+    # --- metering ---------------------------------------------------------------------------------------------------
 
     @property
     def _meter(self) -> QueryMeter:
@@ -130,8 +130,8 @@ class ExpressionCompiler:
         meter.is_needed = True
         return meter
 
-    def _has_to_count(self, nodes: Sequence[Expression]) -> bool:
-        """Whether what is made of these values can be much larger than the item: each may be new, or they are many."""
+    def _must_count(self, nodes: Sequence[Expression]) -> bool:
+        """Return whether the result can be much larger than the item: a value may be new, or there are many values."""
         return len(nodes) > PARTS_UNCOUNTED_MAX or any(map(builds, nodes))
 
     # --- operators --------------------------------------------------------------------------------------------------
@@ -142,30 +142,30 @@ class ExpressionCompiler:
 
     def _binary(self, node: tree.Binary) -> Evaluator:
         if node.operator == "=":
-            for one, other in ((node.left, node.right), (node.right, node.left)):
-                if isinstance(one, tree.Path) and is_constant(other):
+            for operand, other in ((node.left, node.right), (node.right, node.left)):
+                if isinstance(operand, tree.Path) and is_constant(other):
                     constant = self.constant(other)
                     if type(constant) not in (list, dict):
-                        return equality_test(self._scope.steps_below_row(one), constant)
+                        return equality_test(self._scope.steps_below_row(operand), constant)
         if node.operator in _MIRRORED:
-            for one, other, symbol in (
+            for operand, other, symbol in (
                 (node.left, node.right, node.operator),
                 (node.right, node.left, _MIRRORED[node.operator]),
             ):
-                if isinstance(one, tree.Path) and is_constant(other):
-                    test = order_test(self._scope.steps_below_row(one), symbol, self.constant(other))
+                if isinstance(operand, tree.Path) and is_constant(other):
+                    test = order_test(self._scope.steps_below_row(operand), symbol, self.constant(other))
                     if test is not None:
                         return test
         operation = BINARY_OPERATIONS[node.operator]
         left, right = self.compile(node.left), self.compile(node.right)
         if node.operator == "||":
             return counted_call("", operation, [left, right], self._meter)
-        if node.operator in ("=", "!=") and not self._is_primitive_constant(node.left, node.right):
+        if node.operator in ("=", "!=") and not self._has_primitive_constant(node.left, node.right):
             return counted_comparison(operation, left, right, self._meter)
         return lambda item: operation(left(item), right(item))
 
-    def _is_primitive_constant(self, *nodes: Expression) -> bool:
-        """Whether one of these is a constant that is compared in one step, however large the other is."""
+    def _has_primitive_constant(self, *nodes: Expression) -> bool:
+        """Return whether an operand is a constant that is compared in one step, however large the other is."""
         return any(is_constant(node) and type(self.constant(node)) not in (list, dict) for node in nodes)
 
     def _and(self, node: tree.And) -> Evaluator:
@@ -211,24 +211,24 @@ class ExpressionCompiler:
 
     def _in(self, node: tree.In) -> Evaluator:
         needle = self.compile(node.needle)
-        if all(is_constant(straw) for straw in node.haystack):
-            holds = membership_test([self.constant(straw) for straw in node.haystack])
-            return _negated_if(
+        if all(is_constant(element) for element in node.haystack):
+            holds = membership_test([self.constant(element) for element in node.haystack])
+            return _negate_if(
                 node.negated, lambda item: UNDEFINED if (value := needle(item)) is UNDEFINED else holds(value)
             )
-        haystack = [self.compile(straw) for straw in node.haystack]
+        haystack = [self.compile(element) for element in node.haystack]
 
         def evaluate(item: dict[str, object]) -> object:
             value = needle(item)
             if value is UNDEFINED:
                 return UNDEFINED
-            return any(values_equal(value, straw(item)) for straw in haystack)
+            return any(values_equal(value, element(item)) for element in haystack)
 
-        return _negated_if(node.negated, evaluate)
+        return _negate_if(node.negated, evaluate)
 
     def _between(self, node: tree.Between) -> Evaluator:
         value, low, high = self.compile(node.value), self.compile(node.low), self.compile(node.high)
-        return _negated_if(node.negated, lambda item: between(value(item), low(item), high(item)))
+        return _negate_if(node.negated, lambda item: between(value(item), low(item), high(item)))
 
     def _like(self, node: tree.Like) -> Evaluator:
         value, pattern, escape = self.compile(node.value), self.compile(node.pattern), node.escape
@@ -247,7 +247,7 @@ class ExpressionCompiler:
             meter.spend(ready.steps(text))
             return ready.matches(text)
 
-        return _negated_if(node.negated, evaluate)
+        return _negate_if(node.negated, evaluate)
 
     # --- calls ------------------------------------------------------------------------------------------------------
 
@@ -264,14 +264,14 @@ class ExpressionCompiler:
             raise MalformedQuery(MISPLACED_TEXT_SCORE, reason, node.span.start, node.span.end)
         function = FUNCTIONS.get(node.name)
         if function is None:
-            # The first thing wrong is told: arguments are looked at before the name.
+            # The first error is reported: arguments are checked before the name.
             self._arguments(node)
             _refuse_name(node)
         _check_argument_count(node, function)
         run = partial(function.run, self._context(node)) if function.needs_context else function.run
         arguments = self._arguments(node)
         if node.name not in STEPS_OF_CALLS and len(arguments) <= PARTS_UNCOUNTED_MAX:
-            return _calling(run, arguments)
+            return _call_closure(run, arguments)
         last = self.constant(node.arguments[-1]) if is_constant(node.arguments[-1]) else None
         return counted_call(node.name, run, arguments, self._meter, last if isinstance(last, str) else None)
 
@@ -279,11 +279,11 @@ class ExpressionCompiler:
         _check_argument_count(node, _DISTANCE_ARGUMENTS)
         of_container = self._environment.distance_function_of if self._environment else no_distance_function
         name = distance_name(node, self._scope, of_container)
-        one, other = node.arguments[:2]
-        # Either may be the one that is the same for all items.
-        if is_constant(one):
-            one, other = other, one
-        value = counted_vector(self.compile(one), self._meter)
+        vector, other = node.arguments[:2]
+        # Either argument may be the constant.
+        if is_constant(vector):
+            vector, other = other, vector
+        value = counted_vector(self.compile(vector), self._meter)
         if is_constant(other):
             nearness = nearness_to(name, self.constant(other))
             return lambda item: nearness(value(item))
@@ -302,16 +302,16 @@ class ExpressionCompiler:
 
     def _call_udf(self, node: tree.Call) -> Evaluator:
         function, arguments, meter = self._udf(node), self._arguments(node), self._meter
-        call_function = _calling(function, arguments)
+        call_function = _call_closure(function, arguments)
 
         def call(item: dict[str, object]) -> object:
-            # Before, for the time it took may be over; after, for the time that this call took.
+            # Before the call, for the time limit may have passed; after it, for the time that the call took.
             meter.spend(UDF_STEPS)
             result = call_function(item)
             meter.spend(UDF_STEPS)
             return result
 
-        return call if self._foreseen is None else self._foreseen.attend(node, function, arguments, call)
+        return call if self._foreseen is None else self._foreseen.register(node, function, arguments, call)
 
     def _udf(self, node: tree.Call) -> Callable[..., object]:
         udf = self._environment.udfs.get(node.name) if self._environment else None
@@ -322,12 +322,12 @@ class ExpressionCompiler:
 
     def _subquery(self, node: tree.Subquery) -> Evaluator:
         if self._environment is None:
-            raise ValueError("a subquery is no constant")
+            raise ValueError("a subquery is not a constant")
         self._environment.meter.is_needed = True
         return compile_subquery_expression(node, self._scope, self._environment)
 
 
-# One line for each kind of expression. The table's own type cannot say that each method takes the node of its key.
+# A line for each kind of expression. The table's own type cannot express that each method takes the node of its key.
 _COMPILERS: Final = cast(
     "dict[type[tree.Node], Callable[[ExpressionCompiler, Expression], Evaluator]]",
     {
@@ -353,7 +353,7 @@ _COMPILERS: Final = cast(
 
 
 def is_constant(node: tree.Node) -> bool:
-    """Whether the expression has one value for all items: literals, parameters, and what is made of them alone."""
+    """Return whether the expression consists of literals and parameters only, so that all items have the same value."""
     if isinstance(node, (tree.Literal, tree.Parameter)):
         return True
     if isinstance(node, (tree.Unary, tree.ArrayLiteral, tree.ObjectLiteral)):
@@ -372,7 +372,7 @@ def _check_argument_count(call: tree.Call, function: Function) -> None:
         raise MalformedQuery(WRONG_ARGUMENT_COUNT, reason, call.span.start, call.span.end)
 
 
-def _calling(run: Callable[..., object], arguments: list[Evaluator]) -> Evaluator:
+def _call_closure(run: Callable[..., object], arguments: list[Evaluator]) -> Evaluator:
     if len(arguments) == 1:
         only = arguments[0]
         return lambda item: run(only(item))
@@ -393,7 +393,7 @@ def _object_maker(properties: list[tuple[str, Evaluator]], meter: QueryMeter | N
 
 
 def builds(node: tree.Node) -> bool:
-    """Whether the value of the expression can be a new one, not a part of the item, a constant or a small scalar."""
+    """Return whether the value can be new: not a part of the item, a constant or a small scalar."""
     if isinstance(node, (tree.Call, tree.Subquery)):
         return True
     if isinstance(node, (tree.ArrayLiteral, tree.ObjectLiteral)):
@@ -407,5 +407,5 @@ def _always(value: object) -> Evaluator:
     return lambda _item: value
 
 
-def _negated_if(negated: bool, evaluate: Evaluator) -> Evaluator:
+def _negate_if(negated: bool, evaluate: Evaluator) -> Evaluator:
     return (lambda item: negate(evaluate(item))) if negated else evaluate

@@ -1,7 +1,7 @@
-"""Calls of users' functions made ahead: those that a query is sure to make for each item, for many items at once.
+"""Calls of users' functions made ahead: calls that a query makes for every item, for many items at once.
 
-A call by itself is an exchange with another process, and most of its time is spent on the way. What is foreseen is only
-what a call returns: one that fails is made again in its turn, and fails then, as does every call that was not foreseen.
+A single call is an exchange with another process, and most of its time is spent on the way. Only results are kept: a
+call that fails is made again when its item is evaluated, and its error is raised then.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from asterism.reading.row_source import Evaluator
 
 Item = dict[str, object]
 
-# A page that has room for few results begins with few calls, for it may be full before the others are needed.
+# A page with room for few results begins with few calls, for it may be full before the others are needed.
 _ITEMS_MIN: Final = 8
-# As many as a slice of a scan has.
+# The number of items in a slice of a scan.
 _ITEMS_MAX: Final = 128
-# Items that are read ahead are in memory together.
+# Items that are read ahead are in memory at the same time.
 _BODIES_BYTES_MAX: Final = 256 * 1024
 
 _NOT_FORESEEN: Final = object()
@@ -31,16 +31,16 @@ class ForeseeingFunction(Protocol):
     """A user's function that can be called many times at once."""
 
     def results_ahead(self, calls: Iterable[tuple[object, ...]]) -> Sequence[object]:
-        """The results of the first of these calls, as many as could be found and kept. Raises nothing."""
+        """Return the results of the first of these calls, as many as could be found and kept. Raises nothing."""
 
 
 class _Site:
-    """One call in the query's text."""
+    """A call in the query's text, with the results that were made ahead."""
 
     def __init__(self, function: ForeseeingFunction, arguments: list[Evaluator]) -> None:
         self._function = function
         self._arguments = arguments
-        # By the identity of the item, which lives as long as they do.
+        # By the identity of the item, which lives as long as the results.
         self.results: dict[int, object] = {}
 
     def foresee(self, items: list[Item]) -> None:
@@ -54,7 +54,7 @@ class _Site:
             for item in items:
                 yield tuple([argument(item) for argument in arguments])
         except AsterismError:
-            # Who evaluates it again, in its turn, will be told.
+            # The error is raised when the item itself is evaluated.
             return
 
 
@@ -63,7 +63,7 @@ class ForeseenCalls:
 
     def __init__(self, certain: Sequence[tree.Call]) -> None:
         self._certain = frozenset(map(id, certain))
-        # Kept alive: the identities above are theirs.
+        # Kept alive, for the identities above are theirs.
         self._nodes = certain
         self._sites: list[_Site] = []
         self._items: list[Item] = []
@@ -71,7 +71,7 @@ class ForeseenCalls:
 
     @classmethod
     def of(cls, query: tree.Query) -> ForeseenCalls | None:
-        """None if the query is sure of no call."""
+        """Return the calls that a query makes for every item, or None."""
         expressions = _evaluated_for_every_item(query)
         certain = [call for expression in expressions for call in certain_calls(expression)]
         return cls(certain) if certain else None
@@ -80,10 +80,10 @@ class ForeseenCalls:
     def has_calls(self) -> bool:
         return bool(self._sites)
 
-    def attend(
+    def register(
         self, node: tree.Call, function: Callable[..., object], arguments: list[Evaluator], call: Evaluator
     ) -> Evaluator:
-        """`call`, or what first looks for a result that is there already."""
+        """Return `call`, preceded by a lookup of results made ahead if the call is certain."""
         if id(node) not in self._certain or not isinstance(function, ForeseeingFunction):
             return call
         site = _Site(function, arguments)
@@ -99,9 +99,9 @@ class ForeseenCalls:
     def reader(
         self, entries: Sequence[tuple[bytes, bytes]], item_of: Callable[[bytes], Item], wanted: int
     ) -> Callable[[bytes], Item]:
-        """`item_of` for the bodies of these entries, to be asked for in their order, with their calls made ahead.
+        """Return `item_of` for the bodies of these entries, which are read in their order, with their calls made ahead.
 
-        `wanted` is how many results there is room for.
+        `wanted` is the number of results that the page has room for.
         """
         self._items_ahead = max(self._items_ahead, _ITEMS_MIN, min(wanted, _ITEMS_MAX))
         items = self._items_of([body for _, body in entries], item_of)
@@ -126,7 +126,7 @@ class ForeseenCalls:
 
 
 def _evaluated_for_every_item(query: tree.Query) -> list[tree.Expression]:
-    """The filter; without one, what is selected, unless rows are left out or put together before that."""
+    """Return the filter, or the selection if there is no filter, no order and no groups before it."""
     source = query.from_clause.source.collection if query.from_clause is not None else None
     is_of_whole_items = isinstance(source, tree.Path) and not source.steps
     if not is_of_whole_items or (query.order_by is not None and query.order_by.by_rank):
@@ -145,7 +145,7 @@ def _evaluated_for_every_item(query: tree.Query) -> list[tree.Expression]:
 
 
 def _read(bodies: list[bytes], item_of: Callable[[bytes], Item]) -> list[Item]:
-    """The first of the items, at least one, as many as may be in memory together."""
+    """Return the first items, at least one, as many as may be in memory at the same time."""
     items: list[Item] = []
     total_bytes = 0
     for body in bodies:
@@ -155,7 +155,7 @@ def _read(bodies: list[bytes], item_of: Callable[[bytes], Item]) -> list[Item]:
         try:
             items.append(item_of(body))
         except AsterismError:
-            # Its turn has not come.
+            # The error is raised when this item is the first.
             if items:
                 break
             raise

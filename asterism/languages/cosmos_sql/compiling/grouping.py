@@ -1,6 +1,6 @@
-"""Aggregates and GROUP BY: what is computed of each row, and what of each group.
+"""Aggregates and GROUP BY: expressions over rows, and expressions over groups.
 
-An expression over groups is rewritten to speak of a group's row, an object with one property for each key and each
+An expression over groups is rewritten to refer to a group's row, an object with a property for each key and each
 aggregate; then it compiles like any other.
 """
 
@@ -29,7 +29,7 @@ from asterism.values.undefined import UNDEFINED
 NOT_GROUPED: Final = "SC2102"
 STAR_WITH_GROUP_BY: Final = "SC2041"
 
-# What the service's planner says of `MIN(c.a) / 2`, which this evaluator runs; see `has_composed_aggregates`.
+# The refusal of the service's planner for `MIN(c.a) / 2`, which this evaluator runs; see `has_composed_aggregates`.
 COMPOSED_AGGREGATES_REASON: Final = "Compositions of aggregates and other expressions are not allowed."
 
 
@@ -41,16 +41,16 @@ class AggregateColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Grouping:
-    """What a row belongs to and what it adds there."""
+class GroupPlan:
+    """The keys of a row's group, and the aggregates that the row is added to."""
 
     keys: tuple[Evaluator, ...]
     columns: tuple[AggregateColumn, ...]
 
     def row_of_group(self, keys: tuple[object, ...], aggregates: list[Aggregate]) -> Row:
-        """The row on which expressions over groups are evaluated."""
+        """Return the row on which expressions over groups are evaluated."""
         named_keys = {_key_slot(index): key for index, key in enumerate(keys)}
-        named_results = {_aggregate_slot(index): one.result() for index, one in enumerate(aggregates)}
+        named_results = {_aggregate_slot(index): aggregate.result() for index, aggregate in enumerate(aggregates)}
         return {name: value for name, value in (named_keys | named_results).items() if value is not UNDEFINED}
 
 
@@ -59,12 +59,12 @@ def is_aggregate(node: Node) -> bool:
 
 
 def has_aggregates(query: tree.Query) -> bool:
-    """Whether the query's own SELECT (that of a subquery aside) has an aggregate."""
+    """Return whether the query's own SELECT (that of a subquery aside) has an aggregate."""
     return any(holds_aggregate(expression) for expression in selected_expressions(query))
 
 
 def has_composed_aggregates(query: tree.Query) -> bool:
-    """Whether SELECT puts an aggregate inside another expression, which no plan of the service can merge."""
+    """Return whether SELECT has an aggregate inside another expression, which no plan of the service can merge."""
     return any(
         not is_aggregate(expression) and holds_aggregate(expression) for expression in selected_expressions(query)
     )
@@ -81,7 +81,7 @@ def selected_expressions(query: tree.Query) -> tuple[Expression, ...]:
 
 
 def holds_aggregate(node: Node) -> bool:
-    """Whether the expression is or has an aggregate over the rows around it; a subquery's are over its own."""
+    """Return whether the expression is or has an aggregate over its rows; those of a subquery are over its own rows."""
     if isinstance(node, tree.Subquery):
         return False
     return is_aggregate(node) or any(map(holds_aggregate, tree.children(node)))
@@ -102,21 +102,21 @@ class GroupCompiler:
         self._key_readers = tuple(rows.compile_key(key) for key in self._keys)
 
     def rewrite(self, expression: Expression) -> Expression:
-        """The same over the group's row. Raises MalformedQuery for what has no one value in a group."""
+        """Rewrite an expression to the group's row. Raises MalformedQuery for a value that is not unique in a group."""
         return cast(Expression, self._rewrite(expression))
 
     def scope_of_groups(self) -> Scope:
-        """The scope of what `rewrite` returned; to be asked for when all is rewritten."""
+        """Return the scope of the results of `rewrite`; call it after the last."""
         slots = [_key_slot(index) for index in range(len(self._keys))]
         slots += [_aggregate_slot(index) for index in range(len(self._calls))]
         return Scope({slot: (slot,) for slot in slots}, self._scope.parameters)
 
-    def grouping(self) -> Grouping:
+    def grouping(self) -> GroupPlan:
         columns = [
             AggregateColumn(AGGREGATES[call.name], self._rows.compile(call.arguments[0]), call)
             for call in self._calls.values()
         ]
-        return Grouping(self._key_readers, tuple(columns))
+        return GroupPlan(self._key_readers, tuple(columns))
 
     def _rewrite(self, node: Node, own_aliases: frozenset[str] = frozenset()) -> Node:
         key = self._key_of(node)
@@ -125,7 +125,7 @@ class GroupCompiler:
         if isinstance(node, tree.Path):
             return self._path(node, own_aliases)
         if isinstance(node, tree.Subquery):
-            # Its aggregates are its own affair; only what it says of the rows around it is ours.
+            # Its aggregates stay as they are; only its references to the rows around it are rewritten.
             own_aliases |= _aliases_in(node)
         elif is_aggregate(node) and not own_aliases:
             return self._aggregate(cast(tree.Call, node))
@@ -133,7 +133,7 @@ class GroupCompiler:
 
     def _key_of(self, node: Node) -> Node | None:
         for index, key in enumerate(self._keys):
-            # Python takes true for 1; the texts do not.
+            # True equals 1 in Python; the texts differ.
             if type(node) is type(key) and node == key and to_text(node) == self._key_texts[index]:
                 return tree.Path(_key_slot(index), span=node.span)
             if isinstance(node, tree.Path) and isinstance(key, tree.Path) and _is_below(node, key):
@@ -154,7 +154,7 @@ class GroupCompiler:
         if len(call.arguments) != 1:
             reason = f"The {call.name} function requires 1 argument(s)."
             raise MalformedQuery(WRONG_ARGUMENT_COUNT, reason, call.span.start, call.span.end)
-        # Those of a subquery are over its own rows, and one value before this aggregate begins.
+        # Aggregates of a subquery are over its own rows, and a single value for this aggregate.
         if holds_aggregate(call.arguments[0]):
             reason = "Cannot perform an aggregate function on an expression containing an aggregate or a subquery."
             raise MalformedQuery(MISPLACED_AGGREGATE, reason, call.span.start, call.span.end)
@@ -163,7 +163,7 @@ class GroupCompiler:
         return tree.Path(_aggregate_slot(list(self._calls).index(text)), span=call.span)
 
 
-# No identifier is spelled like these.
+# Slots have names that are not identifiers.
 def _key_slot(index: int) -> str:
     return f"#key{index}"
 
@@ -177,7 +177,7 @@ def _is_below(path: tree.Path, key: tree.Path) -> bool:
 
 
 def _aliases_in(subquery: tree.Subquery) -> frozenset[str]:
-    """Every alias that the subquery, or one within it, gives; the mark makes the set true for one without any."""
+    """Return all aliases in the subquery, nested ones too, and a mark that keeps the set from being empty."""
     found = {"#subquery"}
     for node in tree.descendants(subquery):
         if isinstance(node, tree.Source):

@@ -16,7 +16,7 @@ from asterism.reading.index_use import ANSWERED, Column, CoveredPaths, IndexUse
 from asterism.reading.runnable import Kind
 from asterism.values.undefined import UNDEFINED
 
-# Of these, equal values need one look, and their number.
+# For these, equal values are added once, with their count.
 _COVERED_AGGREGATES: Final = frozenset({"COUNT", "MIN", "MAX"})
 
 
@@ -70,7 +70,7 @@ def _counted_paths(query: tree.Query, pipeline: Pipeline) -> tuple[PropertyPath 
 
 
 def _covered_paths(query: tree.Query, pipeline: Pipeline) -> CoveredPaths | None:
-    """Return None also where equal items do not add the same."""
+    """Return the paths, or None if equal items may add different values."""
     is_of_values = pipeline.kind is Kind.GROUPED or (
         pipeline.is_distinct and pipeline.kind in (Kind.DISTINCT, Kind.ORDERED)
     )
@@ -93,7 +93,7 @@ def _covered_paths(query: tree.Query, pipeline: Pipeline) -> CoveredPaths | None
 
 
 def _nodes(clauses: list[tree.Node]) -> Iterator[tuple[tree.Node, bool]]:
-    """Yield every node of these clauses, with whether it is all of the argument of an aggregate."""
+    """Yield every node of these clauses, and True if it is the whole argument of an aggregate."""
     waiting = [(clause, False) for clause in clauses]
     while waiting:
         node, is_argument = waiting.pop()
@@ -120,6 +120,6 @@ def _aggregates_of_items(pipeline: Pipeline) -> list[tree.Call]:
 
 
 def _is_of_items(pipeline: Pipeline) -> bool:
-    """Whether each item is one row."""
+    """Return whether each item is one row."""
     sources = pipeline.sources
     return sources.make_rows is None and sources.star == ()

@@ -1,6 +1,6 @@
-"""What a filter says of an item before any item is read: equalities that must hold, partition keys it can have.
+"""Facts about matching items that follow from the filter alone: equalities that hold, and possible partition keys.
 
-Both answers may say less than the filter does, never more: an item that matches the filter always agrees with them.
+Both may be weaker than the filter, never stronger: they hold for every item that matches the filter.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from asterism.values.undefined import UNDEFINED
 
 PartitionKeyTuple = tuple[object, ...]
 
-# One way in which an item can match: the values it then has at partition key paths. A filter allows a list of ways;
-# an empty way says nothing, and an empty list means that no item matches.
-_Way = dict[PropertyPath, object]
-_ANYTHING: Final[tuple[_Way, ...]] = ({},)
+# A disjunct of the filter: the values at partition key paths of items that match it. An empty disjunct is true for
+# every item, and an empty list of disjuncts means that no item matches.
+_Disjunct = dict[PropertyPath, object]
+_ANYTHING: Final[tuple[_Disjunct, ...]] = ({},)
 
-# The client's own multi-item reads name up to 1,000 items in one filter. Beyond this many ways the query fans out.
-WAYS_MAX: Final = 5000
+# The client's own multi-item reads name up to 1,000 items in one filter. With more disjuncts the query fans out.
+DISJUNCTS_MAX: Final = 5000
 
 
 class PartitionFilter:
-    """Reads one query's filter; the scope gives aliases and parameters their meaning."""
+    """The filter of one query; the scope resolves aliases and parameters."""
 
     def __init__(self, where: Expression | None, scope: Scope) -> None:
         self._where = where
@@ -37,7 +37,7 @@ class PartitionFilter:
         self._compiler = ExpressionCompiler(scope)
 
     def equalities(self) -> list[tuple[PropertyPath, object]]:
-        """`path = value` for every conjunct of that form; all of them hold for an item that matches."""
+        """Return path and value of every conjunct `path = value`; all of them hold for a matching item."""
         if self._where is None:
             return []
         conjuncts = self._where.operands if isinstance(self._where, tree.And) else (self._where,)
@@ -49,54 +49,63 @@ class PartitionFilter:
         return found
 
     def pinned_partition_keys(self, paths: tuple[PropertyPath, ...]) -> list[PartitionKeyTuple] | None:
-        """Every partition key (or prefix of one) that a matching item can have; None when the filter leaves it open."""
+        """Return every partition key or prefix that a matching item can have; None if the filter does not fix them."""
         if self._where is None:
             return None
         keys: dict[object, PartitionKeyTuple] = {}
-        for way in self._ways(self._where, frozenset(paths)):
-            key = _longest_prefix(way, paths)
+        for disjunct in self._disjuncts(self._where, frozenset(paths)):
+            key = _longest_prefix(disjunct, paths)
             if not key:
                 return None
             keys.setdefault(_identity(key), key)
         return [key for key in keys.values() if not _is_covered(key, keys)]
 
-    def _ways(self, node: Expression, paths: frozenset[PropertyPath]) -> tuple[_Way, ...] | list[_Way]:
+    def _disjuncts(self, node: Expression, paths: frozenset[PropertyPath]) -> tuple[_Disjunct, ...] | list[_Disjunct]:
         if isinstance(node, tree.And):
-            return self._ways_of_all(node, paths)
+            return self._disjuncts_of_and(node, paths)
         if isinstance(node, tree.Or):
-            return self._ways_of_any(node, paths)
+            return self._disjuncts_of_or(node, paths)
         if is_constant(node):
             return _ANYTHING if self._compiler.constant(node) is True else ()
         path, values = self._values_allowed(node)
         if path is None or path not in paths:
             return _ANYTHING
-        # An array or object is no partition key; what the service does with such an item is left to the scan.
+        # An array or object is not a partition key; such items are left to the scan.
         if not all(is_primitive(value) or value is UNDEFINED for value in values):
             return _ANYTHING
-        return [{path: value} for value in values] if len(values) <= WAYS_MAX else _ANYTHING
+        return [{path: value} for value in values] if len(values) <= DISJUNCTS_MAX else _ANYTHING
 
-    def _ways_of_all(self, node: tree.And, paths: frozenset[PropertyPath]) -> tuple[_Way, ...] | list[_Way]:
-        ways: tuple[_Way, ...] | list[_Way] = _ANYTHING
+    def _disjuncts_of_and(
+        self, node: tree.And, paths: frozenset[PropertyPath]
+    ) -> tuple[_Disjunct, ...] | list[_Disjunct]:
+        disjuncts: tuple[_Disjunct, ...] | list[_Disjunct] = _ANYTHING
         for operand in node.operands:
-            more = self._ways(operand, paths)
+            more = self._disjuncts(operand, paths)
             # Leaving an operand out allows more, which is safe.
-            if more is not _ANYTHING and len(ways) * len(more) <= WAYS_MAX:
-                ways = [merged for one in ways for other in more if (merged := _merge(one, other)) is not None]
-        return ways
+            if more is not _ANYTHING and len(disjuncts) * len(more) <= DISJUNCTS_MAX:
+                disjuncts = [
+                    merged
+                    for disjunct in disjuncts
+                    for other in more
+                    if (merged := _merge(disjunct, other)) is not None
+                ]
+        return disjuncts
 
-    def _ways_of_any(self, node: tree.Or, paths: frozenset[PropertyPath]) -> tuple[_Way, ...] | list[_Way]:
-        ways: list[_Way] = []
+    def _disjuncts_of_or(
+        self, node: tree.Or, paths: frozenset[PropertyPath]
+    ) -> tuple[_Disjunct, ...] | list[_Disjunct]:
+        disjuncts: list[_Disjunct] = []
         for operand in node.operands:
-            more = self._ways(operand, paths)
-            if more is _ANYTHING or len(ways) + len(more) > WAYS_MAX:
+            more = self._disjuncts(operand, paths)
+            if more is _ANYTHING or len(disjuncts) + len(more) > DISJUNCTS_MAX:
                 return _ANYTHING
-            ways.extend(more)
-        return ways
+            disjuncts.extend(more)
+        return disjuncts
 
     # --- one predicate ----------------------------------------------------------------------------------------------
 
     def _values_allowed(self, node: Expression) -> tuple[PropertyPath | None, list[object]]:
-        """The path that a predicate speaks of and the only values there that make it true; no path if it is another."""
+        """Return the path that a predicate tests and the only values that make it true; no path for other forms."""
         match node:
             case tree.Path():
                 return self._property_path(node), [True]
@@ -123,7 +132,7 @@ class PartitionFilter:
         return self._values_when(tested, constant)
 
     def _values_when(self, tested: Expression, result: object) -> tuple[PropertyPath | None, list[object]]:
-        """The values of a path that make a test of it come out as `result`."""
+        """Return a path and its values for which a test of it has this `result`."""
         match tested:
             case tree.Path() if result is False:
                 return self._property_path(tested), [False]
@@ -144,28 +153,28 @@ class PartitionFilter:
         return property_path(self._scope, path)
 
 
-def _merge(one: _Way, other: _Way) -> _Way | None:
-    """Both ways at once; None when they want different values in one place."""
-    for path, value in other.items():
-        if path in one and not values_equal(one[path], value):
+def _merge(left: _Disjunct, right: _Disjunct) -> _Disjunct | None:
+    """Return the conjunction of two disjuncts, or None if they need different values at a path."""
+    for path, value in right.items():
+        if path in left and not values_equal(left[path], value):
             return None
-    return {**one, **other}
+    return {**left, **right}
 
 
-def _longest_prefix(way: _Way, paths: tuple[PropertyPath, ...]) -> PartitionKeyTuple:
+def _longest_prefix(disjunct: _Disjunct, paths: tuple[PropertyPath, ...]) -> PartitionKeyTuple:
     prefix = []
     for path in paths:
-        if path not in way:
+        if path not in disjunct:
             break
-        prefix.append(way[path])
+        prefix.append(disjunct[path])
     return tuple(prefix)
 
 
 def _identity(key: PartitionKeyTuple) -> object:
-    """Equal for keys that are the same partition: 1 and 1.0 are, 1 and true are not."""
+    """Return a value that is equal for keys of the same partition: for 1 and 1.0, not for 1 and true."""
     return tuple(sort_key(value) for value in key)
 
 
 def _is_covered(key: PartitionKeyTuple, keys: dict[object, PartitionKeyTuple]) -> bool:
-    """Whether a shorter prefix among `keys` takes in all of `key` already."""
+    """Return whether a shorter prefix among `keys` covers `key`."""
     return any(_identity(key[:length]) in keys for length in range(1, len(key)))

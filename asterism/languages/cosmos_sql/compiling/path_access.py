@@ -1,4 +1,4 @@
-"""The closures that run once for every item: reading a path, and testing what is there against constants."""
+"""Closures that run once for every item: reads of a path, and comparisons of its value with constants."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from asterism.reading.row_source import Evaluator
 from asterism.values.json.order import as_double, values_equal
 from asterism.values.undefined import UNDEFINED
 
-# Below this, an integer or double equals another by Python's comparison exactly when they are the same double.
+# Below this, integers and doubles are equal in Python exactly when they are the same double.
 _PLAINLY_COMPARED_BELOW = 2**53
 _ORDERS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "<": operator.lt,
@@ -23,7 +23,7 @@ _ORDERS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 
 def path_reader(steps: Steps) -> Evaluator:
-    """Reads the value at the end of `steps`, or UNDEFINED."""
+    """Return a reader of the value at the end of `steps`, or UNDEFINED."""
     if not steps:
         return lambda item: item
     if len(steps) == 1 and isinstance(steps[0], str):
@@ -52,7 +52,7 @@ def _two_names_reader(first: str, second: str) -> Evaluator:
 
 
 def equality_test(steps: Steps, constant: object) -> Evaluator:
-    """`path = constant`, the most common filter of all, without the general comparison where the type allows it."""
+    """Return the test `path = constant`, the most common filter, without the general comparison if the type allows."""
     if constant is UNDEFINED:
         return lambda _item: UNDEFINED
     read = path_reader(steps)
@@ -71,7 +71,7 @@ def equality_test(steps: Steps, constant: object) -> Evaluator:
 def _string_equality(steps: Steps, read: Evaluator, constant: str) -> Evaluator:
     def test(item: dict[str, object]) -> object:
         value = read(item)
-        # No other JSON value equals a string in Python, so the types need no look.
+        # No other JSON value equals a string in Python, so the types need no check.
         return UNDEFINED if value is UNDEFINED else value == constant
 
     def test_property(item: dict[str, object]) -> object:
@@ -93,7 +93,7 @@ def _number_equality(read: Evaluator, constant: float) -> Evaluator:
 
 
 def order_test(steps: Steps, operator_symbol: str, constant: object) -> Evaluator | None:
-    """`path < constant` and its kin, without the general comparison; None where the constant's type needs it."""
+    """Return the test `path < constant` (or >, <=, >=) without the general comparison; None if the type needs it."""
     accepts = _ORDERS[operator_symbol]
     read = path_reader(steps)
     if type(constant) is str:
@@ -115,10 +115,10 @@ def order_test(steps: Steps, operator_symbol: str, constant: object) -> Evaluato
 
 
 def membership_test(constants: Sequence[object]) -> Callable[[object], bool]:
-    """Whether a defined value is among `constants`; strings and numbers by hash, the few others one by one."""
-    strings = frozenset(one for one in constants if type(one) is str)
-    numbers = frozenset(as_double(cast(float, one)) for one in constants if is_number(one) and one == one)
-    others = [one for one in constants if type(one) is not str and not is_number(one)]
+    """Return a test of membership in `constants`; strings and numbers by hash, the few others one by one."""
+    strings = frozenset(value for value in constants if type(value) is str)
+    numbers = frozenset(as_double(cast(float, value)) for value in constants if is_number(value) and value == value)
+    others = [value for value in constants if type(value) is not str and not is_number(value)]
 
     def holds(value: object) -> bool:
         if type(value) is str:

@@ -1,4 +1,4 @@
-"""One query or subquery, compiled: rows, filter, groups or order, projection, and the window of results."""
+"""A compiled query or subquery: rows, filter, groups or order, projection, and the window of results."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from asterism.languages.cosmos_sql.compiling.distance import (
 from asterism.languages.cosmos_sql.compiling.environment import Environment
 from asterism.languages.cosmos_sql.compiling.expression_compiler import ExpressionCompiler
 from asterism.languages.cosmos_sql.compiling.foreseen_calls import ForeseenCalls
-from asterism.languages.cosmos_sql.compiling.grouping import GroupCompiler, Grouping, has_aggregates
+from asterism.languages.cosmos_sql.compiling.grouping import GroupCompiler, GroupPlan, has_aggregates
 from asterism.languages.cosmos_sql.compiling.path_access import path_reader
-from asterism.languages.cosmos_sql.compiling.ranking import Ranking, compile_ranking
+from asterism.languages.cosmos_sql.compiling.ranking import RankFusion, compile_ranking
 from asterism.languages.cosmos_sql.compiling.scope import Scope
 from asterism.languages.cosmos_sql.compiling.sources import Sources, compile_from
 from asterism.languages.cosmos_sql.compiling.window import window_of
@@ -37,31 +37,31 @@ _STAR_WITH_SEVERAL_INPUTS = "SC2040"
 class Pipeline:
     kind: Kind
     sources: Sources
-    # Whether a row passes the filter, its root in place; of a plain query the row is the item.
+    # Returns whether the root exists and the row passes the filter; in a plain query the row is the item.
     matches: Callable[[Row], bool]
-    # The result of a row; with a grouping, of a group's row. UNDEFINED is no result at all.
+    # Returns the result of a row; with a grouping, of a group's row. UNDEFINED means that there is no result.
     project: Evaluator
     # The order of rows, without GROUP BY. (Aggregates of all rows have no order.)
     order: tuple[OrderKey, ...]
     group_order: tuple[OrderKey, ...]
-    # Whether rows are ordered by a distance or by the score of a text.
+    # True if rows are ordered by a distance or by the score of a text.
     is_by_score: bool
     # The order of a search, which is known only when all rows are.
-    ranking: Ranking | None
-    grouping: Grouping | None
+    ranking: RankFusion | None
+    grouping: GroupPlan | None
     is_distinct: bool
     window: Window
     meter: QueryMeter
-    # Of rows that are items; None if a row is something else.
+    # Only for rows that are items.
     foreseen: ForeseenCalls | None
 
     def matching_rows(self, around: Row) -> Iterator[Row]:
-        """The rows of one item (or of one row around a subquery) that pass the filter; use each before the next."""
+        """Yield the rows of an item (or of a row around a subquery) that pass the filter; use each before the next."""
         make_rows = self.sources.make_rows
         return filter(self.matches, (around,) if make_rows is None else make_rows(around))
 
     def row_results(self, around: Row) -> Iterator[object]:
-        """What each row gives by itself: before DISTINCT, order, groups and window."""
+        """Yield the result of each row, before DISTINCT, order, groups and window."""
         project = self.project
         return (result for row in self.matching_rows(around) if (result := project(row)) is not UNDEFINED)
 
@@ -69,7 +69,7 @@ class Pipeline:
 def compile_pipeline(
     query: tree.Query, scope: Scope, environment: Environment, *, is_outermost: bool = False
 ) -> Pipeline:
-    """`scope` is that of the rows given to the pipeline; see `compile_from`."""
+    """Compile a query. `scope` is that of the rows passed to the pipeline; see `compile_from`."""
     sources = compile_from(query.from_clause, scope, environment)
     _check_star(query, sources)
     rows = ExpressionCompiler(sources.scope, environment)
@@ -81,7 +81,7 @@ def compile_pipeline(
     group_order: tuple[OrderKey, ...] = ()
     grouping = None
     if is_grouped:
-        project, group_order, grouping = _over_groups(query, rows, sources.scope, environment)
+        project, group_order, grouping = _compile_groups(query, rows, sources.scope, environment)
     else:
         project = _projection(query.select.selection, sources, foreseeing)
     ranking = compile_ranking(query, sources.scope, rows, environment)
@@ -153,10 +153,10 @@ def _filter(where: tree.Expression | None, sources: Sources, rows: ExpressionCom
 def _projection(selection: tree.Selection, sources: Sources, rows: ExpressionCompiler) -> Evaluator:
     if isinstance(selection, tree.SelectStar):
         return path_reader(sources.star or ())
-    return _selected(selection, rows)
+    return _compile_selection(selection, rows)
 
 
-def _selected(selection: tree.SelectValue | tree.SelectList, rows: ExpressionCompiler) -> Evaluator:
+def _compile_selection(selection: tree.SelectValue | tree.SelectList, rows: ExpressionCompiler) -> Evaluator:
     if isinstance(selection, tree.SelectValue):
         return rows.compile(selection.expression)
     names = names_of_select_items(selection.items)
@@ -164,23 +164,23 @@ def _selected(selection: tree.SelectValue | tree.SelectList, rows: ExpressionCom
     return rows.object_maker(list(zip(names, map(rows.compile, nodes), strict=True)), nodes)
 
 
-def _over_groups(
+def _compile_groups(
     query: tree.Query, rows: ExpressionCompiler, scope: Scope, environment: Environment
-) -> tuple[Evaluator, tuple[OrderKey, ...], Grouping]:
-    """The projection of groups, their order, and how rows become groups."""
+) -> tuple[Evaluator, tuple[OrderKey, ...], GroupPlan]:
+    """Return the projection of groups, their order, and their plan."""
     groups = GroupCompiler(query, rows, scope)
-    selection = _rewritten(query.select.selection, groups)
+    selection = _rewrite_selection(query.select.selection, groups)
     items = query.order_by.items if query.order_by and query.group_by else ()
     order = [(groups.rewrite(item.expression), item.descending) for item in items]
     over_groups = ExpressionCompiler(groups.scope_of_groups(), environment)
     return (
-        _selected(selection, over_groups),
+        _compile_selection(selection, over_groups),
         tuple(OrderKey(over_groups.compile_key(node), descending) for node, descending in order),
         groups.grouping(),
     )
 
 
-def _rewritten(selection: tree.Selection, groups: GroupCompiler) -> tree.SelectValue | tree.SelectList:
+def _rewrite_selection(selection: tree.Selection, groups: GroupCompiler) -> tree.SelectValue | tree.SelectList:
     if isinstance(selection, tree.SelectValue):
         return replace(selection, expression=groups.rewrite(selection.expression))
     # A star has no aggregates, and is refused with GROUP BY.

@@ -1,4 +1,4 @@
-"""ORDER BY RANK as it is written: one score, or several that RRF fuses, each with its weight."""
+"""The clause ORDER BY RANK: one score, or several that RRF fuses, each with its weight."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _WEIGHTS_REASON: Final = (
 def scores_and_weights(
     query: tree.Query, order_by: tree.OrderBy, parameters: Mapping[str, object]
 ) -> tuple[list[tree.Call], tuple[float, ...]]:
-    """The calls of the scores, and their weights; no weights if all count the same.
+    """Return the calls of the scores, and their weights; no weights if all count the same.
 
-    Raises MalformedQuery or MalformedRequest for an order that is no rank.
+    Raises MalformedQuery or MalformedRequest for an order that is not a rank.
     """
     if len(order_by.items) != 1 or order_by.items[0].is_explicit:
         raise MalformedRequest(reason=_SORT_ORDER_REASON)
@@ -45,9 +45,9 @@ def scores_and_weights(
     if not isinstance(expression, tree.Call) or expression.is_udf:
         raise MalformedQuery(NO_SCORE, NO_SCORE_REASON, order_by.span.start, order_by.span.end)
     arguments = expression.arguments if expression.name == _FUSION else (expression,)
-    calls = [one for one in arguments if isinstance(one, tree.Call) and one.name in (TEXT_SCORE, _VECTOR_SCORE)]
+    calls = [score for score in arguments if isinstance(score, tree.Call) and score.name in (TEXT_SCORE, _VECTOR_SCORE)]
     rest = arguments[len(calls) :]
-    if not calls or any(len(one.arguments) < 2 for one in calls) or len(rest) > 1:
+    if not calls or any(len(call.arguments) < 2 for call in calls) or len(rest) > 1:
         raise MalformedQuery(NO_SCORE, NO_SCORE_REASON, order_by.span.start, order_by.span.end)
     weights = _weights(rest[0], len(calls), parameters) if rest else ()
     if weights is None:
@@ -56,7 +56,7 @@ def scores_and_weights(
 
 
 def terms_of(score: tree.Call) -> tuple[Expression, ...]:
-    """What FullTextScore looks for, said one by one or as a list."""
+    """Return the terms of a FullTextScore, which are arguments or a list."""
     terms = score.arguments[1:]
     return terms[0].items if len(terms) == 1 and isinstance(terms[0], tree.ArrayLiteral) else terms
 

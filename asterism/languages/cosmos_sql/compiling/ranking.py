@@ -1,6 +1,6 @@
-"""ORDER BY RANK where one scope holds all rows: scores, their ranks, and the fusion of these.
+"""ORDER BY RANK in a single scope with all rows: scores, their ranks, and the fusion of the ranks.
 
-A score of a text needs numbers over all rows, so a row is first measured, and scored when all are known.
+The score of a text needs statistics over all rows, so rows are measured first, and scored when all are known.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from asterism.languages.cosmos_sql.syntax import tree
 from asterism.reading.row_source import Row
 from asterism.values.undefined import UNDEFINED
 
-# How little the first ranks of one score stand out against those of another: what clients take as well.
+# Dampens the weight of the first ranks of a score (the k of reciprocal rank fusion); clients use the same value.
 _RANK_CONSTANT: Final = 60
 
-# What a score is made of: the counts of a text, the number of a distance, None for a row that has neither.
+# The input of a score: the counts of a text, the number of a distance, or None for a row that has neither.
 Measure: TypeAlias = TermCounts | float | None
 Measures: TypeAlias = tuple[Measure, ...]
 
@@ -34,7 +34,7 @@ class RankedRow(NamedTuple):
 
 @dataclass(slots=True)
 class Statistics:
-    """Over all rows: how many there are, and for each score of a text the words, and the rows with each term."""
+    """Counts over all rows: the rows, and for each score of a text the words, and the rows with each term."""
 
     documents: int
     words: list[int]
@@ -51,23 +51,23 @@ class Statistics:
 
     def merge(self, other: Statistics) -> None:
         self.documents += other.documents
-        self.words = [one + more for one, more in zip(self.words, other.words, strict=True)]
+        self.words = [words + more for words, more in zip(self.words, other.words, strict=True)]
         pairs = zip(self.hits, other.hits, strict=True)
-        self.hits = [[one + more for one, more in zip(ours, theirs, strict=True)] for ours, theirs in pairs]
+        self.hits = [[hit + more for hit, more in zip(hits, others, strict=True)] for hits, others in pairs]
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
     measure: Callable[[Row], Measure]
-    # How many terms a text is scored by; none for a distance.
+    # The number of terms of a text; zero for a distance.
     terms: int
-    # Whether the best have the largest numbers.
+    # True if the best rows have the largest numbers.
     descends: bool
     weight: float
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class RankFusion:
     scores: tuple[Score, ...]
 
     def new_statistics(self) -> Statistics:
@@ -77,7 +77,7 @@ class Ranking:
         return tuple(score.measure(row) for score in self.scores)
 
     def ranked(self, rows: Sequence[RankedRow], statistics: Statistics) -> list[RankedRow]:
-        """The best first; those that are equally good in the order they came in."""
+        """Return the rows, best first; equally good rows keep their order."""
         fused = [0.0] * len(rows)
         for index, score in enumerate(self.scores):
             words, hits = statistics.words[index], statistics.hits[index]
@@ -90,8 +90,8 @@ class Ranking:
 
 def compile_ranking(
     query: tree.Query, scope: Scope, rows: ExpressionCompiler, environment: Environment
-) -> Ranking | None:
-    """None for a query that is no search. Raises MalformedRequest for an order that is no rank."""
+) -> RankFusion | None:
+    """Return the fusion of a search, None for other queries. Raises MalformedRequest if the order is not a rank."""
     if query.order_by is None or not query.order_by.by_rank:
         return None
     calls, weights = scores_and_weights(query, query.order_by, scope.parameters)
@@ -101,9 +101,9 @@ def compile_ranking(
             scores.append(_text_score(call, weight, rows))
         else:
             near_is_large = is_descending(call, scope, environment.distance_function_of)
-            # A weight below zero looks for the farthest.
+            # A negative weight prefers the farthest.
             scores.append(Score(_distance(call, rows), 0, near_is_large is (weight >= 0), abs(weight)))
-    return Ranking(tuple(scores))
+    return RankFusion(tuple(scores))
 
 
 def _text_score(call: tree.Call, weight: float, rows: ExpressionCompiler) -> Score:
@@ -130,7 +130,7 @@ def _number(measure: Measure, documents: int, words: int, hits: Sequence[int]) -
 
 
 def _ranks(numbers: Sequence[float | None], *, descends: bool) -> list[int]:
-    """From 1 for the best; equal numbers have the same rank, and what has none comes last."""
+    """Return ranks from 1 for the best; equal numbers have the same rank, and rows without a number the last."""
     known = sorted({number for number in numbers if number is not None}, reverse=descends)
     rank_of: dict[float | None, int] = {number: rank for rank, number in enumerate(known, 1)}
     rank_of[None] = len(known) + 1

@@ -1,8 +1,8 @@
-"""What the names in a query stand for: aliases of FROM, and parameters.
+"""The names in a query: aliases of FROM, and parameters.
 
-Expressions are evaluated on a row. For a plain query the row is the item itself. Where FROM makes several rows of an
-item, a row is an object with one property for each alias, and the row of the query around it under `OUTER`; so every
-alias, near or far, is a path below the row.
+Expressions are evaluated on a row. For a plain query the row is the item itself. If FROM makes several rows of an item,
+a row is an object with a property for each alias, and the row of the query around it under `OUTER`; so every alias,
+also of an outer query, is a path below the row.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ _UNRESOLVED = "SC2001"
 
 Steps = tuple[str | int, ...]
 
-# No identifier, so no alias, is spelled like this.
+# Not an identifier, so never an alias.
 OUTER: Final = "^"
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Aliases by the place they name below the row, and parameters by their value."""
+    """Aliases with their path below the row, and parameters with their value."""
 
     aliases: Mapping[str, Steps]
     parameters: Mapping[str, object]
-    # The aliases that name a place in the stored item, by that place.
+    # The aliases of paths in the stored item, with the path.
     item_aliases: Mapping[str, Steps] = field(default_factory=dict)
-    # Whether FROM may name the container here, by any word; elsewhere it must name an alias.
+    # True if FROM may name the container here, by any name; elsewhere it must name an alias.
     sees_container: bool = False
 
     def steps_below_row(self, path: Path) -> Steps:
-        """The whole way from the row to what `path` names."""
+        """Return all steps from the row to the value at `path`."""
         steps = self.aliases.get(path.alias)
         if steps is None:
             _refuse(path.alias, Span(path.span.start, path.span.start + len(path.alias)))
         return steps + path.steps
 
     def steps_of_collection(self, path: Path) -> Steps:
-        """The same for a path in FROM, where the container has a name as well: the row is then an item of it."""
+        """Return the same for a path in FROM, where a name can be the container's: the row is then an item of it."""
         if self.sees_container and path.alias not in self.aliases:
             return path.steps
         return self.steps_below_row(path)
 
     def steps_below_item(self, path: Path) -> Steps | None:
-        """The whole way from the stored item to what `path` names; None if FROM made it."""
+        """Return all steps from the stored item to the value at `path`; None if FROM made the value."""
         steps = self.item_aliases.get(path.alias)
         return None if steps is None else steps + path.steps
 
@@ -58,25 +58,25 @@ class Scope:
         return self.parameters[parameter.name]
 
     def inside(self) -> Scope:
-        """The scope of rows that hold this scope's row under OUTER."""
+        """Return the scope of rows that hold this scope's row under OUTER."""
         return Scope({alias: (OUTER, *steps) for alias, steps in self.aliases.items()}, self.parameters)
 
     def binding(self, alias: str | None, steps: Steps) -> Scope:
-        """This scope with one more alias, for expressions: the container has no name in it."""
+        """Return this scope with another alias, for expressions: these cannot name the container."""
         aliases = self.aliases if alias is None else {**self.aliases, alias: steps}
         return Scope(aliases, self.parameters)
 
 
 def property_path(scope: Scope, path: Path) -> PropertyPath | None:
-    """The path from the item when it has only property names; None for one through arrays, for the item itself, and
-    for what FROM made."""
+    """Return the path from the item if it has only property names; None for a path through arrays, for the item itself,
+    and for values that FROM made."""
     steps = scope.steps_below_item(path)
     names = tuple(step for step in steps or () if isinstance(step, str))
     return names if names and len(names) == len(steps or ()) else None
 
 
 def inferred_alias(collection: Path) -> str | None:
-    """`FROM c` is known as c, `FROM c.a.b` as b, and `FROM c.a[0]` has no name."""
+    """Return the alias of a collection without AS: c of `c`, b of `c.a.b`, and None of `c.a[0]`."""
     last = (collection.alias, *collection.steps)[-1]
     return last if isinstance(last, str) else None
 

@@ -1,7 +1,7 @@
-"""What comparisons, logic and arithmetic mean on JSON values.
+"""Comparison, logic and arithmetic on JSON values.
 
-Undefined is the value of a missing path. An operator that cannot be applied to the types it meets yields undefined;
-only equality looks across types, where it is plainly false.
+Undefined is the value of a missing path. An operator whose operands have the wrong types yields undefined; only
+equality compares values of different types, and is false for them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from asterism.values.undefined import UNDEFINED
 BinaryOperation = Callable[[object, object], object]
 UnaryOperation = Callable[[object], object]
 
-# Beyond this not every integer is a double; results up to here are given without a fraction, as JSON writes them.
+# Beyond this not every integer is a double; results up to here are returned as integers, as JSON writes them.
 _EXACT_INTEGER_MAX = 2.0**53
-# That of the smallest 64-bit integer.
+# The magnitude of the smallest 64-bit integer.
 _INTEGER_MAGNITUDE_MAX = 2**63
 
 
@@ -29,7 +29,7 @@ def is_number(value: object) -> bool:
 
 
 def is_primitive(value: object) -> bool:
-    """Null, boolean, number or string."""
+    """Return whether the value is null, a boolean, a number or a string."""
     return value is None or type(value) in (bool, int, float, str)
 
 
@@ -49,18 +49,18 @@ def not_equal(left: object, right: object) -> object:
 
 
 def are_ordered(left: object, right: object) -> bool:
-    """Whether `<` and its kin say anything of these two: both of one type, and not arrays or objects."""
+    """Return whether `<`, `<=`, `>` and `>=` are defined for these: both of one type, and not arrays or objects."""
     left_kind = type(left)
     if left_kind is str or left_kind is bool or left is None:
         return type(right) is left_kind
     return is_number(left) and is_number(right)
 
 
-def _ordered(accepts: Callable[[int, int], bool]) -> BinaryOperation:
+def _order_comparison(accepts: Callable[[int, int], bool]) -> BinaryOperation:
     def operation(left: object, right: object) -> object:
         if not are_ordered(left, right):
             return UNDEFINED
-        # What is no number has a place in ORDER BY, but is neither below nor above any.
+        # NaN has a place in ORDER BY, but is neither below nor above any number.
         return left == left and right == right and accepts(compare(left, right), 0)
 
     return operation
@@ -77,7 +77,7 @@ def negate(value: object) -> object:
 
 
 def json_number(value: float) -> object:
-    """A result of arithmetic as a JSON value: undefined when it is infinite or no number, which JSON cannot say."""
+    """Return a result of arithmetic as a JSON value: undefined if it is infinite or NaN, which JSON does not have."""
     value = float(value)
     if not math.isfinite(value):
         return UNDEFINED
@@ -97,7 +97,7 @@ def _arithmetic(operation: Callable[[float, float], float]) -> BinaryOperation:
 
 
 def to_int32(value: float) -> int:
-    """The 32 low bits of the whole part, as a signed integer: what bitwise operators work on."""
+    """Return the 32 low bits of the integer part, as a signed integer: the operand of bitwise operators."""
     if not math.isfinite(value):
         return 0
     low_bits = int(value) & 0xFFFFFFFF
@@ -123,11 +123,11 @@ def _unary_arithmetic(operation: Callable[[float], float]) -> UnaryOperation:
     return apply
 
 
-def _signed(operation: Callable[[float], float]) -> UnaryOperation:
+def _sign_operation(operation: Callable[[float], float]) -> UnaryOperation:
     with_result = _unary_arithmetic(operation)
 
     def apply(value: object) -> object:
-        # A literal that is infinite or no number may have a sign, and 64-bit integers keep all their digits.
+        # A literal that is infinite or NaN may have a sign, and 64-bit integers keep all their digits.
         is_special = type(value) is float and not math.isfinite(value)
         is_large = type(value) is int and _EXACT_INTEGER_MAX < abs(value) <= _INTEGER_MAGNITUDE_MAX
         return operation(cast(float, value)) if is_special or is_large else with_result(value)
@@ -138,10 +138,10 @@ def _signed(operation: Callable[[float], float]) -> UnaryOperation:
 BINARY_OPERATIONS: Final[dict[str, BinaryOperation]] = {
     "=": equal,
     "!=": not_equal,
-    "<": _ordered(operator.lt),
-    "<=": _ordered(operator.le),
-    ">": _ordered(operator.gt),
-    ">=": _ordered(operator.ge),
+    "<": _order_comparison(operator.lt),
+    "<=": _order_comparison(operator.le),
+    ">": _order_comparison(operator.gt),
+    ">=": _order_comparison(operator.ge),
     "+": _arithmetic(operator.add),
     "-": _arithmetic(operator.sub),
     "*": _arithmetic(operator.mul),
@@ -151,7 +151,7 @@ BINARY_OPERATIONS: Final[dict[str, BinaryOperation]] = {
     "&": _bitwise(operator.and_),
     "|": _bitwise(operator.or_),
     "^": _bitwise(operator.xor),
-    # As in JavaScript, of which the dialect borrows its bits: only the five low bits of the distance count.
+    # As in JavaScript, whose bitwise operators the dialect has: only the five low bits of the shift count.
     "<<": _bitwise(lambda left, right: left << (right & 31)),
     ">>": _bitwise(lambda left, right: left >> (right & 31)),
     ">>>": _arithmetic(_shift_right_unsigned),
@@ -160,14 +160,14 @@ BINARY_OPERATIONS: Final[dict[str, BinaryOperation]] = {
 
 UNARY_OPERATIONS: Final[dict[str, UnaryOperation]] = {
     "NOT": negate,
-    "-": _signed(operator.neg),
-    "+": _signed(operator.pos),
+    "-": _sign_operation(operator.neg),
+    "+": _sign_operation(operator.pos),
     "~": _unary_arithmetic(lambda value: ~to_int32(value)),
 }
 
 
 def between(value: object, low: object, high: object) -> object:
-    """`value >= low AND value <= high`, with AND's rule: one false side decides, whatever the other is."""
+    """Evaluate `value >= low AND value <= high` by the rule of AND: a false side decides, whatever the other is."""
     at_least = BINARY_OPERATIONS[">="](value, low)
     at_most = BINARY_OPERATIONS["<="](value, high)
     if at_least is False or at_most is False:
@@ -176,7 +176,7 @@ def between(value: object, low: object, high: object) -> object:
 
 
 def step_into(target: object, step: object) -> object:
-    """`target[step]`: a property of an object by name, an element of an array by index; undefined for anything else."""
+    """Evaluate `target[step]`: a property of an object or an element of an array, and undefined for anything else."""
     if type(target) is dict and type(step) is str:
         return cast("dict[str, object]", target).get(step, UNDEFINED)
     if type(target) is list and is_number(step):

@@ -1,4 +1,4 @@
-"""FROM: the rows that a query makes of one item, or a subquery of one row around it."""
+"""FROM: the rows that a query makes of an item, or a subquery of a row around it."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ _NO_MORE: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """FROM, compiled."""
+    """A compiled FROM clause."""
 
     scope: Scope
-    # None when the row that is given is itself the one row: no FROM, or a plain path.
+    # None if the passed row is itself the only row: no FROM, or a plain path.
     make_rows: RowMaker | None
-    # What must be defined below the row for the row to be there; only of a plain path.
+    # The path below the row that must be defined for the row to exist; only for a plain path.
     root: Steps = ()
-    # What `SELECT *` reads; None if FROM has no or several inputs.
+    # The path of `SELECT *`; None if FROM has no or several inputs.
     star: Steps | None = None
 
 
 def compile_from(from_clause: tree.From | None, scope: Scope, environment: Environment) -> Sources:
-    """`scope` is that of the row which is given: nothing but the container's name, or the query around a subquery."""
+    """Compile FROM. `scope` is that of the passed row: only the container's name, or the query around a subquery."""
     if from_clause is None:
         return Sources(replace(scope, sees_container=False), None)
     source = from_clause.source
     if isinstance(source.collection, tree.Path) and not source.is_iterator and not from_clause.joins:
-        return _plain(source, source.collection, scope)
-    return _with_rows(from_clause, scope, environment)
+        return _compile_path(source, source.collection, scope)
+    return _compile_sources(from_clause, scope, environment)
 
 
-def _plain(source: tree.Source, collection: tree.Path, scope: Scope) -> Sources:
+def _compile_path(source: tree.Source, collection: tree.Path, scope: Scope) -> Sources:
     steps = scope.steps_of_collection(collection)
     alias = source.alias or inferred_alias(collection)
     bound = _with_item_aliases(scope.binding(alias, steps), source, scope)
     return Sources(bound, None, root=steps, star=steps)
 
 
-def _with_rows(from_clause: tree.From, scope: Scope, environment: Environment) -> Sources:
+def _compile_sources(from_clause: tree.From, scope: Scope, environment: Environment) -> Sources:
     if len(from_clause.joins) > JOINS_MAX:
         span = from_clause.joins[JOINS_MAX].span
         reason = f"The query has more than {JOINS_MAX} joins."
@@ -66,20 +66,20 @@ def _with_rows(from_clause: tree.From, scope: Scope, environment: Environment) -
         if alias is not None and alias in seen:
             reason = f"The input alias '{alias}' is specified more than once in the FROM clause."
             raise MalformedQuery(SYNTAX_ERROR, reason, source.span.start, source.span.end)
-        # The first source is found in the row around, the others in the row that is being made.
+        # The first source reads the row around, the others the new row.
         values.append(_values(source, scope if index == 0 else bound, environment))
-        # Without an alias the slot has a name that no identifier has.
+        # Without an alias the slot has a name that is not an identifier.
         slots.append(alias or f"#{index}")
         bound = bound.binding(alias, (slots[-1],))
         seen.add(slots[-1])
-    make_rows = _rows_of_one if len(slots) == 1 else _rows_of_product
+    make_rows = _rows_of_source if len(slots) == 1 else _rows_of_product
     star = (slots[0],) if len(slots) == 1 else None
     bound = _with_item_aliases(bound, from_clause.source, scope)
     return Sources(bound, make_rows(slots, values, environment.meter), star=star)
 
 
 def _with_item_aliases(bound: Scope, first: tree.Source, outer: Scope) -> Scope:
-    """`bound`, with the first source among the item's own places if it is one."""
+    """Return `bound` with the first source as a path in the item, if it is one."""
     collection, alias = first.collection, _alias(first)
     if not outer.sees_container or isinstance(collection, tree.SubqueryCollection) or first.is_iterator or not alias:
         return bound
@@ -93,11 +93,11 @@ def _alias(source: tree.Source) -> str | None:
 
 
 # --- rows -----------------------------------------------------------------------------------------------------------
-# One row is changed in place from value to value, so that a product of arrays costs no memory: whoever takes a row
-# evaluates it before asking for the next.
+# A single row is changed in place from value to value, so that a product of arrays costs no memory: callers evaluate a
+# row before they take the next.
 
 
-def _rows_of_one(slots: list[str], values: list[_Values], meter: QueryMeter) -> RowMaker:
+def _rows_of_source(slots: list[str], values: list[_Values], meter: QueryMeter) -> RowMaker:
     slot, only_values = slots[0], values[0]
 
     def rows(around: Row) -> Iterator[Row]:
@@ -113,7 +113,8 @@ def _rows_of_one(slots: list[str], values: list[_Values], meter: QueryMeter) -> 
 
 
 def _rows_of_product(slots: list[str], values: list[_Values], meter: QueryMeter) -> RowMaker:
-    """The last source varies fastest. A stack and no recursion: queries within queries may all have many joins."""
+    """Return the maker of the product, in which the last source varies fastest. It uses a stack and not recursion:
+    nested queries may all have many joins."""
     *outer_slots, last_slot = slots
     last_values = values[-1]
     last_outer = len(outer_slots) - 1
@@ -146,7 +147,7 @@ def _rows_of_product(slots: list[str], values: list[_Values], meter: QueryMeter)
 
 
 def _values(source: tree.Source, scope: Scope, environment: Environment) -> _Values:
-    """The values that a source has for one row, none of them undefined."""
+    """Return the values of a source for a row, without undefined values."""
     collection = source.collection
     if isinstance(collection, tree.SubqueryCollection):
         results = environment.results_of(collection.query, scope)

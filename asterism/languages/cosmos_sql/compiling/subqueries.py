@@ -1,4 +1,4 @@
-"""Subqueries as expressions: what each kind makes of the results that a subquery has for a row."""
+"""Subqueries as expressions: the value that each kind makes of a subquery's results for a row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from asterism.reading.limits import BYTES_PER_STEP, QueryMeter, rough_bytes
 from asterism.reading.row_source import Evaluator
 from asterism.values.undefined import UNDEFINED
 
-# An array that grows is counted in portions of this size.
+# A growing array is counted in portions of this size.
 _BYTES_BETWEEN_COUNTS: Final = 4096
 
 
@@ -35,7 +35,7 @@ def compile_subquery_expression(node: tree.Subquery, scope: Scope, environment: 
 
 
 def _all(node: tree.Subquery, scope: Scope, environment: Environment) -> Evaluator:
-    """True when the subquery has nothing to say of rows whose filter is false; rows where it is undefined pass."""
+    """Return a test that is true if the subquery has no result for rows whose filter is false; undefined passes."""
     where = node.query.where
     if where is None:
         # Compiled for the errors in it.
@@ -55,7 +55,7 @@ def _only(results: Iterator[object], span: Span) -> object:
 
 
 def _array(results: Iterator[object], meter: QueryMeter) -> list[object]:
-    """All results, each counted while the array grows: what a row has built is given back with the row."""
+    """Return all results, counted while the array grows: memory that a row has built is released with the row."""
     account, found = meter.account, []
     held_bytes = uncounted_bytes = 0
     try:
@@ -76,7 +76,7 @@ def _array(results: Iterator[object], meter: QueryMeter) -> list[object]:
 
 def _last(results: Iterator[object]) -> object:
     found: object = UNDEFINED
-    for found in results:  # noqa: B007 - the last one is what is wanted
+    for found in results:  # noqa: B007 - the last result is the value
         pass
     return found
 

@@ -15,7 +15,7 @@ _TOP, _LIMIT, _OFFSET = "SC2060", "SC2061", "SC2062"
 
 
 def window_of(query: tree.Query, scope: Scope) -> Window:
-    """Raises MalformedQuery for a count that is none, or too large."""
+    """Return the window of a query. Raises MalformedQuery for a count that is not a whole number, or too large."""
     top = query.select.top
     offset_limit = query.offset_limit
     return Window(

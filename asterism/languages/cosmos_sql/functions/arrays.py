@@ -1,4 +1,4 @@
-"""Functions of arrays: what they hold, parts of them, and their elements as numbers."""
+"""Functions of arrays: membership, slices, and aggregates of their elements."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _concatenate(*arrays: list[object]) -> object:
 
 
 def _contains(array: object, sought: object, partial: object = UNDEFINED) -> object:
-    """Whether an element equals `sought`; with `partial`, whether an object has all the properties of `sought`."""
+    """Return whether an element equals `sought` or, with `partial`, has all the properties of the object `sought`."""
     if type(array) is not list or sought is UNDEFINED or (partial is not UNDEFINED and type(partial) is not bool):
         return UNDEFINED
     if partial is True and type(sought) is dict:
@@ -41,7 +41,7 @@ def _has_properties(element: object, wanted: dict[str, object]) -> bool:
 
 
 def _slice(array: object, start: object, count: object = RESULT_ELEMENTS_MAX) -> object:
-    """From `start`, which counts from the end when negative, at most `count` elements."""
+    """Return at most `count` elements from `start`, which counts from the end if negative."""
     first, length = integer_of(start), integer_of(count)
     if type(array) is not list or first is None or length is None:
         return UNDEFINED
@@ -53,7 +53,7 @@ def _slice(array: object, start: object, count: object = RESULT_ELEMENTS_MAX) ->
 
 
 def _sum(*numbers: float) -> float:
-    # From the first to the last as the service does it; a more exact sum would give other last digits.
+    # From the first to the last, as in the service; a more exact sum would have other last digits.
     total = 0.0
     for number in numbers:
         total += number
@@ -67,12 +67,12 @@ def _average(*numbers: float) -> float:
 def _median(*numbers: float) -> float:
     ordered, middle = sorted(numbers), len(numbers) // 2
     if not ordered:
-        raise ValueError("no number, no median")
+        raise ValueError("an empty array has no median")
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def _of_elements(run: Run) -> Function:
-    """A function of one array whose elements are the arguments of `run`."""
+    """Return a function of one array whose elements are the arguments of `run`."""
     return Function(1, 1, of_arrays(lambda array: run(*_defined(array))))
 
 
@@ -89,10 +89,10 @@ def _greatest(*elements: object) -> object:
 
 
 def _to_pairs(value: object, name_property: object = "k", value_property: object = "v") -> object:
-    """An object as an array of objects, each with the name and the value of one property."""
+    """Return an array of objects, each with the name and the value of a property."""
     if type(value) is not dict or type(name_property) is not str or type(value_property) is not str:
         return UNDEFINED
-    return [{name_property: name, value_property: held} for name, held in cast("dict[str, object]", value).items()]
+    return [{name_property: name, value_property: member} for name, member in cast("dict[str, object]", value).items()]
 
 
 ARRAY_FUNCTIONS: Final[dict[str, Function]] = {
@@ -100,10 +100,10 @@ ARRAY_FUNCTIONS: Final[dict[str, Function]] = {
     "ARRAY_CONCAT": Function(2, ANY_NUMBER, of_arrays(_concatenate)),
     "ARRAY_CONTAINS": Function(2, 3, _contains),
     "ARRAY_CONTAINS_ALL": Function(
-        2, ANY_NUMBER, lambda array, *sought: all_hold([_contains(array, one) for one in sought])
+        2, ANY_NUMBER, lambda array, *sought: all_hold([_contains(array, value) for value in sought])
     ),
     "ARRAY_CONTAINS_ANY": Function(
-        2, ANY_NUMBER, lambda array, *sought: any_holds([_contains(array, one) for one in sought])
+        2, ANY_NUMBER, lambda array, *sought: any_holds([_contains(array, value) for value in sought])
     ),
     "ARRAY_LENGTH": Function(1, 1, of_arrays(len)),
     "ARRAY_MAX": _of_elements(_greatest),

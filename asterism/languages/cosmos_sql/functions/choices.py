@@ -1,4 +1,4 @@
-"""Functions that return one of their arguments, and the one that tells an item's number."""
+"""Functions that return one of their arguments, and DOCUMENTID."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from asterism.languages.cosmos_sql.functions.function import ANY_NUMBER, Functio
 from asterism.values.resource_ids import ChildKind, child_kind, child_number, from_text
 from asterism.values.undefined import UNDEFINED
 
-# An item's number has 36 bits for its place among those given since the server was started.
+# The low 36 bits of an item's number count the items since the start of the server.
 _COUNTER_MASK: Final = 2**36 - 1
 
 
 def _choose(position: object, *values: object) -> object:
-    """The value at a position that counts from one."""
+    """Return the value at a position that counts from one."""
     place = integer_of(position)
     return values[place - 1] if place is not None and 1 <= place <= len(values) else UNDEFINED
 
 
 def _document_id(item: object) -> object:
-    """The item's place among those that one start of the server has made.
+    """Return the item's number among those made since the same start of the server.
 
-    The service counts in each physical partition. Here the number in a resource id begins with that of the server's
-    start, which would make it large; without that, items of different starts may have the same.
+    The service counts in each physical partition. Here the number in a resource id begins with the number of the
+    server's start, which would make it large; without it, items of different starts may have the same number.
     """
     rid_text = item.get("_rid") if isinstance(item, dict) else None
     rid = from_text(rid_text) if isinstance(rid_text, str) else None

@@ -1,4 +1,4 @@
-"""Strings to values and back. Strings are read as JSON, strictly; values are written as JavaScript writes them."""
+"""Conversion of strings to values and back. Strings are read as strict JSON; values are written as in JavaScript."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from asterism.values.item import check_nesting
 from asterism.values.json import text as json_text
 from asterism.values.undefined import UNDEFINED
 
-# JavaScript writes an exponent from here on; below, all digits.
+# JavaScript writes an exponent beyond these; between them, all digits.
 _EXPONENT_MAX = 21
 _EXPONENT_MIN = -6
 
@@ -46,7 +46,7 @@ class _TooLarge(Exception):
 
 
 class _Writer:
-    """Writes one value. Parts of a value may be shared, so its text can be far larger than what it takes in memory."""
+    """Writes one value. Parts of a value may be shared, so its text can be far larger than the value in memory."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -61,17 +61,17 @@ class _Writer:
             raise _TooLarge
         if kind is dict:
             members = cast("dict[str, object]", value).items()
-            self._write_all("{", "}", [(f"{_quoted(name)}:", held) for name, held in members], level)
+            self._write_all("{", "}", [(f"{_quote(name)}:", member) for name, member in members], level)
         elif kind is list:
-            self._write_all("[", "]", [("", held) for held in cast("list[object]", value)], level)
+            self._write_all("[", "]", [("", member) for member in cast("list[object]", value)], level)
         else:
-            self._add(_quoted(value) if isinstance(value, str) else scalar_text(value))
+            self._add(_quote(value) if isinstance(value, str) else scalar_text(value))
 
     def _write_all(self, opening: str, closing: str, members: list[tuple[str, object]], level: int) -> None:
         self._add(opening)
-        for place, (label, held) in enumerate(members):
-            self._add(f",{label}" if place else label)
-            self.write(held, level + 1)
+        for index, (label, member) in enumerate(members):
+            self._add(f",{label}" if index else label)
+            self.write(member, level + 1)
         self._add(closing)
 
     def _add(self, part: str) -> None:
@@ -81,12 +81,12 @@ class _Writer:
         self._parts.append(part)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json_text.dumps(text).decode()
 
 
 def scalar_text(value: object) -> str:
-    """Null, a boolean or a number as text."""
+    """Return the text of null, a boolean or a number."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -95,7 +95,7 @@ def scalar_text(value: object) -> str:
 
 
 def number_text(number: float) -> str:
-    """The shortest text that reads back as `number`, in JavaScript's form."""
+    """Return the shortest text that reads back as `number`, in JavaScript's form."""
     if isinstance(number, int) and INTEGER_MIN <= number <= INTEGER_MAX:
         return str(number)
     double = float(number)
@@ -103,7 +103,7 @@ def number_text(number: float) -> str:
         return "0" if double == 0 else "NaN" if double != double else "Infinity" if double > 0 else "-Infinity"
     sign, digits_found, power = Decimal(repr(double)).normalize().as_tuple()
     digits = "".join(map(str, digits_found))
-    # The place of the decimal point, counted from before the first digit.
+    # The position of the decimal point, counted from before the first digit.
     point = len(digits) + int(power)
     return ("-" if sign else "") + _place_point(digits, point)
 

@@ -1,7 +1,7 @@
-"""How much work a call is, told from its arguments before it is made, and how large what it makes is.
+"""The cost of a call, estimated from its arguments before it is made, and the size of its result.
 
-A step is at most about a microsecond (`limits.QueryMeter`). Functions that are not listed take about as long whatever
-they are given.
+A step is at most about a microsecond (`limits.QueryMeter`). Functions that are not listed take about the same time for
+all arguments.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from typing import Final
 
 Steps = Callable[..., int]
 
-# Characters that are compared, searched or copied in a step; and of those that change their case, one by one at worst.
+# Characters that are compared, searched or copied in a step, and characters whose case is changed, one by one at worst.
 CHARACTERS_PER_STEP: Final = 1_000
 _CASED_CHARACTERS_PER_STEP: Final = 50
 _PARSED_CHARACTERS_PER_STEP: Final = 50
 _WORD_CHARACTERS_PER_STEP: Final = 20
-# Elements that are taken over in a step, and those that are compared or hashed.
+# Elements that are copied in a step, and elements that are compared or hashed.
 _ELEMENTS_PER_STEP: Final = 100
 _COMPARED_ELEMENTS_PER_STEP: Final = 2
-# Steps for a corner of a geometry: to read it, to hold it against an edge of another, and to measure an edge on the
+# Steps for a corner of a geometry: to read it, to compare it with an edge of another, and to measure an edge on the
 # ellipsoid.
 _STEPS_PER_POSITION: Final = 4
 _STEPS_PER_PAIR: Final = 4
 _STEPS_PER_EDGE_MEASURED: Final = 80
-# A polygon of a MultiPolygon, a ring of it, a position of that.
+# The polygons of a MultiPolygon, its rings, and their positions.
 _GEOMETRY_LEVELS: Final = 4
-# More than a geometry may have.
+# More positions than a geometry may have.
 _POSITIONS_COUNTED_MAX: Final = 5_000
 # A call of a user's function: an exchange with another process, apart from the function's own time.
 UDF_STEPS: Final = 15
@@ -37,7 +37,7 @@ def _length(value: object) -> int:
 
 
 def _in_proportion(per_step: int) -> Steps:
-    """Steps for the lengths of all arguments together."""
+    """Return the cost for the lengths of all arguments together."""
     return lambda *values: 1 + sum(map(_length, values)) // per_step
 
 
@@ -47,17 +47,17 @@ def _search_steps(text: object, sought: object, ignore_case: object = False) -> 
 
 
 def _search_each(characters_per_step: int) -> Steps:
-    """The text is searched for each of the others."""
+    """Return the cost of searching the text for each of the other arguments."""
     return lambda text, *sought: 1 + len(sought) + len(sought) * _length(text) // characters_per_step
 
 
 def _each_in_array(array: object, *sought: object) -> int:
-    """Every element is compared with each of the others, some of which are large."""
-    return 1 + _length(array) * sum(1 + _length(one) for one in sought) // _COMPARED_ELEMENTS_PER_STEP
+    """Return the cost of comparing every element with each of the other arguments, which may be large."""
+    return 1 + _length(array) * sum(1 + _length(value) for value in sought) // _COMPARED_ELEMENTS_PER_STEP
 
 
 def pair_steps(*values: object) -> int:
-    """Two values that are compared or put together."""
+    """Return the cost of comparing or joining two values."""
     return 1 + sum(map(_length, values)) // _ELEMENTS_PER_STEP
 
 
@@ -71,12 +71,12 @@ def _terms_in_text(text: object, *terms: object) -> int:
 
 
 def _positions(value: object) -> int:
-    """How many positions a geometry has: what the lists of its outermost three levels hold."""
+    """Return the number of positions of a geometry: the elements of its outermost levels of lists."""
     level = [value.get("coordinates") if isinstance(value, dict) else None]
     count = 1
     for _ in range(_GEOMETRY_LEVELS):
         lists = [part for part in level if isinstance(part, list)]
-        level = [part for held in lists for part in held[:_POSITIONS_COUNTED_MAX]]
+        level = [part for parts in lists for part in parts[:_POSITIONS_COUNTED_MAX]]
         if not level or not isinstance(level[0], list):
             break
         count = max(count, len(level))
@@ -91,9 +91,9 @@ def _area_steps(value: object) -> int:
     return 1 + (_STEPS_PER_POSITION + _STEPS_PER_EDGE_MEASURED) * _positions(value)
 
 
-def _pair_of_shapes_steps(one: object, other: object) -> int:
-    left, right = _positions(one), _positions(other)
-    return 1 + _STEPS_PER_POSITION * (left + right) + _STEPS_PER_PAIR * left * right
+def _pair_of_shapes_steps(left: object, right: object) -> int:
+    left_count, right_count = _positions(left), _positions(right)
+    return 1 + _STEPS_PER_POSITION * (left_count + right_count) + _STEPS_PER_PAIR * left_count * right_count
 
 
 _COPIED: Final = _in_proportion(CHARACTERS_PER_STEP)
@@ -169,7 +169,7 @@ STEPS_OF_CALLS: Final[dict[str, Steps]] = {
     **dict.fromkeys(("ST_DISTANCE", "ST_INTERSECTS", "ST_WITHIN"), _pair_of_shapes_steps),
 }
 
-# Bytes for each element of a list that is made of new values.
+# Bytes for each element of a result list with new values.
 ELEMENT_BYTES_OF_CALLS: Final[dict[str, int]] = {"STRINGSPLIT": 72, "REGEXEXTRACTALL": 72, "OBJECTTOARRAY": 256}
-# What these make of a text may be many times as large.
+# The results of these may be many times as large as the text.
 PARSING_CALLS: Final = frozenset({"STRINGTOARRAY", "STRINGTOOBJECT"})

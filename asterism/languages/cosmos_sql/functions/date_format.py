@@ -1,4 +1,4 @@
-"""Dates written to a pattern: `yyyy-MM-dd [HH:mm:ss.fff]`, with a backslash before what stands for itself."""
+"""Dates formatted by a pattern: `yyyy-MM-dd [HH:mm:ss.fff]`, with a backslash before literal characters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _fraction_without_zeros(digits: int) -> Callable[[DateTimeParts], str]:
     return lambda at: f"{at.fraction:07}"[:digits].rstrip("0")
 
 
-# A run of letters is read as the longest of these that it begins with.
+# A run of letters is read as its longest prefix among these.
 _SPECIFIERS: Final[dict[str, Callable[[DateTimeParts], str]]] = {
     "yyyy": lambda at: f"{at.year:04}",
     "yy": lambda at: f"{at.year % 100:02}",

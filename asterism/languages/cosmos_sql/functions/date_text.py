@@ -1,7 +1,7 @@
 """Dates as text and as ticks: hundreds of nanoseconds since 1970 began, UTC.
 
-The forms that are read: a date, or a date and a time after `T` or a space, with up to seven digits of the second's
-fraction, and `Z` or nothing at the end. What is written always has all of it.
+The parser accepts a date, or a date and a time after `T` or a space, with up to seven digits of the second's fraction,
+and `Z` or nothing at the end. The output always has all parts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DATE_TIME = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
     r"(?:[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,7}))?)?Z?"
 )
-# The longest text of the form above; longer ones need no look.
+# The longest text of the form above; longer texts need no check.
 _CHARACTERS_MAX = 28
 
 
@@ -41,7 +41,7 @@ class DateTimeParts:
 
 
 def ticks_of_parts(parts: DateTimeParts) -> int | None:
-    """None when the calendar or the clock has no such moment."""
+    """Return the ticks, or None if the calendar or the clock has no such moment."""
     in_range = (
         0 <= parts.hour < 24
         and 0 <= parts.minute < 60
@@ -59,7 +59,7 @@ def ticks_of_parts(parts: DateTimeParts) -> int | None:
 
 
 def parts_of_ticks(ticks: int) -> DateTimeParts:
-    """`ticks` from TICKS_MIN to TICKS_MAX."""
+    """Return the parts of `ticks`, which are from TICKS_MIN to TICKS_MAX."""
     day, of_day = divmod(ticks, _TICKS_PER_DAY)
     when = date.fromordinal(day + _EPOCH_DAY)
     seconds, fraction = divmod(of_day, TICKS_PER_SECOND)
@@ -69,7 +69,7 @@ def parts_of_ticks(ticks: int) -> DateTimeParts:
 
 
 def parse_date_time(text: str) -> int | None:
-    """The ticks of the moment that `text` names, or None."""
+    """Return the ticks of a date as text, or None if it is not a date."""
     found = _DATE_TIME.fullmatch(text) if len(text) <= _CHARACTERS_MAX else None
     if found is None:
         return None
@@ -88,6 +88,6 @@ def parse_date_time(text: str) -> int | None:
 
 
 def date_time_text(ticks: int) -> str:
-    """`ticks` from TICKS_MIN to TICKS_MAX, with all seven digits."""
+    """Return the text of `ticks`, which are from TICKS_MIN to TICKS_MAX, with all seven digits."""
     at = parts_of_ticks(ticks)
     return f"{at.year:04}-{at.month:02}-{at.day:02}T{at.hour:02}:{at.minute:02}:{at.second:02}.{at.fraction:07}Z"

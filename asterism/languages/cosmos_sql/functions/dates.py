@@ -1,4 +1,4 @@
-"""Functions of dates, which are strings of one ISO 8601 form in UTC; all else is undefined."""
+"""Functions of dates, which are strings in a form of ISO 8601 in UTC; other arguments give undefined."""
 
 from __future__ import annotations
 
@@ -79,20 +79,20 @@ def _text(ticks: int | None) -> object:
 # --- arithmetic -----------------------------------------------------------------------------------------------------
 
 
-def _moved(ticks: int | None, part_name: object, count: object) -> int | None:
-    """`ticks` with `count` parts added; a day that the month does not have becomes the month's last."""
+def _add_parts(ticks: int | None, part_name: object, count: object) -> int | None:
+    """Return `ticks` with `count` parts added; a day that the month does not have becomes the month's last."""
     part, number = _part(part_name), integer_of(count)
     if ticks is None or part is None or number is None:
         return None
     if part in _NANOSECONDS:
         nanoseconds = number * _NANOSECONDS[part]
-        # Less than a tick is no move, in either direction.
+        # Less than a tick adds nothing, in either direction.
         whole_ticks = abs(nanoseconds) // _NANOSECONDS_PER_TICK
         return ticks + (whole_ticks if nanoseconds >= 0 else -whole_ticks)
-    return _moved_by_months(parts_of_ticks(ticks), number * 12 if part is Part.YEAR else number)
+    return _add_months(parts_of_ticks(ticks), number * 12 if part is Part.YEAR else number)
 
 
-def _moved_by_months(at: DateTimeParts, count: int) -> int | None:
+def _add_months(at: DateTimeParts, count: int) -> int | None:
     year, month_before = divmod(at.year * 12 + at.month - 1 + count, 12)
     for day in range(at.day, at.day - 4, -1):
         ticks = ticks_of_parts(
@@ -104,11 +104,11 @@ def _moved_by_months(at: DateTimeParts, count: int) -> int | None:
 
 
 def _add(part_name: object, count: object, text: object) -> object:
-    return _text(_moved(_ticks(text), part_name, count))
+    return _text(_add_parts(_ticks(text), part_name, count))
 
 
 def _difference(part_name: object, start_text: object, end_text: object) -> object:
-    """How many times the part changes on the way from start to end."""
+    """Return the number of times that the part changes from start to end."""
     part, start, end = _part(part_name), _ticks(start_text), _ticks(end_text)
     if part is None or start is None or end is None:
         return UNDEFINED
@@ -121,14 +121,14 @@ def _difference(part_name: object, start_text: object, end_text: object) -> obje
 
 
 def _bin(text: object, part_name: object, size: object = 1, start_text: object = "1970-01-01") -> object:
-    """The start of the bin of `size` parts, counted from `start_text`, that holds the moment."""
+    """Return the start of the date's bin of `size` parts, counted from `start_text`."""
     ticks, part, count, start = _ticks(text), _part(part_name), integer_of(size), _ticks(start_text)
     if ticks is None or part not in _NANOSECONDS or count is None or count <= 0:
         return UNDEFINED
     if start is None or start < _BIN_START_TICKS_MIN:
         return UNDEFINED
     length = count * _NANOSECONDS[part]
-    # Dates are whole ticks, so nothing can be told apart below one.
+    # Dates are whole ticks, so shorter bins cannot be distinguished.
     if length < _NANOSECONDS_PER_TICK:
         return UNDEFINED
     bins = (ticks - start) * _NANOSECONDS_PER_TICK // length
@@ -188,17 +188,17 @@ def _now_ticks(context: EvaluationContext) -> int:
     return int(context.now_wall_seconds * TICKS_PER_SECOND)
 
 
-def _now(context: EvaluationContext, *move: object) -> object:
-    """The present, or the present with a number of parts added; a part alone says nothing."""
-    if len(move) == 1:
+def _now(context: EvaluationContext, *offset: object) -> object:
+    """Return the present, or the present with a number of parts added; undefined for a part without a number."""
+    if len(offset) == 1:
         return UNDEFINED
     ticks = _now_ticks(context)
-    return _text(_moved(ticks, *move) if move else ticks)
+    return _text(_add_parts(ticks, *offset) if offset else ticks)
 
 
 def _ago(context: EvaluationContext, part_name: object, count: object) -> object:
     number = integer_of(count)
-    return UNDEFINED if number is None else _text(_moved(_now_ticks(context), part_name, -number))
+    return UNDEFINED if number is None else _text(_add_parts(_now_ticks(context), part_name, -number))
 
 
 def _present(run: Run) -> Function:
@@ -220,7 +220,7 @@ DATE_FUNCTIONS: Final[dict[str, Function]] = {
     "DATETIMETOTICKS": Function(1, 1, _to_ticks),
     "DATETIMETOTIMESTAMP": Function(1, 1, _to_timestamp),
     "DAY": _number_of(Part.DAY),
-    # The static ones are the time at which the query began, the others that of each call.
+    # The static functions return the time at which the query began, the others that of each call.
     "GETCURRENTDATETIME": _present(lambda context: _text(_running_ticks(context))),
     "GETCURRENTDATETIMESTATIC": _present(lambda context: _text(_now_ticks(context))),
     "GETCURRENTTICKS": _present(_running_ticks),

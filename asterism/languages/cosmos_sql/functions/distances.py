@@ -1,4 +1,4 @@
-"""How near two vectors are, by each of the functions that a container's policy may name."""
+"""The distance functions of vectors that a container's policy may name."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from asterism.values.undefined import UNDEFINED
 Nearness = Callable[[object], object]
 
 COSINE: Final = "cosine"
-# The one function by which near vectors have small numbers; by the others they have large ones.
+# The only function with small numbers for near vectors; the others have large numbers for them.
 EUCLIDEAN: Final = "euclidean"
 
 _NUMBERS: Final = {int, float}
 
 
 def nearness_to(name: str, target: object) -> Nearness:
-    """The nearness of a vector to `target`: undefined for what is no vector, or one of another length.
+    """Return the function of a vector's nearness to `target`: undefined for other values and other lengths.
 
     `name` is one of DISTANCE_FUNCTIONS, in lower case.
     """
@@ -52,7 +52,7 @@ def _undefined(_value: object) -> object:
 
 
 def _cosine(target: list[float]) -> Callable[[list[float]], float]:
-    """Of a vector without a length there is none."""
+    """Return the cosine similarity to `target`; vectors of length zero raise ZeroDivisionError."""
     origin = [0.0] * len(target)
     length = math.dist(target, origin)
     return lambda vector: sum(map(mul, target, vector)) / (length * math.dist(vector, origin))

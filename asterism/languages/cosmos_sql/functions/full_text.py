@@ -1,4 +1,4 @@
-"""Functions of full-text search: whether a text has terms, and how much it is about them (BM25)."""
+"""Functions of full-text search: tests for terms in a text, and its relevance to them (BM25)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from asterism.languages.cosmos_sql.functions.function import ANY_NUMBER, Functio
 from asterism.languages.cosmos_sql.functions.words import occurrences, words_of
 from asterism.values.undefined import UNDEFINED
 
-# How soon more of a term says no more, and how much a long text is held against it.
+# BM25's k1, the saturation of repeated terms, and b, the penalty of long texts.
 _SATURATION: Final = 1.2
 _LENGTH_WEIGHT: Final = 0.75
 
 
 class TermCounts(NamedTuple):
-    """How many words a text has, stop words aside, and how often it has each term."""
+    """The number of words of a text, stop words aside, and the occurrences of each term."""
 
     words: int
     terms: tuple[int, ...]
 
 
 def count_terms(text: object, terms: Sequence[object]) -> TermCounts | None:
-    """None unless the text and each term is a string. A list of terms stands for any of them."""
+    """Return the counts, or None unless the text and each term is a string. A list of terms stands for any of them."""
     if type(text) is not str:
         return None
     words = words_of(text)
@@ -34,18 +34,18 @@ def count_terms(text: object, terms: Sequence[object]) -> TermCounts | None:
         texts = [phrase for phrase in phrases if isinstance(phrase, str)]
         if len(texts) < len(phrases):
             return None
-        counts.append(sum([occurrences(words.stems, words_of(one).stems) for one in texts]))
+        counts.append(sum([occurrences(words.stems, words_of(phrase).stems) for phrase in texts]))
     return TermCounts(words.length, tuple(counts))
 
 
 def relevance(counts: TermCounts, documents: float, words: float, hits: Sequence[float]) -> float:
-    """BM25 of one text among `documents`, which have `words` altogether; `hits` of them have each term."""
-    # Where there are no words, or so few that their mean is no number above zero, no text is long.
+    """Return BM25 of one text among `documents`, which have `words` altogether; `hits` of them have each term."""
+    # Without words, or with a mean that rounds to zero, no text is long.
     mean_words = (words / documents if documents > 0 else 0.0) or 1.0
     length = 1.0 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * counts.words / abs(mean_words)
     total = 0.0
     for count, hit in zip(counts.terms, hits, strict=True):
-        # Numbers a client made up may have more hits than documents.
+        # Statistics from a client may have more hits than documents.
         rarity = math.log1p((max(documents - hit, 0.0) + 0.5) / (max(hit, 0.0) + 0.5))
         total += rarity * count * (_SATURATION + 1.0) / (count + _SATURATION * length)
     return total
@@ -66,7 +66,7 @@ def _word_count(text: object) -> object:
 
 
 def _score(text: object, terms: object, documents: object, words: object, hits: object) -> object:
-    """What FullTextScore is when the client has put in the numbers of all partitions."""
+    """Return the score of a FullTextScore in which the client has put the statistics of all partitions."""
     if type(terms) is not list or type(hits) is not list or len(terms) != len(hits):
         return UNDEFINED
     if not all(map(is_number, (documents, words, *hits))):

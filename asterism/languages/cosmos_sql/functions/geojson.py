@@ -11,17 +11,17 @@ from asterism.languages.cosmos_sql.functions.geometry import Ring, Shape, arcs_o
 from asterism.languages.cosmos_sql.functions.vectors import Vector, vector_of
 from asterism.values.json.order import as_double
 
-# What the service indexes; a bound on what one geometry can cost.
+# The service's limit for indexed geometries; it bounds the cost of a geometry.
 _POSITIONS_MAX = 4096
 _POLYGON_POSITIONS_MIN = 4
 
 
 class InvalidGeometry(Exception):
-    """The value is no geometry; the message is the reason that the service would give."""
+    """The value is not a geometry; the message is the reason that the service would give."""
 
 
 def read_shape(value: object) -> Shape:
-    """Raises InvalidGeometry."""
+    """Return the shape of a GeoJSON value. Raises InvalidGeometry."""
     kind = value.get("type") if isinstance(value, dict) else None
     read = _READERS.get(kind) if isinstance(kind, str) else None
     if read is None or not isinstance(value, dict):
@@ -64,7 +64,7 @@ def _point(coordinates: list[object]) -> Shape:
 def _line(coordinates: list[object]) -> Shape:
     places = _places(coordinates, count_min=2, reason="A LineString must have at least two positions.")
     lines = arcs_of(places)
-    # A line between equal positions is the place alone.
+    # A line between equal positions is a point.
     return Shape(lines=lines) if lines else Shape(places=places[:1])
 
 
@@ -85,7 +85,7 @@ def _rings(value: list[object]) -> list[Ring]:
     if not value:
         raise InvalidGeometry("A polygon must have at least one ring.")
     outer, *holes = (_ring(positions, number) for number, positions in enumerate(value, start=1))
-    # A hole is what it encloses, in whichever direction it is drawn.
+    # A hole is the enclosed area, whichever direction it is drawn in.
     return [outer, *(hole[::-1] if area_to_the_left(hole) < 2 * math.pi else hole for hole in holes)]
 
 

@@ -1,6 +1,6 @@
-"""Points, lines and polygons on the sphere: what lies in what, what meets what, what is near to what.
+"""Points, lines and polygons on the sphere: containment, intersection and nearest places.
 
-A polygon is what lies to the left of its outer ring, so that a ring drawn clockwise bounds the rest of the Earth.
+A polygon is the area to the left of its outer ring, so that a ring drawn clockwise bounds the rest of the Earth.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from asterism.reading.turns import pause
 
 Ring = list[Vector]
 
-# Every edge may have to be held against every other one; so many pairs take about a second.
+# Every edge may have to be compared with every other edge; this many pairs take about a second.
 _EDGE_PAIRS_MAX: Final = 100_000
-# A direction that cannot be told from the plane of an edge.
+# A direction that cannot be distinguished from the plane of an edge.
 _FLAT: Final = 1e-14
 
 
@@ -61,7 +61,7 @@ def arcs_of(places: list[Vector]) -> list[Arc]:
 
 
 def area_to_the_left(ring: Ring) -> float:
-    """Of the unit sphere, whose whole area is four pi; by how much the ring turns on its way round."""
+    """Return the area on the unit sphere, which has four pi, from the angle by which the ring turns."""
     arcs = arcs_of(ring)
     turned = 0.0
     for (start, corner), (_, end) in pairwise([*arcs, *arcs[:1]]):
@@ -71,7 +71,7 @@ def area_to_the_left(ring: Ring) -> float:
 
 
 def is_left_of_ring(place: Vector, ring: Ring) -> bool:
-    """For a place that is not on the ring."""
+    """Return whether a place that is not on the ring is to its left."""
     arcs = arcs_of(ring)
     for edge in arcs:
         pause()
@@ -79,19 +79,19 @@ def is_left_of_ring(place: Vector, ring: Ring) -> bool:
         side = dot(normal, place)
         if abs(side) <= _FLAT * math.hypot(*normal):
             continue
-        # Go to the middle of an edge: it is reached from the left or the right, after crossing the others.
-        way = (place, midpoint(edge))
-        if any(_meets_corner(way, other) for other in arcs):
+        # A ray to the middle of an edge arrives from the left or the right, after crossing the other edges.
+        ray = (place, midpoint(edge))
+        if any(_meets_corner(ray, other) for other in arcs):
             continue
-        crossings = sum(arcs_cross(way, other) for other in arcs if other is not edge)
+        crossings = sum(arcs_cross(ray, other) for other in arcs if other is not edge)
         return (side > 0.0) == (crossings % 2 == 0)
     return False
 
 
-def _meets_corner(way: Arc, edge: Arc) -> bool:
-    """Whether the way goes through the edge's start, where crossings cannot be counted."""
-    normal = cross(*way)
-    return abs(dot(normal, edge[0])) <= _FLAT and is_on_arc(edge[0], way)
+def _meets_corner(ray: Arc, edge: Arc) -> bool:
+    """Return whether the ray goes through the edge's start, where crossings cannot be counted."""
+    normal = cross(*ray)
+    return abs(dot(normal, edge[0])) <= _FLAT and is_on_arc(edge[0], ray)
 
 
 def _is_on_border(place: Vector, polygon: list[Ring]) -> bool:
@@ -99,7 +99,7 @@ def _is_on_border(place: Vector, polygon: list[Ring]) -> bool:
 
 
 def _is_inside(place: Vector, polygon: list[Ring]) -> bool:
-    """Strictly inside: not on the border, left of every ring."""
+    """Return whether a place is strictly inside: not on the border, and left of every ring."""
     return not _is_on_border(place, polygon) and all(is_left_of_ring(place, ring) for ring in polygon)
 
 
@@ -120,7 +120,7 @@ def _holds(shape: Shape, place: Vector) -> bool:
 
 def _check_effort(left: list[Arc], right: list[Arc]) -> None:
     if len(left) * len(right) > _EDGE_PAIRS_MAX:
-        raise MalformedRequest(reason="The geometries have too many positions to be compared with each other.")
+        raise MalformedRequest(reason="The geometries have too many positions to be compared. Simplify one of them.")
 
 
 def intersect(left: Shape, right: Shape) -> bool:
@@ -130,7 +130,7 @@ def intersect(left: Shape, right: Shape) -> bool:
     _check_effort(left_edges, right_edges)
     if _any_pair_meets(left_edges, right_edges):
         return True
-    # No border meets another: one shape lies wholly in the other, or they are apart.
+    # No borders meet: one shape lies wholly in the other, or they are apart.
     return any(_holds(right, start) for start in _starts(left)) or any(_holds(left, start) for start in _starts(right))
 
 
@@ -145,7 +145,7 @@ def _any_pair_meets(left: list[Arc], right: list[Arc]) -> bool:
 
 
 def _starts(shape: Shape) -> Iterator[Vector]:
-    """One place of each connected part of the shape's edges."""
+    """Yield a place of each connected part of the shape's edges."""
     yield from (line[0] for line in shape.lines[:1])
     yield from (ring[0] for polygon in shape.polygons for ring in polygon)
 
@@ -154,7 +154,7 @@ _Box = tuple[float, float, float, float, float, float]
 
 
 def _box(edge: Arc) -> _Box:
-    """Bounds of the arc in space, with room for how far it rises over the straight line."""
+    """Return bounds of the arc in space, with room for its height over the straight line."""
     (ax, ay, az), (bx, by, bz) = edge
     half = min(gap(*edge) / 2, 1.0)
     room = 1.0 - math.sqrt(1.0 - half * half) + SAME_PLACE
@@ -168,19 +168,19 @@ def _box(edge: Arc) -> _Box:
     )
 
 
-def _boxes_meet(one: _Box, other: _Box) -> bool:
+def _boxes_meet(left: _Box, right: _Box) -> bool:
     return (
-        one[0] <= other[3]
-        and other[0] <= one[3]
-        and one[1] <= other[4]
-        and other[1] <= one[4]
-        and one[2] <= other[5]
-        and other[2] <= one[5]
+        left[0] <= right[3]
+        and right[0] <= left[3]
+        and left[1] <= right[4]
+        and right[1] <= left[4]
+        and left[2] <= right[5]
+        and right[2] <= left[5]
     )
 
 
 def is_within(inner: Shape, outer: Shape) -> bool:
-    """Whether all of `inner` lies in `outer`, and not in its border alone."""
+    """Return whether all of `inner` lies in `outer`, and not only on its border."""
     _check_effort(inner.edges() or [(place, place) for place in inner.places], outer.edges())
     if outer.polygons:
         return all(any(_part_is_within(part, polygon) for polygon in outer.polygons) for part in _parts(inner))
@@ -200,7 +200,7 @@ def _part_is_within(part: Shape, polygon: list[Ring]) -> bool:
     edges = part.edges()
     if _any_pair_meets(edges, border):
         return _is_within_and_touches(part, edges, polygon, border)
-    # Nothing meets, so one place tells of all; but a hole may lie in the part.
+    # No edges meet, so a single place decides; but a hole may lie in the part.
     first = next(part.corners())
     return _is_inside(first, polygon) and not any(
         _is_inside(ring[0], hull) for ring in polygon for hull in part.polygons
@@ -214,20 +214,20 @@ def _is_within_and_touches(part: Shape, edges: list[Arc], polygon: list[Ring], b
     if not all(_is_in_or_on(place, polygon) for place in probes):
         return False
     if part.polygons:
-        # A corner of the border inside of the part has places on both sides of the border near it.
+        # A corner of the border inside the part has places on both sides of the border near it.
         return not any(_is_inside(start, part.polygons[0]) for start, _ in border)
     return any(_is_inside(place, polygon) for place in probes)
 
 
-def _cross_clearly(one: Arc, other: Arc) -> bool:
-    """Whether the arcs cross elsewhere than at an end of one of them, where rounding could feign it."""
-    if not arcs_cross(one, other):
+def _cross_clearly(left: Arc, right: Arc) -> bool:
+    """Return whether the arcs cross, except at their ends, where a crossing may be a rounding error."""
+    if not arcs_cross(left, right):
         return False
-    return not (any(is_on_arc(end, other) for end in one) or any(is_on_arc(end, one) for end in other))
+    return not (any(is_on_arc(end, right) for end in left) or any(is_on_arc(end, left) for end in right))
 
 
 def nearest_places(left: Shape, right: Shape) -> Arc:
-    """A place of each of two shapes that do not meet, as near to each other as any."""
+    """Return the nearest places of two shapes that do not meet."""
     left_edges, right_edges = left.edges(), right.edges()
     _check_effort(left_edges, right_edges)
     candidates = [
@@ -237,9 +237,9 @@ def nearest_places(left: Shape, right: Shape) -> Arc:
     return min(candidates, key=lambda pair: gap(*pair))
 
 
-def _from_corners(one: Shape, other: Shape, other_edges: list[Arc]) -> Iterator[Arc]:
-    """From each corner of one shape to the nearest place of the other."""
-    for corner in set(one.corners()):
+def _from_corners(shape: Shape, other: Shape, other_edges: list[Arc]) -> Iterator[Arc]:
+    """Yield the arc from each corner of a shape to the nearest place of the other."""
+    for corner in set(shape.corners()):
         pause()
         places = [*other.places, *(nearest_on_arc(corner, edge) for edge in other_edges)]
         yield corner, min(places, key=lambda place: gap(corner, place))

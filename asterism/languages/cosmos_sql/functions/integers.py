@@ -1,4 +1,4 @@
-"""Arithmetic on 64-bit integers that wraps around, as processors do it."""
+"""Arithmetic on 64-bit integers that wraps around, as in processors."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _SIGN_BIT = 1 << (_BITS - 1)
 
 
 def wrap(value: int) -> int:
-    """The 64 low bits as a signed integer."""
+    """Return the 64 low bits as a signed integer."""
     return ((value & _ALL_BITS) ^ _SIGN_BIT) - _SIGN_BIT
 
 
 def _quotient(left: int, right: int) -> object:
-    """Division that drops the fraction."""
+    """Divide and drop the fraction."""
     if right == 0:
         return UNDEFINED
     magnitude = abs(left) // abs(right)
@@ -29,28 +29,28 @@ def _quotient(left: int, right: int) -> object:
 
 
 def _remainder(left: int, right: int) -> object:
-    """What `_quotient` leaves over; it has the sign of the dividend."""
+    """Return the remainder of `_quotient`, which has the sign of the dividend."""
     if right == 0:
         return UNDEFINED
     magnitude = abs(left) % abs(right)
     return -magnitude if left < 0 else magnitude
 
 
-def _two(run: Callable[[int, int], int]) -> Function:
+def _binary(run: Callable[[int, int], int]) -> Function:
     return Function(2, 2, of_integers(lambda left, right: wrap(run(left, right))))
 
 
 INTEGER_FUNCTIONS: Final[dict[str, Function]] = {
-    "INTADD": _two(operator.add),
-    "INTSUB": _two(operator.sub),
-    "INTMUL": _two(operator.mul),
+    "INTADD": _binary(operator.add),
+    "INTSUB": _binary(operator.sub),
+    "INTMUL": _binary(operator.mul),
     "INTDIV": Function(2, 2, of_integers(_quotient)),
     "INTMOD": Function(2, 2, of_integers(_remainder)),
-    "INTBITAND": _two(operator.and_),
-    "INTBITOR": _two(operator.or_),
-    "INTBITXOR": _two(operator.xor),
+    "INTBITAND": _binary(operator.and_),
+    "INTBITOR": _binary(operator.or_),
+    "INTBITXOR": _binary(operator.xor),
     "INTBITNOT": Function(1, 1, of_integers(operator.invert)),
-    # Only the six low bits of the distance count, as in the processor's own instruction.
-    "INTBITLEFTSHIFT": _two(lambda left, right: left << (right & (_BITS - 1))),
-    "INTBITRIGHTSHIFT": _two(lambda left, right: left >> (right & (_BITS - 1))),
+    # Only the six low bits of the shift count, as in the processor's own instruction.
+    "INTBITLEFTSHIFT": _binary(lambda left, right: left << (right & (_BITS - 1))),
+    "INTBITRIGHTSHIFT": _binary(lambda left, right: left >> (right & (_BITS - 1))),
 }

@@ -1,4 +1,4 @@
-"""Functions of numbers. Numbers are doubles; where the result is no finite number it is undefined."""
+"""Functions of numbers. Numbers are doubles; a result that is not finite is undefined."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from asterism.languages.cosmos_sql.functions.context import EvaluationContext
 from asterism.languages.cosmos_sql.functions.function import Function
 from asterism.values.undefined import UNDEFINED
 
-# Digits enough for any double, written out from its first digit to its last.
+# Enough digits for any double, from its first digit to its last.
 _ALL_DIGITS = Context(prec=800)
-# Beyond these every double is its own rounding, or zero.
+# With more digits every double rounds to itself, or to zero.
 _ROUNDING_DIGITS_MAX = 400
 
 
@@ -23,13 +23,13 @@ def _sign(value: float) -> float:
 
 
 def _whole(value: float) -> float:
-    """The nearest integer; halves go away from zero."""
+    """Return the nearest integer; halves round away from zero."""
     below = float(math.trunc(value))
     return below + math.copysign(1.0, value) if abs(value - below) >= 0.5 else below
 
 
 def _round(value: object, digits: object = 0) -> object:
-    """`digits` after the decimal point, or before it when negative, of the number as it is written."""
+    """Round the decimal text of a number to `digits` after the point, or before it if negative."""
     places = integer_of(digits)
     if places is None:
         return UNDEFINED
@@ -50,7 +50,7 @@ def _round_to(value: object, places: int) -> object:
 
 
 def _logarithm(value: float, base: float = math.e) -> float:
-    # The library's own functions for the common bases are exact where a quotient is off by a bit.
+    # The library's own functions for the common bases are exact; a quotient can be off by a bit.
     if base == math.e:
         return math.log(value)
     if base == 10.0:
@@ -66,36 +66,36 @@ def _random(context: EvaluationContext) -> object:
     return context.random()
 
 
-def _one(run: Callable[[float], float]) -> Function:
+def _unary(run: Callable[[float], float]) -> Function:
     return Function(1, 1, of_numbers(run))
 
 
 _round_whole = of_numbers(_whole)
 
 MATH_FUNCTIONS: Final[dict[str, Function]] = {
-    "ABS": _one(abs),
-    "ACOS": _one(math.acos),
-    "ASIN": _one(math.asin),
-    "ATAN": _one(math.atan),
+    "ABS": _unary(abs),
+    "ACOS": _unary(math.acos),
+    "ASIN": _unary(math.asin),
+    "ATAN": _unary(math.atan),
     "ATN2": Function(2, 2, of_numbers(math.atan2)),
-    "CEILING": _one(math.ceil),
-    "COS": _one(math.cos),
-    "COT": _one(lambda value: 1.0 / math.tan(value)),
-    "DEGREES": _one(lambda value: 180.0 / math.pi * value),
-    "EXP": _one(math.exp),
-    "FLOOR": _one(math.floor),
+    "CEILING": _unary(math.ceil),
+    "COS": _unary(math.cos),
+    "COT": _unary(lambda value: 1.0 / math.tan(value)),
+    "DEGREES": _unary(lambda value: 180.0 / math.pi * value),
+    "EXP": _unary(math.exp),
+    "FLOOR": _unary(math.floor),
     "LOG": Function(1, 2, of_numbers(_logarithm)),
-    "LOG10": _one(math.log10),
+    "LOG10": _unary(math.log10),
     "NUMBERBIN": Function(1, 2, of_numbers(_number_bin)),
     "PI": Function(0, 0, lambda: math.pi),
     "POWER": Function(2, 2, of_numbers(math.pow)),
-    "RADIANS": _one(lambda value: math.pi * value / 180.0),
+    "RADIANS": _unary(lambda value: math.pi * value / 180.0),
     "RAND": Function(0, 0, _random, needs_context=True),
     "ROUND": Function(1, 2, _round),
-    "SIGN": _one(_sign),
-    "SIN": _one(math.sin),
-    "SQRT": _one(math.sqrt),
-    "SQUARE": _one(lambda value: value * value),
-    "TAN": _one(math.tan),
-    "TRUNC": _one(math.trunc),
+    "SIGN": _unary(_sign),
+    "SIN": _unary(math.sin),
+    "SQRT": _unary(math.sqrt),
+    "SQUARE": _unary(lambda value: value * value),
+    "TAN": _unary(math.tan),
+    "TRUNC": _unary(math.trunc),
 }

@@ -1,7 +1,7 @@
-"""Regular expressions on RE2, which takes time in proportion to the text whatever the pattern is.
+"""Regular expressions on RE2, whose time is linear in the text for all patterns.
 
-docs/decisions/0008-regular-expressions.md tells what that leaves out. A pattern that cannot be used is an error and
-not undefined: a query that finds nothing would hide the mistake.
+docs/decisions/0008-regular-expressions.md lists the features that RE2 leaves out. A pattern that cannot be used is an
+error and not undefined: a query that finds nothing would hide the mistake.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from asterism.values.undefined import UNDEFINED
 _MODIFIERS = frozenset("imsx")
 _PATTERN_CHARACTERS_MAX = 2048
 _PATTERNS_KEPT = 256
-# For one compiled pattern: its program and the states that matching makes of it.
+# For a compiled pattern: its program and its cached states.
 _PATTERN_BYTES_MAX = MIB
-# RE2's slowest way takes a step for each instruction at each character; this many take a fifth of a second. (Its usual
-# way takes a step for each character.) A search cannot be interrupted.
+# RE2's slowest engine takes a step for each instruction at each character; this many take a fifth of a second. (Its
+# usual engine takes a step for each character.) A search cannot be interrupted.
 _MATCHING_STEPS_MAX = 20_000_000
-# A search may look at the whole rest of the text before it settles for a short match, and there is one for each match.
+# A search may read the rest of the text before it finds a short match, and there is a search for each match.
 _SEARCHED_CHARACTERS_MAX = 1_000_000_000
 _MATCHES_MAX = 100_000
 _BLANKS = frozenset(" \t\n\r\f\v")
 
 
 @lru_cache(maxsize=_PATTERNS_KEPT)
-def _compiled(pattern: str, modifiers: str) -> Any:
-    """The pattern as RE2 has it; MalformedRequest when it is too long, not understood or needs too much memory."""
+def _compile(pattern: str, modifiers: str) -> Any:
+    """Compile a pattern. Raises MalformedRequest if it is too long, not understood or needs too much memory."""
     if len(pattern) > _PATTERN_CHARACTERS_MAX:
         raise MalformedRequest(
-            reason=f"A regular expression has at most {_PATTERN_CHARACTERS_MAX} characters, this one {len(pattern)}."
+            reason=f"The regular expression has {len(pattern)} characters. Use at most {_PATTERN_CHARACTERS_MAX}."
         )
     if not set(modifiers) <= _MODIFIERS:
-        raise MalformedRequest(reason=f"The modifiers of a regular expression are i, m, s and x, not '{modifiers}'.")
+        raise MalformedRequest(reason=f"The modifiers '{modifiers}' are not known. Use i, m, s and x.")
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _PATTERN_BYTES_MAX
@@ -57,7 +57,7 @@ def _compiled(pattern: str, modifiers: str) -> Any:
 
 
 def _without_blanks(pattern: str) -> str:
-    """The pattern without white space and comments outside of sets, which RE2 does not pass over by itself."""
+    """Return the pattern without white space and comments outside sets, which RE2 itself does not skip."""
     kept: list[str] = []
     position, in_set = 0, False
     while position < len(pattern):
@@ -74,7 +74,7 @@ def _without_blanks(pattern: str) -> str:
             continue
         elif character == "[":
             in_set = True
-            # A bracket right at the beginning of a set stands for itself.
+            # A bracket at the beginning of a set is literal.
             start_length = 2 if pattern.startswith("[^", position) else 1
             start_length += pattern.startswith("]", position + start_length)
             kept.append(pattern[position : position + start_length])
@@ -87,20 +87,22 @@ def _without_blanks(pattern: str) -> str:
 
 
 def _matches(text: object, pattern: object, modifiers: object) -> Iterator[Any] | None:
-    """The matches from left to right, or None when an argument is of another type."""
+    """Return the matches from left to right, or None if an argument is of the wrong type."""
     if type(text) is not str or type(pattern) is not str or type(modifiers) is not str:
         return None
-    compiled = _compiled(pattern, modifiers)
+    compiled = _compile(pattern, modifiers)
     if not _is_unicode(text):
         return None
     if len(text) * compiled.programsize > _MATCHING_STEPS_MAX:
-        raise MalformedRequest(reason="The text is too long for so large a regular expression.")
+        raise MalformedRequest(
+            reason="The text is too long for this regular expression. Use a shorter text or pattern."
+        )
     matches: Iterator[Any] = compiled.finditer(text)
     return matches
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether UTF-8 can hold the text, which it cannot when half of a surrogate pair stands alone."""
+    """Return whether UTF-8 can encode the text, which it cannot with half of a surrogate pair."""
     try:
         return text.isascii() or bool(text.encode())
     except UnicodeEncodeError:
@@ -113,7 +115,7 @@ def _is_match(text: object, pattern: object, modifiers: object = "") -> object:
 
 
 def _extract(text: object, pattern: object, modifiers: object = "", group: object = 0) -> object:
-    """The first match, or a group of it; undefined where there is none."""
+    """Return the first match, or a group of it; undefined without a match."""
     matches, number = _matches(text, pattern, modifiers), integer_of(group)
     if matches is None or number is None:
         return UNDEFINED
@@ -122,7 +124,7 @@ def _extract(text: object, pattern: object, modifiers: object = "", group: objec
 
 
 def _extract_all(text: object, pattern: object, modifiers: object = "", group: object = 0) -> object:
-    """All matches, or a group of each; a match in which the group has no part is passed over."""
+    """Return all matches, or a group of each; matches without the group are skipped."""
     matches, number = _matches(text, pattern, modifiers), integer_of(group)
     if matches is None or number is None:
         return UNDEFINED
@@ -132,15 +134,17 @@ def _extract_all(text: object, pattern: object, modifiers: object = "", group: o
         pause()
         found.append(match)
     if len(found) > count_max:
-        raise MalformedRequest(reason=f"A regular expression finds at most {count_max} matches in so long a text.")
-    return [held for match in found if (held := _group(match, number)) is not UNDEFINED]
+        raise MalformedRequest(
+            reason=f"The regular expression has more than {count_max} matches in the text. Use a stricter one."
+        )
+    return [text for match in found if (text := _group(match, number)) is not UNDEFINED]
 
 
 def _group(match: Any, number: int) -> object:
     if not 0 <= number <= match.re.groups:
         return UNDEFINED
-    held = match.group(number)
-    return UNDEFINED if held is None else held
+    text = match.group(number)
+    return UNDEFINED if text is None else text
 
 
 REGULAR_EXPRESSION_FUNCTIONS: Final[dict[str, Function]] = {

@@ -1,4 +1,4 @@
-"""Arrays taken as sets: each element once, in the order in which it first appears."""
+"""Functions of arrays as sets: each element once, in the order of its first appearance."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from asterism.values.value_order import SortKey
 
 
 def _by_key(elements: list[object]) -> dict[SortKey, object]:
-    """The elements without repetition; equal values have equal keys."""
+    """Return the elements without repetition; equal values have equal keys."""
     distinct: dict[SortKey, object] = {}
     for element in elements:
         distinct.setdefault(sort_key(element), element)
@@ -20,14 +20,14 @@ def _by_key(elements: list[object]) -> dict[SortKey, object]:
 
 
 def _difference(left: list[object], right: list[object]) -> object:
-    without = _by_key(right)
-    return [element for key, element in _by_key(left).items() if key not in without]
+    excluded = _by_key(right)
+    return [element for key, element in _by_key(left).items() if key not in excluded]
 
 
 def _intersection(left: list[object], right: list[object]) -> object:
     # The service's own example shows that the order is that of the second set.
-    within = _by_key(left)
-    return [element for key, element in _by_key(right).items() if key in within]
+    included = _by_key(left)
+    return [element for key, element in _by_key(right).items() if key in included]
 
 
 def _union(left: list[object], right: list[object]) -> object:

@@ -1,4 +1,4 @@
-"""Functions of GeoJSON geometries. What is no valid geometry makes the result undefined."""
+"""Functions of GeoJSON geometries. An argument that is not a valid geometry makes the result undefined."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from asterism.languages.cosmos_sql.compiling.semantics import json_number
 from asterism.languages.cosmos_sql.functions.function import Function
-from asterism.languages.cosmos_sql.functions.geodesy import area_square_metres, distance_metres
+from asterism.languages.cosmos_sql.functions.geodesy import area_square_meters, distance_meters
 from asterism.languages.cosmos_sql.functions.geojson import InvalidGeometry, read_shape
 from asterism.languages.cosmos_sql.functions.geometry import Shape, intersect, is_within, nearest_places
 from asterism.values.undefined import UNDEFINED
@@ -25,7 +25,7 @@ def _of_shapes(run: Callable[..., object]) -> Callable[..., object]:
 
 
 def _area(shape: Shape) -> object:
-    return json_number(sum(area_square_metres(polygon) for polygon in shape.polygons))
+    return json_number(sum(area_square_meters(polygon) for polygon in shape.polygons))
 
 
 def _distance(left: Shape, right: Shape) -> object:
@@ -33,7 +33,7 @@ def _distance(left: Shape, right: Shape) -> object:
     if not are_points and intersect(left, right):
         return 0
     places = (left.places[0], right.places[0]) if are_points else nearest_places(left, right)
-    return json_number(distance_metres(*places))
+    return json_number(distance_meters(*places))
 
 
 def _is_valid(value: object) -> object:

@@ -1,8 +1,8 @@
-"""Words that say nothing of a text: they do not count in its length when texts are ranked.
+"""Stop words, which do not count in the length of a text when texts are ranked.
 
 The service documents that it leaves out stop words and does not name them. These are the words of C. Fox, "A stop list
 for general text" (SIGIR Forum 24, 1990), with single letters. Of eight lists that were tried, only this puts the texts
-of the official clients' search tests into the order that those record from the service, each in its place.
+of the official clients' search tests into exactly the order that they record from the service.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions of strings. A character is a Unicode code point; upper and lower case go character by character."""
+"""Functions of strings. A character is a Unicode code point; case is changed character by character."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from asterism.languages.cosmos_sql.functions.function import ANY_NUMBER, Functio
 from asterism.reading.turns import pause
 from asterism.values.undefined import UNDEFINED
 
-# The service documents this one: longer results are undefined.
+# The service documents this limit: longer results are undefined.
 _REPLICATE_CHARACTERS_MAX = 10_000
 _CHARACTERS_BETWEEN_PAUSES = 10_000
 
@@ -29,7 +29,7 @@ _CHARACTERS_BETWEEN_PAUSES = 10_000
 
 def lower(text: str) -> str:
     changed = text.lower()
-    # Python knows characters that become two, and a sigma that depends on its neighbours; the service does not.
+    # Python maps some characters to two, and a sigma by its neighbors; the service does not.
     if len(changed) == len(text) and "Σ" not in text:
         return changed
     return _each_character(text, str.lower)
@@ -59,7 +59,7 @@ def _single(changed: str, character: str) -> str:
 
 
 def _search(holds: Callable[[str, str], bool]) -> Function:
-    """A test of two strings, with an optional third argument that makes it blind to case."""
+    """Return a test of two strings, with an optional third argument that makes it ignore case."""
 
     def run(text: object, sought: object, ignore_case: object = False) -> object:
         if type(text) is not str or type(sought) is not str or type(ignore_case) is not bool:
@@ -70,16 +70,16 @@ def _search(holds: Callable[[str, str], bool]) -> Function:
 
 
 def _search_each(combine: Callable[[list[object]], object], *, ignore_case: bool) -> Function:
-    """CONTAINS for each of several strings, combined as AND or OR would."""
+    """Return CONTAINS for several strings, combined by AND or OR."""
 
     def run(text: object, *sought: object) -> object:
         if type(text) is not str:
             return UNDEFINED
-        within = lower(text) if ignore_case else text
+        searched = lower(text) if ignore_case else text
         found = []
-        for one in sought:
+        for part in sought:
             pause()
-            found.append(_is_within(within, one, ignore_case=ignore_case))
+            found.append(_is_within(searched, part, ignore_case=ignore_case))
         return combine(found)
 
     return Function(2, ANY_NUMBER, run)
@@ -99,7 +99,7 @@ def _index_of(text: object, sought: object, start: object = 0) -> object:
 
 
 def _last_index_of(text: object, sought: object, end: object = RESULT_CHARACTERS_MAX) -> object:
-    """The last occurrence that ends at or before the position `end`."""
+    """Return the last occurrence that ends at or before the position `end`."""
     last = integer_of(end)
     if type(text) is not str or type(sought) is not str or last is None:
         return UNDEFINED
@@ -132,19 +132,19 @@ def _right(text: object, length: object) -> object:
 
 
 def _part(find: Callable[[str, str], int], *, before: bool) -> Function:
-    """What stands before or after a delimiter; undefined where the delimiter is not found."""
+    """Return a function of the text before or after a delimiter; undefined if the delimiter is not found."""
 
     def run(text: str, delimiter: str) -> object:
-        place = find(text, delimiter)
-        if place < 0:
+        position = find(text, delimiter)
+        if position < 0:
             return UNDEFINED
-        return text[:place] if before else text[place + len(delimiter) :]
+        return text[:position] if before else text[position + len(delimiter) :]
 
     return Function(2, 2, of_strings(run))
 
 
 def _trim(strip: Callable[[str, str | None], str]) -> Function:
-    """The second argument is a set of characters; without it, white space."""
+    """Return a function whose second argument is a set of characters to strip; by default, white space."""
 
     def run(text: str, characters: str | None = None) -> object:
         return strip(text, characters)
@@ -156,7 +156,7 @@ def _split(text: str, separator: str) -> object:
     return text.split(separator) if separator else [text]
 
 
-# --- making ---------------------------------------------------------------------------------------------------------
+# --- new strings ----------------------------------------------------------------------------------------------------
 
 
 def _replace(text: str, sought: str, replacement: str) -> object:
@@ -169,10 +169,10 @@ def _replace(text: str, sought: str, replacement: str) -> object:
 
 
 def _replicate(text: object, count: object) -> object:
-    """A fraction of a time is not counted."""
+    """Repeat a text; the fraction of `count` is dropped."""
     if type(text) is not str or not isinstance(count, int | float) or type(count) is bool:
         return UNDEFINED
-    # Also false for what is not a number at all.
+    # Also false for NaN.
     if not 0 <= count * len(text) <= _REPLICATE_CHARACTERS_MAX or not 0 <= count < float("inf"):
         return UNDEFINED
     return text * int(count) if text else ""

@@ -1,4 +1,4 @@
-"""Functions that tell the type of a value. Undefined is of no type, and asking is no error."""
+"""Functions that test the type of a value. Undefined has no type, and testing it is not an error."""
 
 from __future__ import annotations
 

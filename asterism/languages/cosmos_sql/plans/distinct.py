@@ -11,9 +11,9 @@ from asterism.languages.cosmos_sql.syntax.select_names import names_of_select_it
 from asterism.values.undefined import UNDEFINED
 
 NOT_DISTINCT: Final = "None"
-# The same results come one after the other: the client compares each with the one before.
+# Equal results are adjacent: the client compares each with its predecessor.
 ORDERED: Final = "Ordered"
-# The client remembers every result.
+# The client has to remember every result.
 UNORDERED: Final = "Unordered"
 
 
@@ -28,8 +28,8 @@ def distinct_type(query: tree.Query) -> str:
 
 
 def counted_distinct(query: tree.Query) -> tuple[tree.Query, str] | None:
-    """For `SELECT COUNT(1) FROM (SELECT DISTINCT …)`: the query whose different results the client counts, and the
-    property that has the number; an empty name means that the number is the result. None for any other query."""
+    """Return, for `SELECT COUNT(1) FROM (SELECT DISTINCT …)`, the query whose distinct results the client counts, and
+    the property that has the count; an empty name means that the count is the result. None for any other query."""
     name = _name_of_count(query.select.selection)
     has_more = query.where or query.group_by or query.order_by or query.select.distinct
     if name is None or has_more or query.from_clause is None or query.from_clause.joins:
@@ -54,7 +54,7 @@ def _name_of_count(selection: tree.Selection) -> str | None:
 
 
 def _counts_everything(expression: tree.Expression) -> bool:
-    """A count of a property leaves out results without it; a count of a constant takes all."""
+    """Return whether no result is left out: a count of a property leaves out results without it, a constant none."""
     match expression:
         case tree.Call(name="COUNT", arguments=(tree.Literal(value=value),), is_udf=False):
             return value is not UNDEFINED

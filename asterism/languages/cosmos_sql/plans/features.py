@@ -1,4 +1,4 @@
-"""What a client must be able to do to follow a plan, by the names that clients use for it."""
+"""Features that a client must support to follow a plan, by the names that clients use for them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from asterism.errors import MalformedRequest
 
 
 def check_features(needed: Iterable[str], supported: str | None) -> None:
-    """`supported` is the client's own list, separated by commas; a client that sends none is not asked.
+    """Check that the client supports all features that a plan needs.
 
-    Raises MalformedRequest with the words of the service.
+    `supported` is the client's own list, separated by commas; None skips the check. Raises MalformedRequest with the
+    words of the service.
     """
     if supported is None:
         return

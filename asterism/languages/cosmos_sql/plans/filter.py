@@ -1,7 +1,7 @@
-"""The partition keys that a query's filter leaves, as far as the service's planner sees them.
+"""The partition keys that a query's filter allows, as far as the service's planner sees them.
 
-The planner knows more forms than a plain equality. Each is replaced here by one that `PartitionFilter` reads, and that
-is true for the same items at least.
+The planner knows more forms than a plain equality. Each is replaced here by a predicate that `PartitionFilter` reads,
+and that is true for the same items at least.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from asterism.languages.cosmos_sql.syntax.tree import Expression, Span
 from asterism.reading.conditions import PropertyPath
 from asterism.values.undefined import UNDEFINED
 
-_LIKE_SIGNS: Final = frozenset("%_[")
+_LIKE_WILDCARDS: Final = frozenset("%_[")
 _CONTAINMENTS: Final = frozenset({"ARRAY_CONTAINS", "_TRY_ARRAY_CONTAINS"})
 
 
 def scope_of_items(query: tree.Query, parameters: Mapping[str, object]) -> Scope:
-    """The scope in which only what FROM finds in the stored item has a name."""
+    """Return the scope in which only the paths of FROM that lie in the stored item have an alias."""
     source = query.from_clause.source if query.from_clause else None
     if source is None or source.is_iterator or isinstance(source.collection, tree.SubqueryCollection):
         return Scope({}, parameters)
@@ -36,29 +36,29 @@ def scope_of_items(query: tree.Query, parameters: Mapping[str, object]) -> Scope
 
 
 def pinned_keys(query: tree.Query, scope: Scope, paths: tuple[PropertyPath, ...]) -> list[PartitionKeyTuple] | None:
-    """As `CompiledQuery.pinned_partition_keys`; often less is left open."""
+    """Return the same as `CompiledQuery.pinned_partition_keys`, for more forms of filters."""
     where = query.where
     if where is not None:
-        where = _Simplifier(scope).simplified(with_constant_steps(where, scope.parameters))
+        where = _Simplifier(scope).simplify(with_constant_steps(where, scope.parameters))
     return PartitionFilter(where, scope).pinned_partition_keys(paths)
 
 
 class _Simplifier:
-    """Works only where a condition must be true: below AND and OR, never below NOT."""
+    """Rewrites predicates, only where they must be true: below AND and OR, never below NOT."""
 
     def __init__(self, scope: Scope) -> None:
         self._compiler = ExpressionCompiler(scope)
 
-    def simplified(self, node: Expression) -> Expression:
+    def simplify(self, node: Expression) -> Expression:
         if isinstance(node, tree.And | tree.Or):
-            operands = tuple(self.simplified(operand) for operand in node.operands)
+            operands = tuple(self.simplify(operand) for operand in node.operands)
             return replace(node, operands=operands)
         if is_item_free(node):
-            return self._computed(node)
+            return self._evaluate(node)
         found = self._values_of_path(node)
         return node if found is None else _path_is_one_of(*found, node.span)
 
-    def _computed(self, node: Expression) -> Expression:
+    def _evaluate(self, node: Expression) -> Expression:
         try:
             value = self._compiler.constant(node)
         except MalformedQuery:
@@ -66,7 +66,7 @@ class _Simplifier:
         return tree.Literal(value, span=node.span)
 
     def _values_of_path(self, node: Expression) -> tuple[tree.Path, Iterable[object]] | None:
-        """The path of which the condition speaks, and the values there that make it true."""
+        """Return the path that the predicate tests, and the values there that make it true."""
         match node:
             case tree.Binary(operator="=", left=left, right=right):
                 tested, other = (left, right) if is_constant(right) else (right, left)
@@ -82,7 +82,7 @@ class _Simplifier:
                 return (path, value) if isinstance(value, list) else None
             case tree.Like(value=tree.Path() as path, pattern=pattern, escape=escape, negated=False):
                 text = self._compiler.constant(pattern) if is_constant(pattern) else None
-                literal = _text_without_signs(text, escape) if isinstance(text, str) else None
+                literal = _text_without_wildcards(text, escape) if isinstance(text, str) else None
                 return None if literal is None else (path, (literal,))
             case _:
                 return None
@@ -102,7 +102,7 @@ class _Simplifier:
 
 
 def _path_is_one_of(path: tree.Path, values: Iterable[object], span: Span) -> Expression:
-    """Arrays and objects are no keys: the service puts an item that has one where it puts those without any."""
+    """Return `path IN values`. Arrays and objects are not keys: such items are stored with those without a key."""
     defined = [value for value in values if value is not UNDEFINED]
     keys = tuple(tree.Literal(value, span=span) for value in defined if is_primitive(value))
     is_among = tree.In(path, keys, False, span=span)
@@ -112,14 +112,14 @@ def _path_is_one_of(path: tree.Path, values: Iterable[object], span: Span) -> Ex
     return tree.Or((is_among, tree.Unary("NOT", is_defined, span=span)), span=span)
 
 
-def _text_without_signs(pattern: str, escape: str | None) -> str | None:
-    """What a LIKE pattern says if it has no sign that stands for other text."""
+def _text_without_wildcards(pattern: str, escape: str | None) -> str | None:
+    """Return the only text that a LIKE pattern matches, or None if it has wildcards."""
     characters = []
     rest = iter(pattern)
     for character in rest:
         if character == escape:
             characters.append(next(rest, character))
-        elif character in _LIKE_SIGNS:
+        elif character in _LIKE_WILDCARDS:
             return None
         else:
             characters.append(character)

@@ -1,4 +1,4 @@
-"""What a plan says of the query, in the shape that clients read."""
+"""The description of a query in a plan, in the shape that clients read."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ _LISTS_AND_SETS: Final = frozenset({"MakeList", "MakeSet"})
 class QueryInfo:
     distinct_type: str = NOT_DISTINCT
     window: ClientWindow = NO_WINDOW
-    # `Ascending` or `Descending`, one for each expression.
+    # `Ascending` or `Descending` for each expression.
     order_by: tuple[str, ...] = ()
     order_by_expressions: tuple[str, ...] = ()
     group_by_expressions: tuple[str, ...] = ()
     # The aggregate of a SELECT VALUE.
     aggregates: tuple[str, ...] = ()
-    # Of a list with aggregates or groups: each property with its aggregate, or None if it has none.
+    # Of a list with aggregates or groups: each property with its aggregate, or with None.
     aggregate_types: tuple[tuple[str, str | None], ...] = ()
-    # Empty if the text of the client serves as it is.
+    # Empty if the client's text is sent unchanged.
     rewritten_query: str = ""
     has_select_value: bool = False
-    # Set if the client counts the different results; empty if the number has no name.
+    # Set if the client counts the distinct results; empty if the count has no name.
     distinct_count_alias: str | None = None
-    # Whether a partition answers only when it has seen all its rows.
+    # True if a partition answers only when it has seen all its rows.
     has_non_streaming_order_by: bool = False
 
     def to_json(self) -> dict[str, object]:
         alias = self.distinct_count_alias
         return {
-            # The Python client takes a missing kind for DISTINCT.
+            # The Python client treats a missing kind as DISTINCT.
             "distinctType": self.distinct_type,
             "top": self.window.top,
             "offset": self.window.offset,
@@ -53,7 +53,7 @@ class QueryInfo:
         }
 
     def features(self) -> Iterator[str]:
-        """What the client must be able to do, in the order in which the service knows these names."""
+        """Yield the features that the client must support, in the order in which the service lists these names."""
         listed = [operator for _, operator in self.aggregate_types if operator is not None]
         operators = [*self.aggregates, *listed]
         needs = {
@@ -65,7 +65,7 @@ class QueryInfo:
             "OffsetAndLimit": self.window.offset is not None,
             "OrderBy": bool(self.order_by),
             "Top": self.window.top is not None,
-            # Merging groups takes in the merging of what is listed in them.
+            # Merging groups includes merging their aggregates.
             "NonValueAggregate": bool(listed) and not self.group_by_expressions,
             "DCount": self.distinct_count_alias is not None,
             "NonStreamingOrderBy": self.has_non_streaming_order_by,

@@ -1,6 +1,6 @@
-"""The plan of a query over several partitions: where the client asks, with which text, and how it merges the answers.
+"""The plan of a query over several partitions: ranges to ask, the text to send, and how the client merges the answers.
 
-Nothing here runs a query or knows a partition. Whether the query compiles is for the caller to find out first.
+Nothing here runs a query or knows a partition. Callers check first that the query compiles.
 """
 
 from __future__ import annotations
@@ -30,7 +30,13 @@ from asterism.languages.cosmos_sql.plans.distinct import counted_distinct, disti
 from asterism.languages.cosmos_sql.plans.filter import pinned_keys, scope_of_items
 from asterism.languages.cosmos_sql.plans.info import QueryInfo
 from asterism.languages.cosmos_sql.plans.ranges import ANYWHERE, PlannedRange, RangeOfKey, planned_ranges
-from asterism.languages.cosmos_sql.plans.rewrite import aggregate_operator, aggregated, grouped, ordered, select_names
+from asterism.languages.cosmos_sql.plans.rewrite import (
+    aggregate_operator,
+    rewrite_aggregates,
+    rewrite_groups,
+    rewrite_order,
+    select_names,
+)
 from asterism.languages.cosmos_sql.plans.search import SearchInfo, search_info
 from asterism.languages.cosmos_sql.plans.text import query_text, with_spelling
 from asterism.languages.cosmos_sql.plans.window import (
@@ -52,20 +58,20 @@ PLAN_VERSION: Final = 2
 class QueryPlan:
     info: QueryInfo
     ranges: tuple[PlannedRange, ...]
-    # Of an ORDER BY RANK; it stands for `info`, which then says nothing.
+    # Of an ORDER BY RANK; it replaces `info`, which is then empty.
     search: SearchInfo | None = None
 
     @property
     def features(self) -> tuple[str, ...]:
-        """What the client must be able to do; see `check_features`."""
+        """The features that the client must support; see `check_features`."""
         return tuple((self.search or self.info).features())
 
     def to_json(self) -> dict[str, object]:
-        told = {"queryInfo": self.info.to_json()} if self.search is None else _search_json(self.search)
+        info = {"queryInfo": self.info.to_json()} if self.search is None else _search_json(self.search)
         return {
             "partitionedQueryExecutionInfoVersion": PLAN_VERSION,
-            **told,
-            "queryRanges": [one.to_json() for one in self.ranges],
+            **info,
+            "queryRanges": [planned.to_json() for planned in self.ranges],
         }
 
 
@@ -74,7 +80,7 @@ def _search_json(search: SearchInfo) -> dict[str, dict[str, object]]:
 
 
 def needs_plan(query: tree.Query) -> bool:
-    """Whether the answers of several partitions cannot be put one after the other."""
+    """Return whether the answers of several partitions cannot simply be concatenated."""
     has_window = query.select.top is not None or query.offset_limit is not None
     return query.from_clause is not None and (has_window or _merges_rows(query))
 
@@ -88,9 +94,9 @@ def make_plan(
     range_of_key: RangeOfKey,
     distance_function_of: DistanceFunctionOf = no_distance_function,
 ) -> QueryPlan:
-    """`text` is that of the query; `parameters` have their at-sign.
+    """Return the plan of a query. `text` is the query's own; names of `parameters` have their at-sign.
 
-    Raises MalformedQuery or MalformedRequest for what no client can merge.
+    Raises MalformedQuery or MalformedRequest for queries whose results no client can merge.
     """
     counted = counted_distinct(query)
     filtered = query if counted is None else counted[0]
@@ -142,15 +148,15 @@ class _Planner:
         if self._window.offset is None and (self._window.top is None or not query.select.distinct):
             return info
         rest = without_window(query) if query.select.distinct else with_partition_window(query, self._window)
-        return replace(info, rewritten_query=self._printed_query(rest))
+        return replace(info, rewritten_query=self._print_query(rest))
 
     def info_of_count(self, counted: tree.Query, alias: str) -> QueryInfo:
         info = replace(self._base(), distinct_type=distinct_type(counted), distinct_count_alias=alias)
-        return replace(info, rewritten_query=self._printed_query(counted))
+        return replace(info, rewritten_query=self._print_query(counted))
 
     def _client_window(self, *, is_one_partition: bool) -> ClientWindow:
         window = client_window(self._query, window_of(self._query, self._scope))
-        # One partition skips by itself what no client has to merge.
+        # A single partition skips rows itself if the client has nothing to merge.
         skips_itself = is_one_partition and window.offset is not None and not _merges_rows(self._query)
         return NO_WINDOW if skips_itself else window
 
@@ -164,12 +170,12 @@ class _Planner:
     def _groups(self, info: QueryInfo, group_by: tree.GroupBy) -> QueryInfo:
         if self._query.order_by is not None:
             raise MalformedRequest(reason=ORDERED_GROUPS_REASON)
-        expressions = tuple(map(self._printed, group_by.expressions))
-        rewritten = without_window(grouped(self._query, group_by))
+        expressions = tuple(map(self._print, group_by.expressions))
+        rewritten = without_window(rewrite_groups(self._query, group_by))
         return self._with_aggregates(replace(info, group_by_expressions=expressions), rewritten)
 
     def _aggregates(self, info: QueryInfo) -> QueryInfo:
-        return self._with_aggregates(info, without_window(aggregated(self._query)))
+        return self._with_aggregates(info, without_window(rewrite_aggregates(self._query)))
 
     def _with_aggregates(self, info: QueryInfo, rewritten: tree.Query) -> QueryInfo:
         operators = [aggregate_operator(expression) for expression in selected_expressions(self._query)]
@@ -178,7 +184,7 @@ class _Planner:
             info,
             aggregates=() if names else tuple(operator for operator in operators if operator is not None),
             aggregate_types=tuple(zip(names, operators, strict=True)) if names else (),
-            rewritten_query=self._printed_query(rewritten),
+            rewritten_query=self._print_query(rewritten),
         )
 
     def _order(self, info: QueryInfo, order_by: tree.OrderBy) -> QueryInfo:
@@ -189,21 +195,21 @@ class _Planner:
         else:
             _check_order_paths(order_by)
             directions = [item.descending for item in order_by.items]
-        rewritten = ordered(self._query, order_by)
+        rewritten = rewrite_order(self._query, order_by)
         is_distinct = self._query.select.distinct
         rewritten = without_window(rewritten) if is_distinct else with_partition_window(rewritten, self._window)
         return replace(
             info,
             order_by=tuple("Descending" if descends else "Ascending" for descends in directions),
-            order_by_expressions=tuple(self._printed(item.expression) for item in order_by.items),
-            rewritten_query=self._printed_query(rewritten),
+            order_by_expressions=tuple(self._print(item.expression) for item in order_by.items),
+            rewritten_query=self._print_query(rewritten),
             has_non_streaming_order_by=distance is not None,
         )
 
-    def _printed(self, node: tree.Expression) -> str:
+    def _print(self, node: tree.Expression) -> str:
         return to_text(with_spelling(node, self._text))
 
-    def _printed_query(self, query: tree.Query) -> str:
+    def _print_query(self, query: tree.Query) -> str:
         return query_text(with_spelling(query, self._text))
 
 

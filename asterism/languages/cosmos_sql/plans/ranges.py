@@ -1,4 +1,4 @@
-"""Where a plan sends its client: intervals of the hash line, in the text that clients compare."""
+"""The ranges that a plan sends its client to: intervals of the hash line, in the text that clients compare."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from asterism.partitioning.partition_key import PartitionKey, PartitionKeyDefini
 
 @dataclass(frozen=True, slots=True)
 class PlannedRange:
-    """An interval from `start`, which is in it, to `end`, which is in it only if the two are one point."""
+    """An interval from `start`, inclusive, to `end`, exclusive unless both are the same point."""
 
     start: str
     end: str
@@ -33,12 +33,12 @@ class PlannedRange:
 RangeOfKey = Callable[[PartitionKeyTuple], PlannedRange]
 
 EVERYWHERE: Final = PlannedRange(*FULL.to_texts())
-# Where the service sends what no item can answer: any one partition gives the right result.
+# For queries that no item can match, as in the service: any partition gives the right result.
 ANYWHERE: Final = PlannedRange("", "")
 
 
 def range_of_key(definition: PartitionKeyDefinition) -> RangeOfKey:
-    """For a container: the point of a full key, or all keys below a prefix of one."""
+    """Return the function that finds a key's range: the point of a full key, or all keys below a prefix."""
 
     def range_of(key: PartitionKeyTuple) -> PlannedRange:
         components = cast(PartitionKey, key)
@@ -51,13 +51,13 @@ def range_of_key(definition: PartitionKeyDefinition) -> RangeOfKey:
 
 
 def planned_ranges(keys: Iterable[PartitionKeyTuple] | None, range_of: RangeOfKey) -> tuple[PlannedRange, ...]:
-    """The ranges of the keys that a filter leaves, sorted and disjoint; None leaves all, an empty list none."""
+    """Return the ranges of the keys that a filter allows, sorted and disjoint; None allows all, an empty list none."""
     if keys is None:
         return (EVERYWHERE,)
-    # The widest of those with the same start comes first, so that it takes in the others.
-    by_place = sorted({range_of(key) for key in keys}, key=lambda one: one.end, reverse=True)
+    # The widest range of those with the same start comes first, so that it contains the others.
+    widest_first = sorted({range_of(key) for key in keys}, key=lambda planned: planned.end, reverse=True)
     kept: list[PlannedRange] = []
-    for one in sorted(by_place, key=lambda one: one.start):
-        if not kept or not kept[-1].contains(one):
-            kept.append(one)
+    for planned in sorted(widest_first, key=lambda planned: planned.start):
+        if not kept or not kept[-1].contains(planned):
+            kept.append(planned)
     return tuple(kept) or (ANYWHERE,)

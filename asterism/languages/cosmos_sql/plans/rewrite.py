@@ -1,7 +1,7 @@
-"""How a query is changed so that a client can merge what each partition answers.
+"""Rewrites of a query so that a client can merge the answers of its partitions.
 
-A partition then says of each row what the merge needs beside the row itself: what the rows are ordered by, what they
-are grouped by, and aggregates in parts that can be added up.
+A partition then returns with each row the values that the merge needs: those that rows are ordered by or grouped by,
+and aggregates in parts that can be added up.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from asterism.languages.cosmos_sql.syntax import tree
 from asterism.languages.cosmos_sql.syntax.select_names import names_of_select_items
 from asterism.languages.cosmos_sql.syntax.tree import Expression, Span
 
-# Clients put their own filter here: `true`, or where to go on after a continuation.
+# Clients put their own filter here: `true`, or the condition that resumes after a continuation.
 FILTER_PLACEHOLDER: Final = "{documentdb-formattableorderbyquery-filter}"
 
 AGGREGATE_OPERATORS: Final = {
@@ -29,14 +29,14 @@ AGGREGATE_OPERATORS: Final = {
     "SUM": "Sum",
 }
 
-# Of what the plan adds, nothing stands in the client's text.
+# Nodes that the plan adds have no place in the client's text.
 NOWHERE: Final = Span(0, 0)
-# For a source that the client gave no name, like an element of an array.
-_ALIAS_OF_NAMELESS = "_source"
+# For a source without an alias, like an element of an array.
+_ADDED_ALIAS = "_source"
 
 
 def aggregate_operator(expression: Expression) -> str | None:
-    """What clients call the aggregate, or None if the expression is something else."""
+    """Return the clients' name of an aggregate, or None if the expression is something else."""
     if isinstance(expression, tree.Call) and is_aggregate(expression):
         return AGGREGATE_OPERATORS[expression.name]
     return None
@@ -49,24 +49,24 @@ def select_names(selection: tree.Selection) -> tuple[str, ...]:
 # --- the three rewrites ---------------------------------------------------------------------------------------------
 
 
-def aggregated(query: tree.Query) -> tree.Query:
-    """Without GROUP BY: one row of parts. An ORDER BY has no effect, and stays."""
+def rewrite_aggregates(query: tree.Query) -> tree.Query:
+    """Select the parts of all aggregates in one row, without GROUP BY. An ORDER BY has no effect and stays."""
     selection: tree.Selection
     if isinstance(query.select.selection, tree.SelectValue):
         selection = tree.SelectValue(_payload(query.select.selection), span=NOWHERE)
     else:
         selection = _select_list(payload=_payload(query.select.selection))
-    return _selecting(query, selection)
+    return _with_selection(query, selection)
 
 
-def grouped(query: tree.Query, group_by: tree.GroupBy) -> tree.Query:
-    """Each group with its keys, and parts in the place of aggregates."""
+def rewrite_groups(query: tree.Query, group_by: tree.GroupBy) -> tree.Query:
+    """Select each group with its keys, and parts in the place of aggregates."""
     keys = _items(group_by.expressions)
-    return _selecting(query, _select_list(groupByItems=keys, payload=_payload(query.select.selection)))
+    return _with_selection(query, _select_list(groupByItems=keys, payload=_payload(query.select.selection)))
 
 
-def ordered(query: tree.Query, order_by: tree.OrderBy) -> tree.Query:
-    """Each row with what it is ordered by, and a place for the client's filter."""
+def rewrite_order(query: tree.Query, order_by: tree.OrderBy) -> tree.Query:
+    """Select each row with its order keys, and leave a place for the client's filter."""
     query, payload = with_payload(query)
     rows = ordered_rows(query, order_by, payload)
     if rows.where is None or not isinstance(query.select.selection, tree.SelectValue):
@@ -76,14 +76,14 @@ def ordered(query: tree.Query, order_by: tree.OrderBy) -> tree.Query:
 
 
 def ordered_rows(query: tree.Query, order_by: tree.OrderBy, payload: Expression) -> tree.Query:
-    """The same with another payload; the first source of FROM must have a name."""
+    """Do the same with another payload; the first source of FROM must have an alias."""
     rid = tree.SelectItem(tree.Path(first_alias(query) or "", ("_rid",), span=NOWHERE), None, span=NOWHERE)
     order_by_items = _items(tuple(item.expression for item in order_by.items))
     rest = _select_list(orderByItems=order_by_items, payload=payload)
     where: Expression = tree.Parameter(f"({FILTER_PLACEHOLDER})", span=NOWHERE)
     if query.where is not None:
         where = _both(query.where, where)
-    rows = _selecting(query, tree.SelectList((rid, *rest.items), span=NOWHERE))
+    rows = _with_selection(query, tree.SelectList((rid, *rest.items), span=NOWHERE))
     return replace(rows, where=where, order_by=order_by)
 
 
@@ -104,7 +104,7 @@ def _payload(selection: tree.Selection) -> Expression:
 
 
 def _part(expression: Expression) -> tree.ObjectLiteral | None:
-    """What one partition says of an aggregate; None for any other expression."""
+    """Return the parts of an aggregate that one partition answers; None for any other expression."""
     if not isinstance(expression, tree.Call) or not is_aggregate(expression):
         return None
     argument = expression.arguments[0]
@@ -112,19 +112,19 @@ def _part(expression: Expression) -> tree.ObjectLiteral | None:
     if expression.name == "AVG":
         return _object(item=_object(sum=call("SUM", argument), count=count))
     if expression.name in ("MIN", "MAX"):
-        # Older clients read `item`; `item2` also tells of how many values it is the extreme.
+        # Older clients read `item`; `item2` has the number of values as well.
         counted = _object(**{expression.name.lower(): expression}, count=count)
         return _object(item=expression, item2=counted)
     return _object(item=expression)
 
 
 def _items(expressions: tuple[Expression, ...]) -> tree.ArrayLiteral:
-    """Each in an object of its own, so that one without a value keeps its place."""
+    """Return each expression in an object of its own, so that an undefined value keeps its place."""
     return tree.ArrayLiteral(tuple(_object(item=expression) for expression in expressions), span=NOWHERE)
 
 
 def with_payload(query: tree.Query) -> tuple[tree.Query, Expression]:
-    """What a row is for the client, and the query in which the first source of FROM has a name."""
+    """Return the query with an alias for the first source of FROM, and the expression of a row's payload."""
     query, alias = _with_alias(query)
     selection = query.select.selection
     is_star = isinstance(selection, tree.SelectStar)
@@ -142,12 +142,12 @@ def _with_alias(query: tree.Query) -> tuple[tree.Query, str]:
     alias = first_alias(query)
     if alias is not None or query.from_clause is None:
         return query, alias or ""
-    source = replace(query.from_clause.source, alias=_ALIAS_OF_NAMELESS)
-    return replace(query, from_clause=replace(query.from_clause, source=source)), _ALIAS_OF_NAMELESS
+    source = replace(query.from_clause.source, alias=_ADDED_ALIAS)
+    return replace(query, from_clause=replace(query.from_clause, source=source)), _ADDED_ALIAS
 
 
-def _selecting(query: tree.Query, selection: tree.Selection) -> tree.Query:
-    """Rows with their keys are never the same twice, so DISTINCT is left to the client."""
+def _with_selection(query: tree.Query, selection: tree.Selection) -> tree.Query:
+    """Return the query with another selection, and DISTINCT left to the client: no two rows with keys are equal."""
     return replace(query, select=tree.Select(selection, top=query.select.top, span=NOWHERE))
 
 

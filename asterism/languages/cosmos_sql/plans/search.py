@@ -1,6 +1,6 @@
-"""ORDER BY RANK: the client asks for each score by itself and fuses the ranks.
+"""ORDER BY RANK: the client queries each score separately and fuses the ranks.
 
-The score of a text needs numbers over all partitions, so the client first asks each partition for its own and puts
+The score of a text needs statistics over all partitions, so the client first asks each partition for its own and puts
 their sums into the queries of the scores.
 """
 
@@ -31,10 +31,10 @@ from asterism.reading.window import Window
 
 _STATISTIC: Final = "{{documentdb-formattablehybridsearchquery-{}}}"
 
-# So many rows of each score, or twice as many as are wanted in the end: one low in a score may be high in all.
+# Rows to fetch of each score, or twice the wanted results: a row that is low in one score may be high in all.
 _ROWS_MIN: Final = 120
 _ROWS_PER_RESULT: Final = 2
-# What stands for a score that an item does not have: the worst.
+# The worst score, for items that do not have one.
 _NO_TEXT_SCORE: Final = -1
 _NO_VECTOR_SCORE: Final = -FARTHEST
 
@@ -71,7 +71,7 @@ class SearchInfo:
 class _Score:
     expression: Expression
     descends: bool
-    # Whether the text says the direction: that of a vector follows from its container.
+    # True if the text names the direction: that of a vector follows from its container.
     is_explicit: bool
     when_missing: Expression
 
@@ -85,16 +85,16 @@ def search_info(
     window: Window,
     distance_function_of: DistanceFunctionOf,
 ) -> SearchInfo:
-    """Raises MalformedRequest for an order that is no rank."""
+    """Return the search part of a plan. Raises MalformedRequest for an order that is not a rank."""
     calls, weights = scores_and_weights(query, order_by, scope.parameters)
-    texts = [one for one in calls if one.name == TEXT_SCORE]
+    texts = [score for score in calls if score.name == TEXT_SCORE]
     scores = [
-        _text_score(one, texts.index(one), weight)
-        if one.name == TEXT_SCORE
+        _text_score(score, texts.index(score), weight)
+        if score.name == TEXT_SCORE
         else _vector_score(
-            one, weight, is_descending(with_constant_steps(one, scope.parameters), scope, distance_function_of)
+            score, weight, is_descending(with_constant_steps(score, scope.parameters), scope, distance_function_of)
         )
-        for one, weight in zip(calls, weights or (1.0,) * len(calls), strict=True)
+        for score, weight in zip(calls, weights or (1.0,) * len(calls), strict=True)
     ]
     wanted = client_window(query, window)
     rows_window = _rows_window(wanted)
@@ -114,7 +114,7 @@ def search_info(
 
 
 def _text_score(score: tree.Call, index: int, weight: float) -> _Score:
-    """`index` is the place of its statistics among those of all texts."""
+    """Return the score of a text. `index` is the place of its statistics among those of all texts."""
     path, terms = score.arguments[0], tree.ArrayLiteral(terms_of(score), span=NOWHERE)
     names = ("totaldocumentcount", f"totalwordcount-{index}", f"hitcountsarray-{index}")
     statistics = [tree.Parameter(_STATISTIC.format(name), span=NOWHERE) for name in names]
@@ -123,7 +123,7 @@ def _text_score(score: tree.Call, index: int, weight: float) -> _Score:
 
 
 def _vector_score(score: tree.Call, weight: float, near_is_large: bool) -> _Score:
-    """A weight below zero looks for the farthest."""
+    """Return the score of a vector; a negative weight prefers the farthest."""
     descends = near_is_large if weight >= 0 else not near_is_large
     missing = _literal(_NO_VECTOR_SCORE if descends else -_NO_VECTOR_SCORE)
     return _Score(call("_VectorScore", *score.arguments), descends, weight < 0, missing)
@@ -133,7 +133,7 @@ def _vector_score(score: tree.Call, weight: float, near_is_large: bool) -> _Scor
 
 
 def _rows_window(wanted: ClientWindow) -> ClientWindow:
-    """How much of each score the client asks for."""
+    """Return the window of rows that the client fetches of each score."""
     if wanted.limit is not None:
         return ClientWindow(offset=0, limit=_rows_of_each((wanted.offset or 0) + wanted.limit))
     return wanted if wanted.top is None else ClientWindow(top=_rows_of_each(wanted.top))
@@ -144,11 +144,11 @@ def _rows_of_each(results: int) -> int:
 
 
 def _rows_of_scores(query: tree.Query, scores: list[_Score]) -> tuple[tree.Query, Expression]:
-    """The query, and the payload of its rows: what the client wants, and all scores of the row."""
+    """Return the query, and the payload of its rows: the selected value, and all scores of the row."""
     query, payload = with_payload(query)
     columns = [tree.Coalesce(score.expression, score.when_missing, span=NOWHERE) for score in scores]
-    told = (("payload", payload), ("componentScores", tree.ArrayLiteral(tuple(columns), span=NOWHERE)))
-    return query, tree.ObjectLiteral(told, span=NOWHERE)
+    properties = (("payload", payload), ("componentScores", tree.ArrayLiteral(tuple(columns), span=NOWHERE)))
+    return query, tree.ObjectLiteral(properties, span=NOWHERE)
 
 
 def _component(rows: tuple[tree.Query, Expression], score: _Score, window: ClientWindow, text: str) -> QueryInfo:
@@ -168,7 +168,7 @@ def _component(rows: tuple[tree.Query, Expression], score: _Score, window: Clien
 
 
 def _statistics(query: tree.Query, texts: list[tree.Call]) -> tree.Query:
-    """Over all items, whatever the filter: a word is as rare as it is in the container."""
+    """Return the query for statistics, without the filter: a word is as rare as it is in the container."""
     statistics = tree.ArrayLiteral(tuple(map(_statistics_of, texts)), span=NOWHERE)
     items = (("documentCount", call("COUNT", _literal(1))), ("fullTextStatistics", statistics))
     selection = tree.SelectList(
@@ -181,8 +181,8 @@ def _statistics_of(score: tree.Call) -> Expression:
     path = score.arguments[0]
     hits = [call("COUNTIF", call("FullTextContains", path, term)) for term in terms_of(score)]
     words = call("SUM", call("_FullTextWordCount", path))
-    told = (("totalWordCount", words), ("hitCounts", tree.ArrayLiteral(tuple(hits), span=NOWHERE)))
-    return tree.ObjectLiteral(told, span=NOWHERE)
+    properties = (("totalWordCount", words), ("hitCounts", tree.ArrayLiteral(tuple(hits), span=NOWHERE)))
+    return tree.ObjectLiteral(properties, span=NOWHERE)
 
 
 def _literal(value: int | float) -> Expression:

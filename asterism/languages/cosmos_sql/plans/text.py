@@ -1,6 +1,6 @@
-"""A rewritten query as text, laid out and spelled as the service does it.
+"""A rewritten query as text, laid out and spelled as by the service.
 
-Clauses and joins stand on lines of their own, a subquery in FROM is indented, and functions keep the spelling of the
+Clauses and joins are on lines of their own, a subquery in FROM is indented, and functions keep the spelling of the
 text that the client sent.
 """
 
@@ -18,21 +18,21 @@ _NodeType = TypeVar("_NodeType", bound=tree.Node)
 
 
 def with_spelling(node: _NodeType, text: str) -> _NodeType:
-    """`node`, a tree of `text` or made of one, with functions named as written there."""
-    return cast(_NodeType, _spelled(node, text))
+    """Return `node`, a tree parsed from `text` or rewritten from it, with functions spelled as in the text."""
+    return cast(_NodeType, _respell(node, text))
 
 
-def _spelled(node: tree.Node, text: str) -> tree.Node:
-    changed = tree.with_children(node, partial(_spelled, text=text))
+def _respell(node: tree.Node, text: str) -> tree.Node:
+    changed = tree.with_children(node, partial(_respell, text=text))
     if not isinstance(changed, tree.Call) or changed.is_udf:
         return changed
     written = text[changed.name_span.start : changed.name_span.end]
-    # What the plan itself has added is nowhere in the text.
+    # Calls that the plan has added are not in the text.
     return replace(changed, name=written) if written.upper() == changed.name else changed
 
 
 def query_text(query: tree.Query) -> str:
-    """The whole query, ready to be sent back."""
+    """Return the text of the whole query."""
     lines = [to_text(query.select)]
     if query.from_clause is not None:
         sources = (query.from_clause.source, *query.from_clause.joins)

@@ -1,4 +1,4 @@
-"""TOP and OFFSET LIMIT between client and partitions: who cuts off what."""
+"""TOP and OFFSET LIMIT, divided between the client and the partitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from asterism.reading.window import Window
 
 @dataclass(frozen=True, slots=True)
 class ClientWindow:
-    """What the client cuts off when it has merged the partitions."""
+    """The window that the client applies after it has merged the partitions."""
 
     top: int | None = None
     offset: int | None = None
@@ -28,19 +28,19 @@ def client_window(query: tree.Query, window: Window) -> ClientWindow:
         return ClientWindow(top=window.top)
     if window.top is None:
         return ClientWindow(offset=window.offset, limit=window.limit)
-    # Clients skip before they count TOP; the service counts TOP first. Said as a limit alone, both agree.
+    # Clients skip before they count TOP; the service counts TOP first. Expressed as a limit alone, both agree.
     return ClientWindow(offset=window.offset, limit=min(window.limit, max(window.top - window.offset, 0)))
 
 
 def without_window(query: tree.Query) -> tree.Query:
-    """For rows that are merged into others: no partition may leave one out."""
+    """Return the query without its window, for rows that are merged into others: no partition may leave one out."""
     return replace(query, select=replace(query.select, top=None), offset_limit=None)
 
 
 def with_partition_window(query: tree.Query, window: ClientWindow) -> tree.Query:
-    """Each partition may have all the rows of the result, those that the client skips among them."""
+    """Return the query with the window of a partition, which may have all rows of the result, also those to skip."""
     if window.offset is None or window.limit is None:
         return query
     rows_max = min(window.offset + window.limit, COUNT_MAX)
-    none, most = tree.Literal(0, span=NOWHERE), tree.Literal(rows_max, span=NOWHERE)
-    return replace(without_window(query), offset_limit=tree.OffsetLimit(none, most, span=NOWHERE))
+    offset, limit = tree.Literal(0, span=NOWHERE), tree.Literal(rows_max, span=NOWHERE)
+    return replace(without_window(query), offset_limit=tree.OffsetLimit(offset, limit, span=NOWHERE))

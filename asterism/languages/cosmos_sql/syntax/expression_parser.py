@@ -1,4 +1,4 @@
-"""Expressions, by precedence climbing.
+"""The parser of expressions, by precedence climbing.
 
 From loosest to tightest: `? :`, `??`, OR, AND, then IN / BETWEEN / LIKE, `||`, `|`, `^`, `&`, equality, order, shifts,
 sums, products, and the prefixes `- + ~ NOT`. NOT binds as tightly as a minus sign: `NOT c.a = 1` is `(NOT c.a) = 1`.
@@ -16,8 +16,8 @@ from asterism.languages.cosmos_sql.syntax.token_stream import TokenStream
 from asterism.languages.cosmos_sql.syntax.tree import Expression, Span, SubqueryKind
 from asterism.values.undefined import UNDEFINED
 
-# Opened parentheses cost no frame (see `expression`), so machine-written filters like ((((a OR b) OR c) OR d) OR e)
-# may go deeper.
+# Open parentheses cost no frame (see `expression`), so generated filters like ((((a OR b) OR c) OR d) OR e) may nest
+# deeper.
 OPEN_PARENTHESES_MAX: Final = 1000
 
 _CONDITIONAL, _COALESCE, _OR, _AND, _PREDICATE = 1, 2, 3, 4, 5
@@ -34,7 +34,7 @@ _BINARY_LEVELS = (
     ("+", "-"),
     ("*", "/", "%"),
 )
-# How tightly each infix symbol binds; NOT is infix in NOT IN, NOT BETWEEN and NOT LIKE.
+# The binding power of each infix symbol; NOT is infix in NOT IN, NOT BETWEEN and NOT LIKE.
 _POWERS: Final[dict[str, int]] = {
     "?": _CONDITIONAL,
     "??": _COALESCE,
@@ -45,7 +45,7 @@ _POWERS: Final[dict[str, int]] = {
 }
 _PREFIXES: Final = frozenset({"-", "+", "~", "NOT"})
 _CONSTANTS: Final[dict[str, object]] = {"true": True, "false": False, "null": None, "undefined": UNDEFINED}
-# Names that are numbers where no property of them is meant; an alias of such a name is still one in `NaN.x`.
+# Names that are numbers, except before a property: in `NaN.x` the name is an alias.
 _NUMBER_NAMES: Final = {"NaN": math.nan, "Infinity": math.inf}
 _SUBQUERY_KINDS: Final = {kind.value: kind for kind in SubqueryKind if kind is not SubqueryKind.SCALAR}
 # Keywords that are function names when a parenthesis follows.
@@ -61,7 +61,7 @@ class ExpressionParser:
         self._open_parentheses = 0
 
     def expression(self, minimum_power: int = _CONDITIONAL) -> Expression:
-        """The longest expression here whose infix symbols bind with at least `minimum_power`."""
+        """Parse the longest expression here whose infix symbols bind with at least `minimum_power`."""
         stream = self._stream
         stream.enter_rule()
         opened: list[tuple[int, list[Token]]] = []
@@ -73,17 +73,19 @@ class ExpressionParser:
                 opened.append((minimum_power, prefixes))
                 minimum_power = _CONDITIONAL
                 continue
-            left = self._with_infixes(self._prefixed(prefixes, self._with_members(self._primary(start))), minimum_power)
+            left = self._with_infixes(
+                self._with_prefixes(prefixes, self._with_members(self._primary(start))), minimum_power
+            )
             while opened:
                 stream.expect(")")
                 self._open_parentheses -= 1
                 minimum_power, prefixes = opened.pop()
-                left = self._with_infixes(self._prefixed(prefixes, self._with_members(left)), minimum_power)
+                left = self._with_infixes(self._with_prefixes(prefixes, self._with_members(left)), minimum_power)
             stream.leave_rule()
             return left
 
     def expressions(self, *, closed_by: str) -> tuple[Expression, ...]:
-        """Expressions between commas, none or more, and the symbol that closes the list."""
+        """Parse zero or more expressions separated by commas, and the symbol that closes the list."""
         if self._stream.take_if(closed_by):
             return ()
         found = [self.expression()]
@@ -93,7 +95,7 @@ class ExpressionParser:
         return tuple(found)
 
     def function_call(self) -> tree.Call:
-        """`name(arguments)` or `udf.name(arguments)`."""
+        """Parse `name(arguments)` or `udf.name(arguments)`."""
         stream = self._stream
         start = stream.current.start
         is_udf = stream.take_if("udf") is not None
@@ -119,7 +121,7 @@ class ExpressionParser:
             self._stream.check_chain(len(prefixes))
         return prefixes
 
-    def _prefixed(self, prefixes: list[Token], operand: Expression) -> Expression:
+    def _with_prefixes(self, prefixes: list[Token], operand: Expression) -> Expression:
         for prefix in reversed(prefixes):
             span = Span(prefix.start, self._stream.previous_end)
             operand = tree.Unary(prefix.symbol, operand, span=span)
@@ -176,13 +178,13 @@ class ExpressionParser:
 
     def _property(self) -> tuple[str, Expression]:
         stream = self._stream
-        # The service takes names without quotes too, as JavaScript does.
+        # The service accepts names without quotes too, as JavaScript does.
         name = stream.expect_name() if stream.at_name() else str(stream.expect(STRING).value)
         stream.expect(":")
         return name, self.expression()
 
     def _with_members(self, target: Expression) -> Expression:
-        """`target` with every `.name` and `[step]` that follows; constant steps below an alias make one path."""
+        """Parse every `.name` and `[step]` after `target`; constant steps below an alias make one path."""
         stream = self._stream
         if stream.current.symbol not in (".", "["):
             return target
@@ -249,7 +251,7 @@ class ExpressionParser:
         return tree.Conditional(left, consequent, alternative, span=stream.span_from(start))
 
     def _operands(self, first: Expression, power: int) -> tuple[Expression, ...]:
-        """All operands of one chain of AND or OR. Both are associative, so chains in parentheses join their parent."""
+        """Parse all operands of a chain of AND or OR. Both are associative: chains in parentheses join their parent."""
         symbol, kind = ("AND", tree.And) if power == _AND else ("OR", tree.Or)
         operands = list(first.operands) if isinstance(first, kind) else [first]
         while self._stream.take_if(symbol):

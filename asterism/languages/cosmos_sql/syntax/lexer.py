@@ -1,6 +1,6 @@
 """Query text to tokens, in one pass and in linear time.
 
-Text that is no token becomes one `BAD` token and ends the list, so that the parser reports the first thing wrong in
+Text that is not a token becomes one `BAD` token and ends the list, so that the parser reports the first error in
 reading order, be it a stray character or a misplaced word.
 """
 
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-# What `Token.symbol` says of tokens that stand for a value; keywords and operators say themselves.
+# Values of `Token.symbol` for tokens with a value; keywords and operators are their own symbol.
 IDENTIFIER: Final = "identifier"
 PARAMETER: Final = "parameter"
 STRING: Final = "string"
@@ -20,7 +20,7 @@ NUMBER: Final = "number"
 END: Final = "end"
 BAD: Final = "bad"
 
-# Reserved in any case of letters. RANK is missing on purpose: it means something only after ORDER BY, and items have
+# Reserved in upper and lower case. RANK is missing on purpose: it has a meaning only after ORDER BY, and items have
 # properties of that name.
 _KEYWORDS_IN_ANY_CASE = """
     ALL AND ARRAY AS ASC BETWEEN BY DESC DISTINCT ESCAPE EXISTS FIRST FROM GROUP IN JOIN LAST LEFT LIKE LIMIT NOT OFFSET
@@ -29,12 +29,12 @@ _KEYWORDS_IN_ANY_CASE = """
 KEYWORDS: Final = frozenset(_KEYWORDS_IN_ANY_CASE.split())
 # Keywords that may also name a property or an alias.
 ALIAS_WORDS: Final = frozenset({"ALL", "FIRST", "LAST"})
-# Reserved only as written here: the dialect takes `TRUE` for an identifier.
+# Reserved only as written here: in the dialect `TRUE` is an identifier.
 EXACT_KEYWORDS: Final = frozenset({"true", "false", "null", "undefined", "udf"})
 
-# Up to here every integer is a double; beyond, a literal with a point or an exponent is its nearest double.
+# Up to here every integer is a double; beyond, a literal with a point or an exponent becomes the nearest double.
 EXACT_INTEGER_MAX: Final = 2**53
-# Digits alone are a 64-bit integer: the largest number that a minus sign makes one.
+# Digits alone up to this are an integer: the magnitude of the smallest 64-bit integer.
 INTEGER_LITERAL_MAX: Final = 2**63
 _INTEGER_DIGITS_MAX: Final = 19
 
@@ -61,7 +61,7 @@ _ESCAPED_OR_QUOTE = re.compile(r'\\.|"', re.DOTALL)
 
 
 class Token(NamedTuple):
-    """One token; `value` is the literal's value, or the text of a name."""
+    """A token; `value` is the literal's value, or the text of a name."""
 
     symbol: str
     text: str
@@ -71,7 +71,7 @@ class Token(NamedTuple):
 
 
 def tokenize(text: str) -> Iterator[Token]:
-    """The tokens of `text`, each when it is asked for; the last is END, or BAD where the text stops making sense."""
+    """Yield the tokens of `text`, each when it is needed; the last is END, or BAD at text that is not a token."""
     symbol = ""
     position = 0
     while symbol not in (END, BAD):
@@ -114,7 +114,7 @@ def _symbol_of_word(word: str) -> str:
 
 
 def _string_value(text: str) -> str | None:
-    """The string a literal means; None when its escapes leave half a surrogate pair, which no JSON text can carry."""
+    """Return the value of a string literal, or None if its escapes leave half a surrogate pair, which is not JSON."""
     body = text[1:-1]
     if "\\" not in body:
         return body
@@ -128,7 +128,7 @@ def _as_json_escape(found: re.Match[str]) -> str:
 
 
 def _number_value(text: str) -> int | float | None:
-    """The number a literal means; None when it is larger than any double."""
+    """Return the value of a number literal, or None if it is larger than any double."""
     if len(text) <= _INTEGER_DIGITS_MAX and text.isdecimal() and int(text) <= INTEGER_LITERAL_MAX:
         return int(text)
     value = float(text)

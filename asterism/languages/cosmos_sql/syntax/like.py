@@ -1,8 +1,8 @@
 """LIKE patterns: `%` any text, `_` any character, `[a-c]` one of a set, `[^a-c]` one outside it.
 
-A pattern is cut at its `%` into pieces of fixed length. The first and the last are held at the ends, the others are
-found from left to right, each as early as possible: no backtracking. Runs of `_` are distances, however long they are;
-only a piece that has some between its characters is held against every place, part by part.
+A pattern is cut at its `%` into pieces of fixed length. The first and the last are matched at the ends, the others are
+searched from left to right, each as early as possible: no backtracking. Leading and trailing runs of `_` are offsets,
+however long they are; only a piece with `_` between its characters is matched at every position, part by part.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Final
 from asterism.errors import MalformedRequest
 from asterism.reading.turns import pause
 
-# Longer patterns are made ready for each text anew.
+# Longer patterns are compiled for each text again.
 _KEPT_CHARACTERS_MAX: Final = 1024
-# Of a piece with sets, or with `_` between its characters: one of so many is made ready in a few milliseconds.
+# Of a piece with sets, or with `_` between its characters: a piece of this size is compiled in a few milliseconds.
 _MIXED_PIECE_PARTS_MAX: Final = 4096
-# A character or set held against a place of the text costs 1, and a run of `_` that is no shorter than this costs more
-# to begin than to step over. So much is done between two pauses, in about a millisecond, and so much in a step.
+# A character or set that is matched at a position of the text costs 1, and a run of `_` of at least this length costs
+# more to begin than to step over. The cost between two pauses takes about a millisecond.
 _LONG_RUN_MIN: Final = 16
 _LONG_RUN_COST: Final = 50
 _COST_BETWEEN_PAUSES: Final = 100_000
@@ -31,12 +31,12 @@ _ANY: Final = "."
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """What stands between two `%`: `_` in front, characters with sets and `_` among them, `_` behind."""
+    """The part of a pattern between two `%`: leading `_`, a core of characters, sets and inner `_`, trailing `_`."""
 
     before: int
     core: re.Pattern[str] | str
     core_length: int
-    # What holding the core against one place takes at most; nothing for characters, which are looked for all at once.
+    # The cost of matching the core at one position at most; zero for plain characters, which are searched at once.
     core_cost: int
     after: int
 
@@ -44,57 +44,59 @@ class _Piece:
     def length(self) -> int:
         return self.before + self.core_length + self.after
 
-    def stands_at(self, text: str, start: int) -> bool:
-        """For a start that leaves room for the piece."""
-        place = start + self.before
-        return text.startswith(self.core, place) if isinstance(self.core, str) else bool(self.core.match(text, place))
+    def matches_at(self, text: str, start: int) -> bool:
+        """Return whether the piece matches at `start`, which must leave room for it."""
+        position = start + self.before
+        if isinstance(self.core, str):
+            return text.startswith(self.core, position)
+        return bool(self.core.match(text, position))
 
     def end_of_first(self, text: str, start: int, end: int) -> int | None:
-        """Where the first of them between these places ends; None if there is none."""
-        place, last = start + self.before, end - self.after - self.core_length
+        """Return the end of the first match between these positions, or None."""
+        position, last = start + self.before, end - self.after - self.core_length
         if isinstance(self.core, str):
-            found_at = text.find(self.core, place, last + self.core_length) if place <= last else -1
+            found_at = text.find(self.core, position, last + self.core_length) if position <= last else -1
             return None if found_at < 0 else found_at + self.core_length + self.after
         window = max(1, _COST_BETWEEN_PAUSES // self.core_cost)
-        while place <= last:
+        while position <= last:
             pause()
-            found = self.core.search(text, place, min(place + window - 1, last) + self.core_length)
+            found = self.core.search(text, position, min(position + window - 1, last) + self.core_length)
             if found is not None:
                 return found.end() + self.after
-            place += window
+            position += window
         return None
 
 
 class LikePattern:
-    """A pattern that is ready to be held against texts."""
+    """A compiled pattern."""
 
     __slots__ = ("_cost", "_first", "_last", "_middle")
 
     def __init__(self, pattern: str, escape: str | None) -> None:
-        """The character after `escape` stands for itself."""
+        """Compile `pattern`, in which the character after `escape` stands for itself."""
         self._first, *others = [_piece(units) for units in _pieces(pattern, escape)]
         self._last = others.pop() if others else None
         self._middle = others
-        # A place that a piece was held against is passed over by the next one.
+        # A position at which a piece was tried is skipped by the next piece.
         self._cost = max([piece.core_cost for piece in others], default=0)
 
     def steps(self, text: str) -> int:
-        """How much work `matches` is at most; see `limits.QueryMeter`."""
+        """Return the steps that `matches` takes at most; see `limits.QueryMeter`."""
         return 1 + len(text) // _CHARACTERS_PER_STEP + len(text) * self._cost // _COST_PER_STEP
 
     def matches(self, text: str) -> bool:
-        """Whether the whole text fits."""
+        """Return whether the whole text matches."""
         first, last = self._first, self._last
         if last is None:
-            return len(text) == first.length and first.stands_at(text, 0)
-        place, last_start = first.length, len(text) - last.length
-        if place > last_start or not first.stands_at(text, 0) or not last.stands_at(text, last_start):
+            return len(text) == first.length and first.matches_at(text, 0)
+        position, last_start = first.length, len(text) - last.length
+        if position > last_start or not first.matches_at(text, 0) or not last.matches_at(text, last_start):
             return False
         for piece in self._middle:
-            end = piece.end_of_first(text, place, last_start)
+            end = piece.end_of_first(text, position, last_start)
             if end is None:
                 return False
-            place = end
+            position = end
         return True
 
 
@@ -106,37 +108,37 @@ _kept_pattern = lru_cache(maxsize=256)(LikePattern)
 
 
 def _piece(units: list[tuple[bool, str]]) -> _Piece:
-    """Of units that are one character long each: (whether it is that character itself, it or an expression)."""
+    """Return the piece of these units, each one character long: (is it a literal, the character or an expression)."""
     wild = [unit == (False, _ANY) for unit in units]
     before = wild.index(False) if False in wild else len(units)
     after = wild[::-1].index(False) if False in wild else 0
     core = units[before : len(units) - after]
-    if all(is_itself for is_itself, _ in core):
+    if all(is_literal for is_literal, _ in core):
         return _Piece(before, "".join([character for _, character in core]), len(core), 0, after)
     parts: list[str] = []
     run = cost = 0
-    for is_itself, unit in core:
-        if (is_itself, unit) == (False, _ANY):
+    for is_literal, unit in core:
+        if (is_literal, unit) == (False, _ANY):
             run += 1
             continue
         if run:
             parts += [_ANY] * run if run < _LONG_RUN_MIN else [f".{{{run}}}"]
             cost += _LONG_RUN_COST if run >= _LONG_RUN_MIN else 0
             run = 0
-        parts.append(re.escape(unit) if is_itself else unit)
+        parts.append(re.escape(unit) if is_literal else unit)
     if len(parts) > _MIXED_PIECE_PARTS_MAX:
         raise MalformedRequest(
-            reason=f"A pattern of LIKE has at most {_MIXED_PIECE_PARTS_MAX} characters, sets and runs of _ between two "
-            "of its %, unless all are characters."
+            reason=f"The LIKE pattern is too long: between two % at most {_MIXED_PIECE_PARTS_MAX} characters, sets and "
+            "runs of _ may be mixed. Split the part with %, or use plain characters only."
         )
     return _Piece(before, re.compile("".join(parts), re.DOTALL), len(core), len(parts) + cost, after)
 
 
 def _pieces(pattern: str, escape: str | None) -> list[list[tuple[bool, str]]]:
-    """The pattern between its `%`; see `_piece` for what a piece is made of."""
+    """Return the units of each piece of the pattern; see `_piece`."""
     pieces: list[list[tuple[bool, str]]] = [[]]
     position = 0
-    # Behind it no set ends: brackets that nothing closes are not looked after one by one.
+    # No set ends after it: unclosed brackets are not searched for an end one by one.
     last_bracket = pattern.rfind("]")
     while position < len(pattern):
         character = pattern[position]
@@ -165,7 +167,7 @@ def _character_set(members: str) -> str:
     while position < len(members):
         is_range = members[position + 1 : position + 2] == "-" and position + 2 < len(members)
         low, high = members[position], members[position + 2] if is_range else members[position]
-        # A range that runs backwards holds nothing.
+        # A range that runs backward is empty.
         if low <= high:
             parts.append(f"{re.escape(low)}-{re.escape(high)}")
         position += 3 if is_range else 1

@@ -1,7 +1,7 @@
-"""Query text to tree: the clauses of a query, in their one order.
+"""Query text to tree: the clauses of a query, in their fixed order.
 
 Any text gets a tree or MalformedQuery, in time that grows with its length: the length, the nesting and the height of
-the tree are limited, so that nothing after the parser needs to fear a deep or endless input.
+the tree are limited, so that no code after the parser has to handle a deep or endless input.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from asterism.languages.cosmos_sql.syntax.tree import Span
 
 # The service's limit for the text of a query is 512 KB.
 QUERY_CHARACTERS_MAX: Final = 512 * 1024
-# What walks a tree spends up to three Python frames on a level.
+# Walks over a tree spend up to three Python frames on a level.
 TREE_LEVELS_MAX: Final = 150
-# Texts whose trees are kept: a program has few texts, and its values come as parameters.
+# Texts whose trees are cached: a program has few texts, and its values come as parameters.
 PARSED_QUERIES_KEPT: Final = 512
-# The tree of a text takes about a hundred times the text's memory; long ones are read anew each time.
+# The tree of a text takes about a hundred times the text's memory; long texts are parsed each time.
 KEPT_QUERY_CHARACTERS_MAX: Final = 16 * 1024
 
 
 def parse_query(text: str) -> tree.Query:
-    """The tree of a whole query. Raises MalformedQuery."""
-    parse = _parse_kept if len(text) <= KEPT_QUERY_CHARACTERS_MAX else _parse
+    """Return the tree of a whole query. Raises MalformedQuery."""
+    parse = _parse_cached if len(text) <= KEPT_QUERY_CHARACTERS_MAX else _parse
     return parse(text, is_condition=False)
 
 
 def parse_condition(text: str) -> tree.Query:
-    """The tree of a condition, `FROM c WHERE …`: a query without SELECT, as patches carry it. Raises MalformedQuery."""
-    parse = _parse_kept if len(text) <= KEPT_QUERY_CHARACTERS_MAX else _parse
+    """Return the tree of a condition, `FROM c WHERE …`, as patches carry it. Raises MalformedQuery."""
+    parse = _parse_cached if len(text) <= KEPT_QUERY_CHARACTERS_MAX else _parse
     return parse(text, is_condition=True)
 
 
 @lru_cache(maxsize=PARSED_QUERIES_KEPT)
-def _parse_kept(text: str, *, is_condition: bool) -> tree.Query:
+def _parse_cached(text: str, *, is_condition: bool) -> tree.Query:
     return _parse(text, is_condition=is_condition)
 
 
@@ -54,7 +54,7 @@ def _parse(text: str, *, is_condition: bool) -> tree.Query:
 
 
 class QueryParser:
-    """Reads the clauses of one query text; subqueries come back here through the expressions."""
+    """Parses the clauses of one query text; expressions call it again for subqueries."""
 
     def __init__(self, stream: TokenStream) -> None:
         self._stream = stream
@@ -127,7 +127,7 @@ class QueryParser:
         return None
 
     def _count(self) -> tree.Expression:
-        """A number or a parameter: what TOP, OFFSET and LIMIT take."""
+        """Parse the operand of TOP, OFFSET or LIMIT: a number or a parameter."""
         token = self._stream.current
         if token.symbol not in (NUMBER, PARAMETER):
             self._stream.refuse()
@@ -155,8 +155,8 @@ class QueryParser:
             collection = self._collection()
             return tree.Source(collection, alias, is_iterator=True, span=stream.span_from(start))
         collection = self._collection()
-        given_alias = self._optional_alias()
-        return tree.Source(collection, given_alias, span=stream.span_from(start))
+        optional_alias = self._optional_alias()
+        return tree.Source(collection, optional_alias, span=stream.span_from(start))
 
     def _collection(self) -> tree.Path | tree.SubqueryCollection:
         stream = self._stream
@@ -183,7 +183,7 @@ class QueryParser:
         stream.expect("]")
         return value
 
-    # --- the rest ---------------------------------------------------------------------------------------------------
+    # --- other clauses ------------------------------------------------------------------------------------------------
 
     def _where(self) -> tree.Expression | None:
         return self._expressions.expression() if self._stream.take_if("WHERE") else None

@@ -1,7 +1,7 @@
 """A tree back to query text, in one canonical spelling: `parse_query(to_text(query)) == query`.
 
-Every operator stands in its own parentheses, as in the queries that the service rewrites, so that no text depends on
-how tightly operators bind.
+Every operator has its own parentheses, as in the queries that the service rewrites, so that no text depends on
+precedence.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from asterism.languages.cosmos_sql.syntax.tree import Node, SubqueryKind
 from asterism.values.undefined import UNDEFINED
 
 _NAME = re.compile(r"[^\W\d]\w*")
-# Clauses of a whole query stand on lines of their own.
+# Clauses of a whole query are on lines of their own.
 _BETWEEN_CLAUSES = "\n"
 
 
 def to_text(node: Node) -> str:
-    """The text of a query, a clause or an expression."""
+    """Return the text of a query, a clause or an expression."""
     print_node = _PRINTERS[type(node)]
     return print_node(node)
 
@@ -50,7 +50,7 @@ def _step(step: str | int) -> str:
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether `name` can follow a point: an identifier, and no keyword."""
+    """Return whether `name` can follow a point: it is an identifier and not a keyword."""
     upper = name.upper()
     is_reserved = name in EXACT_KEYWORDS or (upper in KEYWORDS and upper not in ALIAS_WORDS)
     return _NAME.fullmatch(name) is not None and not is_reserved
@@ -164,7 +164,7 @@ def _clauses(query: tree.Query, between: str) -> str:
     return between.join([*clauses, *(to_text(clause) for clause in rest if clause)])
 
 
-# One line for each kind of node. The table's own type cannot say that each function takes the node of its key.
+# A line for each kind of node. The table's own type cannot express that each function takes the node of its key.
 _PRINTERS: Final = cast(
     "dict[type[Node], Callable[[Node], str]]",
     {

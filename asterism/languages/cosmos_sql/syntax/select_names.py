@@ -1,4 +1,4 @@
-"""The properties that the items of a SELECT list become."""
+"""The names of the properties that a SELECT list makes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from asterism.languages.cosmos_sql.syntax import tree
 
 
 def names_of_select_items(items: tuple[tree.SelectItem, ...]) -> list[str]:
-    """The property each item becomes: its alias, the last name of its path, or $1, $2 … in order."""
+    """Return the property of each item: its alias, the last name of its path, or $1, $2 … in order."""
     names = []
     unnamed_count = 0
     for item in items:
@@ -23,7 +23,7 @@ def _own_name(expression: tree.Expression) -> str | None:
         case tree.Path(alias=alias, steps=steps):
             last = (alias, *steps)[-1]
             return last if isinstance(last, str) else None
-        # A property of a subquery, a call or a literal, or one below a computed step.
+        # A property of a subquery, a call or a literal, or below a computed step.
         case tree.Member(step=tree.Literal(value=str() as name)):
             return name
         case _:

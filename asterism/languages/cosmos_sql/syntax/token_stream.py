@@ -1,4 +1,4 @@
-"""The parser's place in the token list, and how it says that the text is wrong there."""
+"""The parser's position in the token list, and its errors at that position."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ SYNTAX_ERROR = "SC1001"
 # Rules inside each other (an expression in an expression, a query in a query), each at most five Python frames: half of
 # the interpreter's 1,000 frames stay free for the caller.
 NESTED_RULES_MAX = 100
-# Operators or steps one after the other, each of which is a level of the tree; see `parser.TREE_LEVELS_MAX`.
+# Chained operators or steps, each of which is a level of the tree; see `parser.TREE_LEVELS_MAX`.
 CHAINED_MAX = 150
-# An IN of the longest text has about 100,000 numbers of four digits, each with its comma.
+# An IN of the longest text has about 100,000 numbers of four digits, each with a comma.
 TOKENS_MAX = 250_000
 _TOKENS_BETWEEN_PAUSES = 256
 
 
 class TokenStream:
-    """Tokens read from left to right; `current` is the next one to be taken."""
+    """Tokens read from left to right; `current` is the next token to be taken."""
 
     __slots__ = ("_following", "_nested_rules", "_taken", "_tokens", "current", "previous_end")
 
     def __init__(self, tokens: Iterator[Token]) -> None:
-        """`tokens` are read as they are needed: of a text that makes no sense, no more than up to there."""
+        """Read `tokens` as they are needed: of a malformed text, none after the error."""
         self._tokens = tokens
         self._taken = 0
         self._nested_rules = 0
@@ -37,7 +37,7 @@ class TokenStream:
         self.previous_end = 0
 
     def take(self) -> Token:
-        """The current token, passed over. The last one (END or BAD) fits no rule and is never taken."""
+        """Return the current token and advance. The last token (END or BAD) fits no rule and is never taken."""
         token = self.current
         self.previous_end = token.end
         self.current = self._following
@@ -59,7 +59,7 @@ class TokenStream:
         return self.take()
 
     def expect_name(self) -> str:
-        """An identifier, or one of the keywords that may serve as one."""
+        """Take an identifier, or one of the keywords that may serve as an identifier."""
         if not self.at_name():
             self.refuse()
         return self.take().text
@@ -68,15 +68,15 @@ class TokenStream:
         return self.current.symbol == IDENTIFIER or self.current.symbol in ALIAS_WORDS
 
     def following(self) -> Token:
-        """The token after the current one; at the end of the text, the current one."""
+        """Return the token after the current token, or the current token at the end of the text."""
         return self._following
 
     def span_from(self, start: int) -> Span:
-        """From `start` to the end of the token taken last."""
+        """Return the span from `start` to the end of the token taken last."""
         return Span(start, self.previous_end)
 
     def enter_rule(self) -> None:
-        """Counts a rule that may hold itself; `leave_rule` is its other half."""
+        """Count a recursive rule until `leave_rule`."""
         self._nested_rules += 1
         if self._nested_rules > NESTED_RULES_MAX:
             self.refuse_nesting()
@@ -85,7 +85,7 @@ class TokenStream:
         self._nested_rules -= 1
 
     def check_chain(self, length: int) -> None:
-        """Refuses a chain that is longer than the tree may be high, before all of it is read."""
+        """Refuse a chain that is longer than the tree may be high, before all of it is read."""
         if length > CHAINED_MAX:
             self.refuse_nesting()
 
@@ -94,7 +94,7 @@ class TokenStream:
         raise MalformedQuery(SYNTAX_ERROR, "The query is nested too deeply.", token.start, token.end)
 
     def refuse(self) -> NoReturn:
-        """The error for a current token that fits no rule."""
+        """Raise the error for a current token that fits no rule."""
         token = self.current
         if token.symbol == END:
             raise MalformedQuery(SYNTAX_ERROR, "Syntax error, unexpected end of the query.", token.start, token.end)

@@ -1,7 +1,7 @@
-"""The query as a tree: one frozen class for each thing the dialect can say.
+"""The query as a tree: a frozen class for each construct of the dialect.
 
-The tree holds the whole language, whether or not this version runs it. Spans are left out of comparison, so that two
-trees are equal when they say the same thing.
+The tree covers the whole language, whether or not this version runs it. Spans are left out of comparison, so that two
+trees are equal when they have the same meaning.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NODES_BETWEEN_PAUSES = 256
 
 
 class Span(NamedTuple):
-    """Where in the query text something stands: half-open character offsets."""
+    """A place in the query text: half-open character offsets."""
 
     start: int
     end: int
@@ -28,7 +28,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Anything in the tree."""
+    """A node of the tree."""
 
     span: Span = field(compare=False, kw_only=True)
 
@@ -43,7 +43,7 @@ class Literal(Node):
 
 @dataclass(frozen=True, slots=True)
 class Parameter(Node):
-    """`@name`, with its at-sign: a value given beside the text."""
+    """`@name`, with its at-sign: a value that is sent beside the text."""
 
     name: str
 
@@ -58,7 +58,7 @@ class Path(Node):
 
 @dataclass(frozen=True, slots=True)
 class Member(Node):
-    """A step that is computed, or that starts from something other than an alias: `c[@name]`, `{"a": 1}.a`."""
+    """A step that is computed, or whose target is not an alias: `c[@name]`, `{"a": 1}.a`."""
 
     target: Expression
     step: Expression
@@ -82,7 +82,7 @@ class Unary(Node):
 
 @dataclass(frozen=True, slots=True)
 class Binary(Node):
-    """Two operands of a comparison, of arithmetic, of bits or of `||`; `<>` is written `!=`."""
+    """A comparison, arithmetic or bitwise operation or `||` of two operands; `<>` is stored as `!=`."""
 
     operator: str
     left: Expression
@@ -215,7 +215,7 @@ class Select(Node):
     selection: Selection
     distinct: bool = False
     top: Expression | None = None
-    # Where the word TOP stands.
+    # The offset of the word TOP.
     top_start: int | None = field(default=None, compare=False, kw_only=True)
 
 
@@ -226,7 +226,7 @@ class SubqueryCollection(Node):
 
 @dataclass(frozen=True, slots=True)
 class Source(Node):
-    """One collection of FROM: `c.a AS x` binds x to the value there, `x IN c.a` to each element of the array there."""
+    """A collection of FROM: `c.a AS x` binds x to the value there, `x IN c.a` to each element of the array there."""
 
     collection: Path | SubqueryCollection
     alias: str | None
@@ -243,7 +243,7 @@ class From(Node):
 class OrderItem(Node):
     expression: Expression
     descending: bool
-    # Whether ASC or DESC was written: some orders refuse both.
+    # True if ASC or DESC was written: some orders refuse both.
     is_explicit: bool
 
 
@@ -275,18 +275,18 @@ class Query(Node):
 
 
 def children(node: Node) -> Iterator[Node]:
-    """The nodes directly below, in the order of the text."""
-    for name in _names_of_parts(type(node)):
+    """Yield the nodes directly below, in the order of the text."""
+    for name in _field_names(type(node)):
         yield from _nodes_in(getattr(node, name))
 
 
-_NAMES_OF_PARTS: dict[type[Node], tuple[str, ...]] = {}
+_FIELD_NAMES: dict[type[Node], tuple[str, ...]] = {}
 
 
-def _names_of_parts(node_type: type[Node]) -> tuple[str, ...]:
-    if node_type not in _NAMES_OF_PARTS:
-        _NAMES_OF_PARTS[node_type] = tuple(one.name for one in fields(node_type) if one.compare)
-    return _NAMES_OF_PARTS[node_type]
+def _field_names(node_type: type[Node]) -> tuple[str, ...]:
+    if node_type not in _FIELD_NAMES:
+        _FIELD_NAMES[node_type] = tuple(part.name for part in fields(node_type) if part.compare)
+    return _FIELD_NAMES[node_type]
 
 
 def _nodes_in(value: object) -> Iterator[Node]:
@@ -298,29 +298,29 @@ def _nodes_in(value: object) -> Iterator[Node]:
 
 
 def with_children(node: _NodeType, change: Callable[[Node], Node]) -> _NodeType:
-    """`node` with each node directly below put through `change`; `node` itself when nothing changes."""
+    """Return `node` with `change` applied to each node directly below; `node` itself when nothing changes."""
     changes = {}
-    for name in _names_of_parts(type(node)):
+    for name in _field_names(type(node)):
         part = getattr(node, name)
-        # Not left to `_changed`, which would cost a frame on every level of the tree.
-        changed = change(part) if isinstance(part, Node) else _changed(part, change)
+        # Not left to `_change_part`, which would cost a frame on every level of the tree.
+        changed = change(part) if isinstance(part, Node) else _change_part(part, change)
         if changed is not part:
             changes[name] = changed
-    # The names are fields of the node; that their new values fit is the promise of `change`.
+    # The names are fields of the node; `change` guarantees that their new values fit.
     return replace(node, **changes) if changes else node  # type: ignore[arg-type]
 
 
-def _changed(part: object, change: Callable[[Node], Node]) -> object:
+def _change_part(part: object, change: Callable[[Node], Node]) -> object:
     if not isinstance(part, tuple):
         return part
     elements = []
     for element in part:
-        elements.append(change(element) if isinstance(element, Node) else _changed(element, change))  # noqa: PERF401
+        elements.append(change(element) if isinstance(element, Node) else _change_part(element, change))  # noqa: PERF401
     return part if all(map(operator.is_, elements, part)) else tuple(elements)
 
 
 def descendants(root: Node) -> Iterator[Node]:
-    """`root` and all nodes below it, in no particular order."""
+    """Yield `root` and all nodes below it, in no particular order."""
     waiting = [root]
     count = 0
     while waiting:
@@ -333,14 +333,14 @@ def descendants(root: Node) -> Iterator[Node]:
 
 
 def levels(root: Node, *, levels_max: int) -> int:
-    """The tree's height, counted without recursion, and only to one above `levels_max`."""
-    rank: list[Node] = [root]
+    """Return the height of the tree, counted without recursion and only to one above `levels_max`."""
+    level: list[Node] = [root]
     height = 0
-    while rank and height <= levels_max:
+    while level and height <= levels_max:
         height += 1
         below: list[Node] = []
-        for start in range(0, len(rank), _NODES_BETWEEN_PAUSES):
+        for start in range(0, len(level), _NODES_BETWEEN_PAUSES):
             pause()
-            below += [child for node in rank[start : start + _NODES_BETWEEN_PAUSES] for child in children(node)]
-        rank = below
+            below += [child for node in level[start : start + _NODES_BETWEEN_PAUSES] for child in children(node)]
+        level = below
     return height

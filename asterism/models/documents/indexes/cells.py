@@ -4,8 +4,8 @@ A cell is a square of longitudes and latitudes: of level 0 it is everything, and
 interleaves the bits of both, so that all cells within a cell follow one another. A point is indexed by its finest cell;
 a line or a polygon by a few cells that cover it, of a level where few are enough.
 
-What covers a shape is the smallest cap around its corners (a place and an angle), turned into boxes. The edges of a
-shape are arcs of great circles, and those between places of a cap narrower than half the sphere stay in the cap.
+A shape is covered by a small cap around its corners (a place and an angle), converted to boxes. The edges of a shape
+are arcs of great circles, and those between places of a cap narrower than half the sphere stay in the cap.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ REGION_CELLS_MAX: Final = 16
 QUERY_CELLS_MAX: Final = 16
 _SIDE: Final = 1 << LEVEL_MAX
 _CODE_BYTES: Final = 8
-# Some metres: more than all rounding on the way, and than the nearness at which two places count as one.
+# Some meters: more than all rounding errors, and than the distance at which two places count as the same.
 _ROOM_RADIANS: Final = 1e-6
 # Wider than this, a cap might not hold the arcs between its places any more.
 _CAP_RADIANS_MAX: Final = math.radians(85.0)
-# The tightest bend of the ellipsoid: no metre on it is more of an angle than at the equator along a meridian.
-_METRES_PER_RADIAN_MIN: Final = 6_335_439.0
+# The smallest radius of curvature of the ellipsoid, at the equator along a meridian: nowhere is a meter a larger angle.
+_METERS_PER_RADIAN_MIN: Final = 6_335_439.0
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Degrees; the bounds belong to it."""
+    """A range of longitudes and latitudes in degrees; the bounds belong to it."""
 
     west: float
     south: float
@@ -45,11 +45,11 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    centre: Vector
+    center: Vector
     radians: float
 
-    def widened(self, metres: float) -> Cap:
-        return Cap(self.centre, self.radians + metres / _METRES_PER_RADIAN_MIN)
+    def widened(self, meters: float) -> Cap:
+        return Cap(self.center, self.radians + meters / _METERS_PER_RADIAN_MIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class Everywhere:
 
 
 def region_of(geometry: Any) -> Cap | Everywhere | None:
-    """Where a GeoJSON geometry lies, or a little more; None for what is no geometry. Whatever the query language takes
-    for a geometry is one here, and more besides."""
+    """Return a region that holds a GeoJSON geometry; None for a value that is not a geometry. Every value that the
+    query language takes for a geometry is one here, and some others are too."""
     coordinates = geometry.get("coordinates") if isinstance(geometry, dict) else None
     if not isinstance(coordinates, list):
         return None
@@ -86,7 +86,7 @@ def _region(positions: list[Any], *, polygons: list[Any]) -> Cap | Everywhere | 
         return None
     cap = _cap_around(places)
     outer = [_places(polygon[0]) or [] for polygon in polygons if polygon]
-    is_small = cap is not None and all(_is_counterclockwise(ring, cap.centre) for ring in outer)
+    is_small = cap is not None and all(_is_counterclockwise(ring, cap.center) for ring in outer)
     return cap if is_small else Everywhere()
 
 
@@ -122,40 +122,40 @@ def _cap_around(places: Sequence[Vector]) -> Cap | None:
     length = math.hypot(x, y, z)
     if length < 1e-9:
         return None
-    centre = (x / length, y / length, z / length)
-    radians = max(_angle(centre, place) for place in places) + _ROOM_RADIANS
-    return Cap(centre, radians) if radians <= _CAP_RADIANS_MAX else None
+    center = (x / length, y / length, z / length)
+    radians = max(_angle(center, place) for place in places) + _ROOM_RADIANS
+    return Cap(center, radians) if radians <= _CAP_RADIANS_MAX else None
 
 
-def _angle(one: Vector, other: Vector) -> float:
-    # By the chord: the arc cosine is blind to small angles.
-    return 2 * math.asin(min(1.0, math.dist(one, other) / 2))
+def _angle(left: Vector, right: Vector) -> float:
+    # By the chord: the arc cosine loses small angles.
+    return 2 * math.asin(min(1.0, math.dist(left, right) / 2))
 
 
-def _is_counterclockwise(ring: Sequence[Vector], centre: Vector) -> bool:
-    """Seen from above the centre, which has the whole ring on its side of the Earth. A polygon is what lies to the left
-    of its ring, so that of a clockwise one it is the rest of the Earth."""
+def _is_counterclockwise(ring: Sequence[Vector], center: Vector) -> bool:
+    """Return True if a ring is counterclockwise, seen from above the center, which has the whole ring on its side of
+    the Earth. A polygon lies to the left of its ring, so that a clockwise one is the rest of the Earth."""
     # Projected from the middle of the Earth, great circles are straight lines, and a ring is a polygon of the plane.
-    east = (-centre[1], centre[0], 0.0) if abs(centre[2]) < 0.9 else (0.0, -centre[2], centre[1])
+    east = (-center[1], center[0], 0.0) if abs(center[2]) < 0.9 else (0.0, -center[2], center[1])
     north = (
-        centre[1] * east[2] - centre[2] * east[1],
-        centre[2] * east[0] - centre[0] * east[2],
-        centre[0] * east[1] - centre[1] * east[0],
+        center[1] * east[2] - center[2] * east[1],
+        center[2] * east[0] - center[0] * east[2],
+        center[0] * east[1] - center[1] * east[0],
     )
-    flat = [(_dot(place, east) / (d := _dot(place, centre)), _dot(place, north) / d) for place in ring]
+    flat = [(_dot(place, east) / (d := _dot(place, center)), _dot(place, north) / d) for place in ring]
     return sum(x * next_y - next_x * y for (x, y), (next_x, next_y) in pairwise(flat)) > 0.0
 
 
-def _dot(one: Vector, other: Vector) -> float:
-    return one[0] * other[0] + one[1] * other[1] + one[2] * other[2]
+def _dot(left: Vector, right: Vector) -> float:
+    return left[0] * right[0] + left[1] * right[1] + left[2] * right[2]
 
 
 # --- boxes ----------------------------------------------------------------------------------------------------------
 
 
 def boxes_of(cap: Cap) -> tuple[Box, ...]:
-    """The cap in degrees: one box, or two where it lies across the date line."""
-    x, y, z = cap.centre
+    """Return the cap in degrees: one box, or two if it lies across the date line."""
+    x, y, z = cap.center
     latitude = math.degrees(math.atan2(z, math.hypot(x, y)))
     half_height = math.degrees(cap.radians + _ROOM_RADIANS)
     south, north = max(latitude - half_height, -90.0), min(latitude + half_height, 90.0)
@@ -180,7 +180,7 @@ def boxes_of(cap: Cap) -> tuple[Box, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Column and row among the cells of its level."""
+    """A cell of the grid, by its column and row among the cells of its level."""
 
     level: int
     column: int
@@ -191,11 +191,11 @@ class Cell:
         return _spread(self.column << shift) << 1 | _spread(self.row << shift)
 
     def value(self) -> bytes:
-        """The cell in an index entry."""
+        """Return the cell as the value of an index entry."""
         return self.code().to_bytes(_CODE_BYTES, "big") + bytes([self.level])
 
     def span(self) -> tuple[bytes, bytes]:
-        """From the first value of the cells within this one up to the first value behind them."""
+        """Return the range of the values of all cells within this one: the first of them, and the first behind them."""
         first = self.code()
         behind = first + (1 << 2 * (LEVEL_MAX - self.level))
         is_last = behind >> 2 * LEVEL_MAX
@@ -213,7 +213,7 @@ _EVERYTHING: Final = Cell(0, 0, 0)
 
 
 def _spread(number: int) -> int:
-    """The bits of a 32-bit number with a zero before each."""
+    """Return the bits of a 32-bit number with a zero before each."""
     for shift, mask in (
         (16, 0x0000FFFF0000FFFF),
         (8, 0x00FF00FF00FF00FF),
@@ -234,7 +234,7 @@ def _row(latitude: float) -> int:
 
 
 def index_values(geometry: Any) -> list[bytes]:
-    """The values by which an index finds a geometry; none for what is no geometry."""
+    """Return the values by which an index finds a geometry; none for a value that is not a geometry."""
     if isinstance(geometry, dict) and geometry.get("type") == "Point":
         degrees = _degrees(geometry.get("coordinates"))
         return [] if degrees is None else [Cell(LEVEL_MAX, _column(degrees[0]), _row(degrees[1])).value()]
@@ -247,7 +247,7 @@ def index_values(geometry: Any) -> list[bytes]:
 
 
 def spans_touching(boxes: Sequence[Box]) -> list[tuple[bytes, bytes]]:
-    """Stretches of index values that hold those of every geometry that touches one of the boxes."""
+    """Return ranges of index values that hold those of every geometry that touches one of the boxes."""
     cells = _cover(boxes, range(LEVEL_MAX + 1), QUERY_CELLS_MAX)
     around = {cell.at_level(level): None for cell in cells for level in REGION_LEVELS if level < cell.level}
     # Up to the next level: an item's number follows the value.
@@ -266,7 +266,7 @@ def _joined(spans: list[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _cover(boxes: Sequence[Box], levels: range, cells_max: int) -> list[Cell]:
-    """The cells that touch a box, of the finest of the levels on which they are not too many."""
+    """Return the cells that touch a box, of the finest of the levels on which they are not too many."""
     corners = [(_column(box.west), _row(box.south), _column(box.east), _row(box.north)) for box in boxes]
     chosen = LEVEL_MAX
     for level in levels:

@@ -1,8 +1,8 @@
 """The index terms of many items at once.
 
-Items that are written together are mostly of one shape. The values of one property are then looked at together, a
-column at a time: the path is looked up once instead of once per item, and values that are all alike are encoded once.
-What does not fit a column (arrays, values of several types, objects of several shapes) is walked item by item.
+Items that are written together are mostly of one shape. The values of one property are then encoded together, a column
+at a time: the path is looked up once instead of once per item, and values that are all alike are encoded once. Values
+that do not fit a column (arrays, values of several types, objects of several shapes) are walked item by item.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 from asterism.models.documents.indexes.paths import Segment
 from asterism.models.documents.indexes.terms import KNOWN_CHARACTERS_MAX, PathNode, Term
 
-# Walks one value and adds its terms; terms may repeat where arrays are.
+# Walks one value and adds its terms; terms may repeat if there are arrays in it.
 Walk = Callable[[PathNode, Any, list[Term]], object]
-# The node below another one.
+# Returns the child of a node.
 Below = Callable[[PathNode, Segment], PathNode]
 
 
 class TermColumns:
-    """Terms of as many items as there are: one each in every column, and what each has beside them."""
+    """The terms of many items: columns with one term for each item, and the further terms of each beside them."""
 
     def __init__(self, item_count: int, *, walk: Walk, below: Below) -> None:
         self._item_count = item_count
@@ -79,7 +79,7 @@ class TermColumns:
 
 
 def _are_same_strings(arrays: list[list[Any]]) -> bool:
-    """Whether all are the same array of strings. Of other values equality says less: 1 equals true, and is not it."""
+    """Return True if all are the same array of strings. Equal values of other types may differ: 1 equals true."""
     first = arrays[0]
     return all(type(element) is str for element in first) and arrays.count(first) == len(arrays)
 

@@ -1,7 +1,7 @@
 """An order by several paths, as an index.
 
-An item has one term in it: the encodings of the paths, one after the other, those that descend with every bit turned
-round, so that bytes sort as the index does.
+An item has one term in it: the encodings of the paths, one after the other, those that descend with every bit inverted,
+so that bytes sort as the index does.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from asterism.models.documents.indexes.paths import parse_property_path, path_to
 from asterism.models.documents.indexes.terms import Term
 from asterism.values.value_order import ValueOrder
 
-# All of a composite index's paths together.
+# Bytes of all of a composite index's paths together.
 COMPOSITE_BYTES_MAX = 400
-# Every bit turned round: what sorted first sorts last.
-TURNED = bytes(255 - byte for byte in range(256))
+# Every bit inverted: bytes that sorted first sort last.
+INVERTED = bytes(255 - byte for byte in range(256))
 
 
 @dataclass(frozen=True, slots=True)
 class CompositeIndex:
-    """An order by several paths, each rising or falling, that the container keeps ready."""
+    """An order by several paths, each ascending or descending, that the container keeps as an index."""
 
     token: bytes
     paths: tuple[tuple[tuple[str, ...], bool], ...]
@@ -41,18 +41,19 @@ class CompositeIndex:
         encode, bytes_max = self.order.encode, self.component_bytes_max
         for value, (_, descending) in zip(values, self.paths, strict=True):
             encoded = encode(value, bytes_max=bytes_max)
-            parts.append(encoded.translate(TURNED) if descending else encoded)
+            parts.append(encoded.translate(INVERTED) if descending else encoded)
         return b"".join(parts)
 
 
 def composite_index(
     policy_paths: Sequence[Mapping[str, Any]], order: ValueOrder, *, is_turned: bool = True
 ) -> CompositeIndex:
-    """Read a composite index of an indexing policy. Its values are in this order.
+    """Return a composite index of an indexing policy. Its values are in this order.
 
-    An index that descends by its first path is kept turned round, and read backwards: entries with equal values are in
-    the order of item numbers, and answers to ORDER BY have them in the direction of the first path. Without `is_turned`
-    it is kept as the policy writes it, which programs did before they kept items in the order of creation.
+    An index that descends by its first path is kept turned round, with every direction reversed, and read backwards:
+    entries with equal values are in the order of item numbers, and answers to ORDER BY have them in the direction of
+    the first path. Without `is_turned` it is kept as the policy writes it, as versions did that did not yet keep items
+    in the order of creation.
     """
     paths = []
     for entry in policy_paths:

@@ -1,9 +1,8 @@
-"""Items without a value at an indexed path: an order by the path has them at one end, and its index does not know them.
+"""Items without a value at an indexed path: an order by the path has them at one end, and its index does not have them.
 
-Comparing counts, of the entries of the path and of the items, shows whether there are any. Which they are is found by
-taking the numbers of the entries from the numbers of all items. What was found is remembered with the LSN it was found
-at, and brought up to date from the change log. Where many items have no value, they are found soon by looking at items
-one after the other, and nothing is remembered but that.
+Comparing counts, of the entries of the path and of the items, shows if there are any. They are found by subtracting the
+numbers of the entries from the numbers of all items. The result is remembered with its LSN, and brought up to date from
+the change log. If many items have no value, a scan finds some soon, and only the fact that they are many is remembered.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ from asterism.values.identifiers import Lsn, PartitionNumber
 from asterism.values.undefined import UNDEFINED
 
 _ANY_VALUE_END = b"\xff"
-# Up to so many of them, or one item in so many, are remembered; more are found soon by looking.
+# Up to this many of them, or one item in `_FEW_SHARE`, are remembered; if they are more, a scan finds some soon.
 _FEW_MISSING = 1_000
 _FEW_SHARE = 10
-# Changes since the last look up to this many are looked at one by one; after more, all is counted again.
+# Changes since the last comparison that are applied one by one; after more, all is compared again.
 _CHANGES_MAX = 2_000
 # Items that are loaded at once, and paths of partitions that are remembered.
 _LOAD_ITEMS = 64
@@ -42,9 +41,9 @@ _HIGHEST_NUMBER = b"\xff" * ITEM_NUMBER_BYTES
 
 
 @dataclass(slots=True)
-class _Known:
+class _MissingItems:
     lsn: Lsn
-    # In the order of their numbers; None where there are many.
+    # In the order of their numbers; None if they are many.
     missing: list[Numbered] | None
 
 
@@ -53,7 +52,7 @@ class MissingValues:
 
     def __init__(self, codec: DocumentCodec) -> None:
         self._decode = codec.decode
-        self._known: OrderedDict[tuple[PartitionNumber, bytes], _Known] = OrderedDict()
+        self._known: OrderedDict[tuple[PartitionNumber, bytes], _MissingItems] = OrderedDict()
 
     async def items(
         self,
@@ -85,14 +84,14 @@ class MissingValues:
         self, reader: PartitionReader, path: tuple[str, ...], *, is_remembered: bool
     ) -> list[Numbered] | None:
         """Return the items of a partition that have no value at `path` in what the reader sees, in the order of their
-        numbers; None if they are many. The reader must see one moment."""
+        numbers; None if they are many. The reader must see a snapshot."""
         known = await self._find(reader, path, is_remembered=is_remembered)
         lsn, size = await reader.totals()
         if known.lsn > lsn:
-            known = await self._looked_up(reader, path, lsn, items=size.items)
+            known = await self._compare(reader, path, lsn, items=size.items)
         return known.missing
 
-    async def _find(self, reader: PartitionReader, path: tuple[str, ...], *, is_remembered: bool) -> _Known:
+    async def _find(self, reader: PartitionReader, path: tuple[str, ...], *, is_remembered: bool) -> _MissingItems:
         name = reader.partition.partition, path_token(path)
         known = self._known.get(name) if is_remembered else None
         lsn, size = await reader.totals()
@@ -100,7 +99,7 @@ class MissingValues:
         if known is not None and known.lsn < lsn:
             known = await self._updated(reader, known, path, lsn)
         if known is None:
-            known = await self._looked_up(reader, path, lsn, items=size.items)
+            known = await self._compare(reader, path, lsn, items=size.items)
         if is_remembered:
             self._known[name] = known
             self._known.move_to_end(name)
@@ -108,8 +107,8 @@ class MissingValues:
                 self._known.popitem(last=False)
         return known
 
-    async def _looked_up(self, reader: PartitionReader, path: tuple[str, ...], lsn: Lsn, *, items: int) -> _Known:
-        """Compare the index of a path with the items. `lsn` and `items` are of the moment before."""
+    async def _compare(self, reader: PartitionReader, path: tuple[str, ...], lsn: Lsn, *, items: int) -> _MissingItems:
+        """Compare the index of a path with the items. `lsn` and `items` were read before."""
         chunks: dict[int, int] = {}
         entries = 0
         async for page in reader.index_pages(IndexSpan(path_token(path), b"", _ANY_VALUE_END)):
@@ -119,9 +118,9 @@ class MissingValues:
                 chunks[chunk] = chunks.get(chunk, 0) | 1 << bit
         lsn_now, _ = await reader.totals()
         if entries == items and lsn_now == lsn:
-            return _Known(lsn, [])
+            return _MissingItems(lsn, [])
         if items - entries > max(_FEW_MISSING, items // _FEW_SHARE):
-            return _Known(lsn, None)
+            return _MissingItems(lsn, None)
         missing: list[Numbered] = []
         async for page in reader.pages(Span(CREATION_ORDER, after_prefix(CREATION_ORDER))):
             suspects = []
@@ -131,11 +130,13 @@ class MissingValues:
                     suspects.append(key[1:] + reference)
             missing += await self._without_value(reader, suspects, path)
             if len(missing) > max(_FEW_MISSING, items // _FEW_SHARE):
-                return _Known(lsn, None)
-        return _Known(lsn, missing)
+                return _MissingItems(lsn, None)
+        return _MissingItems(lsn, missing)
 
-    async def _updated(self, reader: PartitionReader, known: _Known, path: tuple[str, ...], lsn: Lsn) -> _Known | None:
-        """Return what is known at `lsn` or later, or None when too much has changed."""
+    async def _updated(
+        self, reader: PartitionReader, known: _MissingItems, path: tuple[str, ...], lsn: Lsn
+    ) -> _MissingItems | None:
+        """Return the missing items at `lsn` or later; None if too much has changed."""
         if lsn - known.lsn > _CHANGES_MAX:
             return None
         if known.missing is None:
@@ -148,12 +149,12 @@ class MissingValues:
         missing += await self._without_value(reader, changed, path)
         if len(missing) > 2 * _FEW_MISSING:
             return None
-        return _Known(lsn, sorted(missing))
+        return _MissingItems(lsn, sorted(missing))
 
     async def _without_value(
         self, reader: PartitionReader, numbered: Sequence[Numbered], path: tuple[str, ...]
     ) -> list[Numbered]:
-        """Return those that exist, are indexed, and have no value at the path."""
+        """Return the items that exist, are indexed, and have no value at the path."""
         found: list[Numbered] = []
         for start in range(0, len(numbered), _LOAD_ITEMS):
             part = {item[ITEM_NUMBER_BYTES:]: item for item in numbered[start : start + _LOAD_ITEMS]}

@@ -1,4 +1,4 @@
-"""Paths of indexes: how policies write them, what they find in an item, and the tokens that stand for them in keys."""
+"""Paths of indexes: their form in policies, their values in an item, and the tokens that stand for them in keys."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ Segment = str | ArrayElement
 
 
 class Coverage(Enum):
-    """What the end of a policy's path covers."""
+    """The values that the end of a policy's path covers."""
 
     SCALAR = "?"
     SUBTREE = "*"
 
 
 def parse_policy_path(path: str) -> tuple[tuple[Segment, ...], Coverage]:
-    """The segments of a policy's path such as `/a/"b c"/[]/?`, and what its end covers. MalformedRequest otherwise."""
+    """Return the segments of a policy's path such as `/a/"b c"/[]/?`, and the coverage of its end.
+
+    Raises MalformedRequest for any other text.
+    """
     # The oldest policies write "/" for the root and everything below it.
     *segments, last = _split_path(path) if path != "/" else ["/*"]
     coverage = {"/?": Coverage.SCALAR, "/*": Coverage.SUBTREE}.get(last)
@@ -44,12 +47,12 @@ def parse_policy_path(path: str) -> tuple[tuple[Segment, ...], Coverage]:
 
 
 def parse_property_path(path: str) -> tuple[Segment, ...]:
-    """The segments of a path without an ending, as composite indexes and unique keys have them."""
+    """Return the segments of a path without an ending, as composite indexes and unique keys have them."""
     return tuple(_segment_of(text) for text in _split_path(path))
 
 
 def _split_path(path: str) -> list[str]:
-    """The segments of `path`, each with its slash and its quotes, so that `"*"` and `*` can be told apart."""
+    """Return the segments of `path`, each with its slash and its quotes, which distinguish `"*"` from `*`."""
     segments = []
     start = 0
     while start < len(path):
@@ -88,7 +91,7 @@ def _segment_of(text: str) -> Segment:
 
 
 def path_token(segments: Iterable[Segment]) -> bytes:
-    """The token that stands for a path in index keys; a digest, so its length does not depend on the path's."""
+    """Return the token that stands for a path in index keys; a digest, so its length does not depend on the path's."""
     token = ROOT_TOKEN
     for segment in segments:
         token = child_token(token, segment)
@@ -96,7 +99,7 @@ def path_token(segments: Iterable[Segment]) -> bytes:
 
 
 def child_token(parent: bytes, segment: Segment) -> bytes:
-    # The byte between tells a property named "[]" from the elements of an array.
+    # The byte between distinguishes a property named "[]" from the elements of an array.
     tail = b"\x01" if isinstance(segment, ArrayElement) else b"\x00" + segment.encode()
     return blake2b(parent + tail, digest_size=PATH_TOKEN_BYTES).digest()
 

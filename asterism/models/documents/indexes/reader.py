@@ -1,4 +1,4 @@
-"""Reading the index: entries of one path in the order of their values, and the items they stand for."""
+"""Reads of the index: entries of one path in the order of their values, and the items they stand for."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from asterism.values.identifiers import Lsn
 
 # One page of index entries is read in about a millisecond.
 PAGE_ENTRIES = 500
-# Of pages that begin small, each has so many times the entries of the one before.
+# Pages that begin small grow: each has this many times the entries of the previous one.
 _GROWTH = 4
 # Items loaded at once.
 LOAD_ITEMS = 64
 
-# Where in the key of an index entry its value begins.
+# The offset of the value in the key of an index entry.
 VALUE_AT = 1 + PATH_TOKEN_BYTES
 
 
@@ -57,11 +57,11 @@ class IndexEntry:
 
 
 class MapChanged(Exception):
-    """The partition was split or merged while it was read: look again where the map now says."""
+    """The partition was split or merged while it was read: retry with the current map."""
 
 
 class PartitionReader:
-    """Reads one partition of a keyspace as the record `seen` knows it. Raises MapChanged when that is over."""
+    """A reader of one partition of a keyspace, as the record `seen` has it. Raises MapChanged once the map differs."""
 
     def __init__(self, router: Reads, keyspace: Keyspace, seen: KeyspaceRecord, partition: PartitionRange) -> None:
         self._router = router
@@ -74,8 +74,8 @@ class PartitionReader:
         self, span: Span, *, limit: int | None = None, reverse: bool = False, first_limit: int | None = None
     ) -> AsyncIterator[list[tuple[bytes, bytes]]]:
         """Yield pages of entries other than items, which are small, as they are stored, in the order of their keys.
-        With a `first_limit` they begin with so many entries, and grow to the limit, which is `PAGE_ENTRIES` unless
-        given."""
+        With a `first_limit` the first page has that many entries, and pages grow to the limit, by default
+        `PAGE_ENTRIES`."""
         low, high = span.start, span.end
         more = True
         limit_max = limit or PAGE_ENTRIES
@@ -100,7 +100,7 @@ class PartitionReader:
         first_limit: int | None = None,
     ) -> AsyncIterator[list[tuple[bytes, bytes]]]:
         """Yield pages of index entries as they are stored, those behind the (value, number) of `after`, or from there
-        on if that is inclusive."""
+        on if `is_inclusive`."""
         head = INDEX + span.token
         low, high = head + span.low, head + span.high
         if after is not None:
@@ -117,7 +117,7 @@ class PartitionReader:
     async def index_page(
         self, span: IndexSpan, *, limit: int, reverse: bool = False
     ) -> tuple[list[tuple[bytes, bytes]], bool]:
-        """Return the first entries of a span as they are stored, and whether there are more."""
+        """Return the first entries of a span as they are stored, and True if there are more."""
         head = INDEX + span.token
         page = await self._scan(Span(head + span.low, head + span.high), limit=limit, reverse=reverse)
         self.index_lookups += 1
@@ -163,14 +163,14 @@ class PartitionReader:
         )
         if partition.partition != self.partition.partition:
             raise MapChanged
-        # A list of all pairs first: as long as no item is gone, which is nearly always, it is the answer.
+        # A list of all pairs first: if no item is gone, as is nearly always the case, it is the result.
         found = list(zip(references, records, strict=True))
         if None in records:
             found = [pair for pair in found if pair[1] is not None]
         return cast("list[tuple[bytes, bytes]]", found)
 
     async def changes_since(self, lsn: Lsn, *, changes_max: int) -> list[Numbered] | None:
-        """Return the items that were created or changed after `lsn` and exist, as the change log lists them; None when
+        """Return the items that were created or changed after `lsn` and exist, as the change log lists them; None if
         they are more than `changes_max`."""
         changed: list[Numbered] = []
         async for page in self.pages(Span(behind_lsn(CHANGE_LOG, lsn), after_prefix(CHANGE_LOG))):

@@ -2,9 +2,9 @@
 
 A term is an index entry's key without the item's number at its end: the family, a path token that says where in an
 item a scalar stands, and the scalar as sortable bytes. The element of an array stands at the path of the array plus
-`[]`, whatever its position, so arrays can give the same term twice; it is kept once. Strings are cut to
-`VALUE_BYTES_MAX`: readers that find an item by a cut term check the item itself. Arrays and objects have a term too,
-which says of them only that they exist.
+`[]`, whatever its position, so arrays can give the same term twice; it is kept once. Strings are truncated to
+`VALUE_BYTES_MAX`: readers that find an item by a truncated term check the item itself. Arrays and objects have a term
+too, which says of them only that they exist.
 
 Of the policy's paths the most precise one that covers a scalar decides: a longer path over a shorter one, and at the
 same place `/?` (this scalar) over `/*` (this and all below it).
@@ -23,16 +23,16 @@ from asterism.models.documents.indexes.terms import KNOWN_CHARACTERS_MAX, PathNo
 from asterism.values.value_order import ValueOrder
 
 # Paths whose verdict and token are remembered per container, about 400 bytes each. Items with made-up property names
-# (a guid as a name, say) must not fill the memory: beyond this, paths are worked out anew each time.
+# (a guid as a name, say) must not fill the memory: beyond this, paths are computed each time.
 REMEMBERED_PATHS_MAX = 20_000
 
 
 class IndexingRules:
-    """A container's indexing policy, compiled; made once and asked for every write.
+    """A container's indexing policy, compiled once and used by every write.
 
-    While items are brought from earlier policies to this one, an item has the terms of one of them, and it is not known
-    of which: writes leave the terms of this policy and remove all that the item may have, and queries rely only on
-    paths that every policy covers.
+    While items are reindexed from earlier policies to this one, an item has the terms of one of them, and it is not
+    known of which: writes add the terms of this policy and remove all others that the item may have, and queries rely
+    only on paths that every policy covers.
     """
 
     __slots__ = (
@@ -56,8 +56,8 @@ class IndexingRules:
         *,
         is_automatic: bool = True,
     ) -> None:
-        """`order` is that of the values in terms; a container keeps one as long as it exists."""
-        # Whether items are indexed whose writer does not ask for it.
+        """`order` is the order of the values in terms; a container keeps one as long as it exists."""
+        # True if items are indexed even if their writer does not ask for it.
         self.is_automatic = is_automatic
         self.order = order
         self._enabled = rules is not None
@@ -123,18 +123,18 @@ class IndexingRules:
         return len(self.terms(item))
 
     def covers_scalar(self, segments: Sequence[Segment]) -> bool:
-        """Whether a scalar at this path has a term, so that a query may rely on the index to find it."""
+        """Return True if a scalar at this path has a term, so that a query may rely on the index to find it."""
         node = self._root
         for segment in segments:
             node = node.child(segment)
         return self._enabled and node.indexed and all(rules.covers_scalar(segments) for rules in self.earlier)
 
     def covers_geometry(self, path: Sequence[Segment]) -> bool:
-        """Whether a geometry at this path has terms of a spatial index."""
+        """Return True if a geometry at this path has terms of a spatial index."""
         is_covered = self._enabled and any(spatial.covers(path) for spatial in self._spatials)
         return is_covered and all(rules.covers_geometry(path) for rules in self.earlier)
 
-    # The methods below are one walk. They return whether they met an array, because only then can terms repeat,
+    # The methods below are one walk. They return True if they met an array, because only then can terms repeat,
     # and they test for the kinds in place: this runs for every property of every write.
 
     def _add_object(self, node: PathNode, members: Mapping[str, Any], terms: list[Term]) -> bool:

@@ -1,7 +1,7 @@
-"""Geometries, as an index: a term for each cell of the grid of the Earth that covers one (see `cells`).
+"""Spatial indexes: a term for each cell of the grid of the Earth that covers a geometry (see `cells`).
 
-All geometries at the index's path have some, whatever types the policy names, so that a query that goes by the index
-misses none.
+All geometries at the index's path have terms, whatever types the policy names, so that a query that uses the index
+finds all of them.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ class SpatialIndex:
 
 
 def spatial_token(path: Sequence[str]) -> bytes:
-    """The token of the geometries at a path, which no path of scalars has."""
+    """Return the token of the geometries at a path, which no path of scalars has."""
     return blake2b(path_token(path) + b"\x02", digest_size=PATH_TOKEN_BYTES).digest()
 
 
 def spatial_index(path: str) -> SpatialIndex | None:
-    """The index on a policy's path; None for a path through arrays, which no query can use."""
+    """Return the index on a policy's path; None for a path through arrays, which no query can use."""
     segments, coverage = parse_policy_path(path)
     names = tuple(segment for segment in segments if isinstance(segment, str))
     return SpatialIndex(names, coverage is Coverage.SUBTREE) if len(names) == len(segments) else None

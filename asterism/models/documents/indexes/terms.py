@@ -20,7 +20,7 @@ Term = bytes
 
 @dataclass(slots=True)
 class Rule:
-    """A node in the tree of the policy's paths; a verdict is None where the policy says nothing."""
+    """A node in the tree of the policy's paths; a verdict is None if the policy does not have one."""
 
     scalar: bool | None = None
     subtree: bool | None = None
@@ -33,9 +33,9 @@ class Rule:
         return rule
 
 
-# Of each path, so that a container with very many paths remembers some megabytes at the most.
+# Values remembered for each path, so that a container with very many paths remembers some megabytes at most.
 KNOWN_VALUES_MAX = 16
-# So few characters that their encoding is never cut.
+# So few characters that their encoding is never truncated.
 KNOWN_CHARACTERS_MAX = 32
 
 
@@ -78,7 +78,7 @@ class PathNode:
         self.known: dict[str, Term] = {}
         self._last: str | int | float | None = None
         self._last_term: Term = b""
-        # Where nothing is included and no rule speaks of the paths below, none of them has terms.
+        # If nothing is included and no rule concerns the paths below, none of them has terms.
         self.walked = self.verdict or (rule is not None and bool(rule.below))
         self.below: dict[Segment, PathNode] = {}
 
@@ -96,7 +96,7 @@ class PathNode:
         return term
 
     def short_string_terms(self, values: Sequence[str]) -> list[Term]:
-        """Return the terms of many that are unlike each other, none of them with a NUL in it."""
+        """Return the terms of many short strings that differ, none of them with a NUL in it."""
         start, end = self._string_start, self._string_end
         return [start + value.encode() + end for value in values]
 

@@ -1,4 +1,4 @@
-"""Results that are known only when all items are: groups, aggregates, distinct values, orders that no index has."""
+"""Pages of results that need all items: groups, aggregates, distinct values, orders that no index has."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from asterism.reading.page_run import PageRun
 # A page that must read all items before its first result ends after this long. The service, too, gives a page five
 # seconds; and clients give up on a request after about a minute.
 COLLECT_SECONDS_MAX: Final = 5.0
-# A long collection pays as it goes, so that the partition's other clients notice it while it runs.
+# A long collection is charged while it runs, so that the partition's other clients notice it in time.
 ITEMS_BETWEEN_PAYMENTS: Final = 1_000
 
 
 async def collect(
     run: PageRun, continuation: Continuation, access: Access | None, condition: Condition
 ) -> Continuation | None:
-    """Answer a page of results that need all items; what the page has no room for is kept."""
-    begun = run.take_begun(continuation)
+    """Answer a page of results that need all items; keep the results that the page has no room for."""
+    unfinished = run.take_unfinished(continuation)
     query = run.query
-    collection = Collection(run, begun or query.new_collector(), continuation, is_begun=begun is not None)
+    collection = Collection(run, unfinished or query.new_collector(), continuation, is_resumed=unfinished is not None)
     answer = index_answer(run, condition)
     # The same items are left out whichever way is taken.
     run.reads.hides_unindexed = run.reads.hides_unindexed or answer is not None
-    # Where items expire, statistics and indexes still know some that are expired.
+    # Statistics and indexes still have items that are expired.
     expires = run.container.planner.time_to_live is not None
     counted = query.index_use.counted_paths
-    if begun is None and counted is not None and not any(counted) and not query.has_filter and not expires:
-        # Statistics know how many items there are.
+    if unfinished is None and counted is not None and not any(counted) and not query.has_filter and not expires:
+        # Statistics have the number of items.
         count = await run.reads.count_items()
         collection.collector.merge_state([GroupState(0, (), [count] * len(counted))])
         rest = None
@@ -56,21 +56,21 @@ async def collect(
 
 
 class Collection:
-    """The items of a query's scopes on their way into a collector. Where the page's time is over before all are fed,
-    what was collected is kept, and a continuation says where to go on."""
+    """The feed of a query's items into a collector. If the page's time expires before all are fed, the collector is
+    kept, and a continuation says where to resume."""
 
-    def __init__(self, run: PageRun, collector: Collector, continuation: Continuation, *, is_begun: bool) -> None:
+    def __init__(self, run: PageRun, collector: Collector, continuation: Continuation, *, is_resumed: bool) -> None:
         self._run = run
         self.collector = collector
         self._continuation = continuation
-        self._position = continuation.position if is_begun else None
-        # A collection that was lost on the way is carried to its end, so that it gets there.
-        self._is_bounded = run.result_sets is not None and (is_begun or continuation.position is None)
+        self._position = continuation.position if is_resumed else None
+        # A collection that was lost between pages restarts, and then runs to its end: it might be lost every time.
+        self._is_bounded = run.result_sets is not None and (is_resumed or continuation.position is None)
         self._finish_at = run.progress.monotonic_seconds() + COLLECT_SECONDS_MAX
         self._unpaid = 0
 
     async def feed(self, access: Access | None) -> Continuation | None:
-        """Feed all items that are left. Returns where to go on if there is no time for all."""
+        """Feed the remaining items; return where to resume if there is no time for all."""
         for scope in self._run.scopes:
             rest = await self._feed_scope(scope, access)
             if rest is not None or self.collector.is_full:
@@ -78,19 +78,19 @@ class Collection:
         return None
 
     async def feed_by_index(self, answer: IndexAnswer, access: Access | None) -> Continuation | None:
-        """Feed what indexes tell of whole partitions, and the items of those of which they cannot."""
+        """Feed the index's answers for whole partitions, and the items of partitions that it cannot answer for."""
         run = self._run
         for scope in run.scopes:
             pieces = pieces_of(scope, self._position)
             while pieces and not self.collector.is_full:
                 piece, partition = pieces[0], run.container.keyspace.record.map.find(pieces[0].start)
                 left = cut_at(pieces, partition.range.end)
-                # Nothing was done yet where the first one is still to be fed.
+                # Before the first partition there is nothing to keep.
                 rest = self._rest_at(Position.of(left)) if run.progress.ranges_read else None
                 if rest is not None:
                     return rest
                 is_whole = not piece.least and left[0] == Piece(partition.range.start, partition.range.end)
-                is_answered = await self._ask(answer, partition) if is_whole else False
+                is_answered = await self._feed_answer(answer, partition) if is_whole else False
                 if is_answered is None:
                     continue
                 if not is_answered:
@@ -100,8 +100,8 @@ class Collection:
                 pieces = left[1:]
         return None
 
-    async def _ask(self, answer: IndexAnswer, partition: PartitionRange) -> bool | None:
-        """Feed what indexes tell of a partition. Returns False when its items must be read, None when it was split
+    async def _feed_answer(self, answer: IndexAnswer, partition: PartitionRange) -> bool | None:
+        """Feed the index's answer for a partition; return False if its items must be read, None if it was split
         meanwhile."""
         run = self._run
         run.progress.enter(partition)
@@ -132,12 +132,12 @@ class Collection:
         return None
 
     def _rest_at(self, position: Position) -> Continuation | None:
-        """Keep what was collected and return where to go on, if the page's time is over and there is room for it."""
+        """Keep the collector and return where to resume, if the page's time has expired and there is room for it."""
         run = self._run
         if not self._is_bounded or run.progress.monotonic_seconds() < self._finish_at:
             return None
         assert run.result_sets is not None
-        name = run.result_sets.keep_begun(run.identity, run.query, self.collector)
+        name = run.result_sets.keep_unfinished(run.identity, run.query, self.collector)
         if name is None:
             self._is_bounded = False
             return None
@@ -146,7 +146,7 @@ class Collection:
 
 
 def _feed_slice(run: PageRun, collector: Collector, items: Slice) -> bool:
-    """Feed these items; False when the collector wants no more."""
+    """Feed these items; return False once the collector is full."""
     feed_item, item_of = collector.feed, run.item_reader(items, len(items.items))
     body = b""
     try:
@@ -156,7 +156,7 @@ def _feed_slice(run: PageRun, collector: Collector, items: Slice) -> bool:
                 return False
             feed_item(item_of(body), items.number(index))
     except run.view.parse_error:
-        # It says what is wrong with the body.
+        # Raises an error that says what is wrong with the body.
         run.view.decode(body)
         raise
     run.progress.load_all(items.items)

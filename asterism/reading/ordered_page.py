@@ -1,4 +1,4 @@
-"""Results in an order: along an index that has it, or sorted when all rows are known."""
+"""Pages of results in an order: along an index that has it, or sorted once all rows are known."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Final
 from asterism.models.documents.indexes.reader import IndexEntry
 from asterism.models.documents.item_record import StoredItem
 from asterism.reading.access_plan import Access
-from asterism.reading.collecting import Collection
+from asterism.reading.collected_page import Collection
 from asterism.reading.collectors import OrderedCollector
 from asterism.reading.continuation import Continuation
-from asterism.reading.item_reads import TURN_SECONDS
 from asterism.reading.order_plan import IndexOrder, OrderPosition, RowOrder
 from asterism.reading.ordered_rows import positions_before
 from asterism.reading.page_run import PageRun
 from asterism.reading.query_page import Ended
+from asterism.reading.turns import TURN_SECONDS
 
-# Of the entries that a page has looked at, the part that it then loads at once: where most of them do not match, more
-# are loaded together, and never many more than are needed.
+# The share of the entries examined so far that a page loads at once: if most of them do not match, more are loaded
+# together, and never many more than are needed.
 _LOADED_SHARE: Final = 32
 
 
@@ -47,7 +47,7 @@ async def follow_order(run: PageRun, continuation: Continuation, order: IndexOrd
             if ended is not None:
                 progress.pay(entry.reference)
                 return None if ended is Ended.QUERY else state
-            # Rows may call functions of the user, which take as long as they are allowed.
+            # Rows may call user-defined functions, which take as long as they are allowed.
             if progress.monotonic_seconds() > turn_until:
                 if progress.is_out_of_time:
                     progress.pay(entry.reference)
@@ -64,8 +64,8 @@ async def follow_order(run: PageRun, continuation: Continuation, order: IndexOrd
 def _take_entry(
     run: PageRun, state: Continuation, entry: IndexEntry, stored: StoredItem | None
 ) -> tuple[Continuation, Ended | None]:
-    """Answer the rows of one item; those of an item that does not fit are left to the next page, as a whole if there
-    is something on this one."""
+    """Answer the rows of one item. If they do not fit, leave the rest to the next page, or all of them if this page has
+    results already."""
     before, progress = state.ordered, run.progress
     place = OrderPosition(entry.value, entry.number)
     if stored is not None and run.container.planner.is_visible(stored.body):
@@ -88,12 +88,12 @@ def _take_entry(
 async def sort(
     run: PageRun, continuation: Continuation, access: Access | None, order: RowOrder | None
 ) -> Continuation | None:
-    """Collect the rows behind the continuation's position and sort them; the order is the same by which an index would
-    be followed, so that pages may change from one to the other."""
-    begun = run.take_begun(continuation)
-    assert begun is None or isinstance(begun, OrderedCollector)
-    collector = begun or run.query.ordered_collector(order, continuation.ordered)
-    rest = await Collection(run, collector, continuation, is_begun=begun is not None).feed(access)
+    """Collect the rows behind the continuation's position and sort them. The order is the same as along an index, so
+    that one page may be sorted and the next one follow the index."""
+    unfinished = run.take_unfinished(continuation)
+    assert unfinished is None or isinstance(unfinished, OrderedCollector)
+    collector = unfinished or run.query.ordered_collector(order, continuation.ordered)
+    rest = await Collection(run, collector, continuation, is_resumed=unfinished is not None).feed(access)
     if rest is not None:
         return rest
     if run.scopes:
@@ -112,10 +112,10 @@ async def sort(
 
 
 def _room_for_rows(run: PageRun, state: Continuation) -> int | None:
-    """Return how many rows of one item the page has room for; None for an empty one, which takes what it can.
+    """Return how many rows of one item the page has room for; None for an empty page, which takes as many as fit.
 
-    The JavaScript client goes on behind the last row of a page by passing over as many rows of that item as the page
-    had: it would lose rows of an item that is divided between two pages.
+    The JavaScript client resumes behind the last row of a page by skipping as many rows of that item as the page had:
+    it would lose rows of an item that is divided between two pages.
     """
     if not run.progress.results:
         return None
@@ -123,7 +123,7 @@ def _room_for_rows(run: PageRun, state: Continuation) -> int | None:
 
 
 def has_room(run: PageRun, state: Continuation, positions: Sequence[OrderPosition | None], index: int) -> bool:
-    """Whether the rows of an item that begin at this index fit on the page, or none begin there."""
+    """Return True if the rows of an item that begin at this index fit on the page, or if none begin there."""
     room, position = _room_for_rows(run, state), positions[index]
     if room is None or (position is not None and position.rows):
         return True

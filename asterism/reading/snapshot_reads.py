@@ -1,4 +1,4 @@
-"""Reading a partition at one moment, where an answer is made of entries that a write may move while they are read."""
+"""Reads of a partition at one snapshot, for answers from entries that a write may move while they are read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKe
 
 
 class _SnapshotReads:
-    """The promise of `Reads` for one partition, kept by a snapshot of it."""
+    """The `Reads` of one partition, from a snapshot of it."""
 
     def __init__(self, snapshot: Snapshot, partition: PartitionRange) -> None:
         self._snapshot = snapshot
@@ -59,12 +59,12 @@ class _SnapshotReads:
 
 
 @asynccontextmanager
-async def steady_reader(
+async def snapshot_reader(
     router: Reads, keyspace: Keyspace, seen: KeyspaceRecord, partition: PartitionRange
 ) -> AsyncIterator[PartitionReader]:
-    """Give a reader to which nothing changes. Raises MapChanged when another map than `seen` is in force."""
+    """Open a reader of a snapshot. Raises MapChanged if another map than `seen` is in force."""
     if not isinstance(router, PartitionRouter):
-        # A unit of work sees one moment by itself.
+        # A unit of work reads one snapshot already.
         yield PartitionReader(router, keyspace, seen, partition)
         return
     async with _slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_SNAPSHOTS_MAX)):

@@ -1,7 +1,7 @@
-"""Indexes that hold all that a query reads of an item, and the values in them.
+"""Covering indexes: indexes with all values that a query reads of an item.
 
-Where equal values add the same to the results, one item stands for all that have them: an index shows which values
-there are and how often, and a look at one item of each, or at none, is enough.
+If equal values add the same to the results, one item stands for all that have them: an index shows which values exist
+and how often, and reading one item of each, or none at all, is enough.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from asterism.models.documents.indexes.composite import TURNED
+from asterism.models.documents.indexes.composite import INVERTED
 from asterism.models.documents.indexes.rules import IndexingRules
 from asterism.reading.access_plan import (
     PathConditions,
@@ -26,7 +26,7 @@ from asterism.values.value_order import is_scalar
 
 
 class ExtremeKind(Enum):
-    """How an aggregate takes a value: not at all, in its order, or as something that has no order."""
+    """The treatment of a value by MIN and MAX: ignored, ordered, or without an order."""
 
     UNDEFINED = "undefined"
     SCALAR = "scalar"
@@ -41,17 +41,17 @@ class CoveringIndex:
     key_count: int
     has_extreme: bool
     spans: tuple[ValueSpan, ...]
-    # The path whose index has no entry of an item without a value there; None if every item that is wanted has one.
+    # The path whose index has no entry for an item without a value there; None if every item that is wanted has one.
     incomplete_path: PropertyPath | None
 
     @property
     def is_whole(self) -> bool:
-        """Whether entries with the same keys have the same value, and so are in the order of item numbers."""
+        """True if entries with the same keys have the same value, and so are in the order of item numbers."""
         return self.key_count == len(self.index.paths)
 
     def keys_length(self, value: bytes) -> int | None:
-        """Return how many bytes of an entry's value are its keys; None if one is not a whole scalar, so that only the
-        item tells it apart from others."""
+        """Return how many bytes of an entry's value are its keys; None if a key is not a whole scalar, so that only the
+        item distinguishes it from others."""
         at = 0
         for number in range(self.key_count):
             length = self._scalar_length(self._plain(value, at, number))
@@ -61,15 +61,15 @@ class CoveringIndex:
         return at
 
     def extreme_kind(self, value: bytes, keys_length: int) -> ExtremeKind:
-        """Return what kind of value the extreme has that follows the keys of an entry."""
+        """Return the kind of the extreme, which follows the keys in an entry's value."""
         order, encoded = self.index.order, self._plain(value, keys_length, self.key_count)
         if encoded.startswith(order.undefined):
             return ExtremeKind.UNDEFINED
         return ExtremeKind.SCALAR if is_scalar(order, encoded) else ExtremeKind.OTHER
 
     def item_of(self, value: bytes) -> dict[str, object] | None:
-        """Return an item with the values of an entry and nothing else; None where they are not known as they were
-        written."""
+        """Return an item with the values of an entry and nothing else; None if the entry does not have them as they
+        were written."""
         order = self.index.order
         item: dict[str, object] = {}
         at = 0
@@ -88,14 +88,14 @@ class CoveringIndex:
         return self.index.order.scalar_length(encoded, bytes_max=self.index.value_bytes_max)
 
     def _plain(self, value: bytes, at: int, number: int) -> bytes:
-        """Return an entry's value from the path with this number on, turned back if that descends."""
-        return value[at:].translate(TURNED) if self.index.paths[number][1] else value[at:]
+        """Return an entry's value from the path with this number on, inverted back if that path descends."""
+        return value[at:].translate(INVERTED) if self.index.paths[number][1] else value[at:]
 
 
 def covering_index(
     covered: CoveredPaths, conditions: PathConditions, rules: IndexingRules, hidden: frozenset[str]
 ) -> CoveringIndex | None:
-    """Return the smallest index with the covered paths, bounded by the conditions on them; None if there is none."""
+    """Return the smallest index with the covered paths, bounded by the conditions on them; None if no index has all."""
     paths = {*covered.keys, *(() if covered.extreme is None else (covered.extreme,))}
     if any(path[0] in hidden for path in paths):
         return None
@@ -131,7 +131,7 @@ def _index_of(covered: CoveredPaths, rules: IndexingRules) -> ValueIndex | None:
 
 
 def _put(item: dict[str, object], path: PropertyPath, value: object) -> bool:
-    """Put a value at a path of an item; False if a scalar stands in the way, which cannot be so in a stored item."""
+    """Put a value at a path of an item; return False if a scalar is in the way, which no stored item has."""
     *names, last = path
     holder = item
     for name in names:

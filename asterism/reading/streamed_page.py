@@ -1,4 +1,4 @@
-"""Results as their items are read, in the order of creation."""
+"""Pages of results in the order of creation, answered while their items are read."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from asterism.reading.page_run import PageRun
 from asterism.reading.query_page import Ended
 from asterism.values.undefined import UNDEFINED
 
-# Rows of one item between two looks at the clock.
-ROWS_BETWEEN_LOOKS: Final = 64
+# Rows of one item between two checks of the clock.
+ROWS_BETWEEN_CHECKS: Final = 64
 
 
 async def stream(run: PageRun, continuation: Continuation, access: Access | None) -> Continuation | None:
@@ -35,7 +35,7 @@ async def stream(run: PageRun, continuation: Continuation, access: Access | None
 
 
 def _candidates(run: PageRun, continuation: Continuation) -> CandidateSets:
-    """Return what finds candidates for this page, with what the page before has kept."""
+    """Return the candidates of this page, with those that the previous page has kept."""
     sets, wanted = run.result_sets, run.query.window.results_max
     return CandidateSets(
         run.progress.items_max if wanted is None else wanted - continuation.skipped - continuation.returned,
@@ -56,7 +56,7 @@ def _with_candidates(run: PageRun, state: Continuation) -> Continuation:
 
 
 def _take_plain(run: PageRun, state: Continuation, items: Slice) -> tuple[Continuation, Ended | None]:
-    """Answer the items that match: the way of most queries, and of every scan that finds little in much."""
+    """Answer the items that match: the path of most queries, and of every scan that finds little in much data."""
     query, progress = run.query, run.progress
     item_of = run.item_reader(items, progress.results_wanted)
     matches, project, is_whole = query.matches, query.project, query.answers_whole
@@ -82,7 +82,7 @@ def _take_plain(run: PageRun, state: Continuation, items: Slice) -> tuple[Contin
                 progress.answer(result)
             is_full = progress.is_full
     except run.view.parse_error:
-        # It says what is wrong with the body.
+        # Raises an error that says what is wrong with the body.
         run.view.decode(body)
         raise
     progress.load_all(items.items)
@@ -90,7 +90,7 @@ def _take_plain(run: PageRun, state: Continuation, items: Slice) -> tuple[Contin
 
 
 def _take_rows(run: PageRun, state: Continuation, items: Slice) -> tuple[Continuation, Ended | None]:
-    """Answer items' rows, as many as the window lets through."""
+    """Answer the rows of items, as many as the window lets through."""
     progress, foreseen = run.progress, run.query.foreseen
     item_of = run.view.decode if foreseen is None else run.item_reader(items, progress.results_wanted)
     for index, (_, body) in enumerate(items.items):
@@ -102,7 +102,7 @@ def _take_rows(run: PageRun, state: Continuation, items: Slice) -> tuple[Continu
         for row, result in enumerate(run.query.rows(item_of(body))):
             if row < passed:
                 continue
-            if progress.is_full or (row > passed and not row % ROWS_BETWEEN_LOOKS and progress.is_out_of_time):
+            if progress.is_full or (row > passed and not row % ROWS_BETWEEN_CHECKS and progress.is_out_of_time):
                 begun = {**state.begun, number: row}
                 return replace(state, position=items.before(index), begun=begun), Ended.PAGE
             state, is_over = run.answer_within_window(state, result)
