@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from geographiclib.geodesic import Geodesic
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from asterism.errors import MalformedRequest
@@ -95,11 +95,13 @@ def test_two_shapes_are_at_no_distance_exactly_when_they_meet(left: Geometry, ri
     assert RUN["ST_DISTANCE"](left, right) == pytest.approx(RUN["ST_DISTANCE"](right, left), rel=1e-6)
 
 
+# A border that is nearer than rounding counts as inside.
+@example(box(0.0, 0.0, 1.0, 1.0000000000000002), box(0.0, 0.0, 1.0, 1.0))
 @given(BOXES, BOXES)
 def test_a_shape_within_another_intersects_it_and_is_smaller(left: Geometry, right: Geometry) -> None:
     within = RUN["ST_WITHIN"](left, right)
     assert not within or RUN["ST_INTERSECTS"](left, right) is True
-    assert not within or RUN["ST_AREA"](left) <= RUN["ST_AREA"](right)
+    assert not within or RUN["ST_AREA"](left) <= RUN["ST_AREA"](right) * (1 + 1e-12)
 
 
 @given(BOXES)
