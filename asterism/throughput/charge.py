@@ -56,10 +56,18 @@ def _further_kilobytes(size_bytes: int) -> int:
     return (size_bytes - 1) // _KILOBYTE if size_bytes > _KILOBYTE else 0
 
 
+# Rounding takes longer than the rest of the computation, and most reads and writes are alike: charges are remembered.
+
+
 def point_read(item_bytes: int) -> float:
     if item_bytes <= _KILOBYTE:
         return _READ
-    return round(_READ + _READ_PER_FURTHER_KILOBYTE * _further_kilobytes(item_bytes), 2)
+    return _point_read((item_bytes - 1) // _KILOBYTE)
+
+
+@lru_cache(maxsize=1024)
+def _point_read(further_kilobytes: int) -> float:
+    return round(_READ + _READ_PER_FURTHER_KILOBYTE * further_kilobytes, 2)
 
 
 def write(item_bytes: int, indexed_paths: int) -> float:
@@ -67,7 +75,6 @@ def write(item_bytes: int, indexed_paths: int) -> float:
     return _write(_further_kilobytes(item_bytes), indexed_paths)
 
 
-# Rounding takes longer than the rest of the computation, and most writes are alike.
 @lru_cache(maxsize=1024)
 def _write(further_kilobytes: int, indexed_paths: int) -> float:
     size_part = _WRITE + _WRITE_PER_FURTHER_KILOBYTE * further_kilobytes
