@@ -30,8 +30,8 @@ REPEAT_SECONDS_MAX = 0.5
 PAGE_ITEMS = 100
 READS = 3
 # In `ALONE`, where every item matches: one for each page and each value that is looked up, of which there are at most
-# two, one more where the first entries of a value do not fill the page, and as many at the end.
-LOOKUPS_AT_MOST = 3 * (KIND_ITEMS // PAGE_ITEMS + 1)
+# two, and one more at the end of each.
+LOOKUPS_AT_MOST = 2 * (KIND_ITEMS // PAGE_ITEMS + 1)
 
 
 @dataclass
