@@ -56,15 +56,13 @@ def _further_kilobytes(size_bytes: int) -> int:
     return (size_bytes - 1) // _KILOBYTE if size_bytes > _KILOBYTE else 0
 
 
-# Rounding takes longer than the rest of the computation, and most reads and writes are alike: charges are remembered.
-
-
 def point_read(item_bytes: int) -> float:
     if item_bytes <= _KILOBYTE:
         return _READ
     return _point_read((item_bytes - 1) // _KILOBYTE)
 
 
+# Rounding takes longer than the rest of the computation, and most reads and writes are alike.
 @lru_cache(maxsize=1024)
 def _point_read(further_kilobytes: int) -> float:
     return round(_READ + _READ_PER_FURTHER_KILOBYTE * further_kilobytes, 2)

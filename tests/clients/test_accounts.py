@@ -98,6 +98,7 @@ def test_a_storage_account_has_tables_of_its_own(tables: TableServer) -> None:
     blue.create_table(name).create_entity({"PartitionKey": "a", "RowKey": "1", "color": "blue"})
     assert [table.name for table in blue.list_tables()] == [name]
     assert name not in [table.name for table in tables.service().list_tables()]
+    assert [table.name for table in tables.of_new_account().service().list_tables()] == []
     assert blue.get_table_client(name).get_entity("a", "1")["color"] == "blue"
     accounts(tables.running, "rotate", account, "--which", "primary")
     with pytest.raises(HttpResponseError):

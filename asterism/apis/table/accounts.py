@@ -45,9 +45,9 @@ def follow_accounts(configured: Accounts, records: CatalogAccounts) -> Accounts:
     accounts = dict(configured)
 
     def renew(name: str) -> None:
-        record = records.find(name)
         if name in configured:
             return
+        record = records.find(name)
         if record is not None and record.kind == STORAGE:
             keys = tuple(base64.b64decode(key) for key in (record.primary_key, record.secondary_key))
             accounts[name] = Account(name, keys)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,10 +15,13 @@ import pytest
 from asterism.errors import QuotaExceeded, ResourceExists, ResourceNotFound
 from asterism.keyspaces.catalog.accounts import AccountQuotas, AccountRecord
 from asterism.keyspaces.catalog.catalog import Catalog
+from asterism.partitioning.partition_key import PartitionKeyDefinition
 from asterism.throughput.budgets import Manual
+from asterism.values.identifiers import NodeNumber
 from tests.support.stores import open_store
 from tests.support.world import World, open_gateway, open_world
 
+DEFINITION = PartitionKeyDefinition(paths=("/pk",))
 CONTAINER = {"partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}
 
 
@@ -117,28 +123,59 @@ def test_two_processes_cannot_pass_a_quota_together(tmp_path: Path) -> None:
     _with_two_processes(tmp_path, test)
 
 
-async def test_a_process_takes_over_every_record_of_a_change_or_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = await open_store(tmp_path)
+@asynccontextmanager
+async def _two_catalogs(directory: Path) -> AsyncIterator[tuple[Catalog, Catalog]]:
+    """Open two catalogs on one store, neither of which follows the other by itself."""
+    store = await open_store(directory)
     first, second = (Catalog(store, random_bytes=os.urandom, monotonic=lambda: 0.0, is_shared=True) for _ in range(2))
     await first.open()
-    await first.accounts.create(account(quotas=AccountQuotas(databases_max=2)))
     await second.open()
-    await first.create_database("blue", "d0", None, now=1)
-    read = second.store.read
+    yield first, second
+    await store.close()
 
-    async def read_after_another_change(keys: list[bytes]) -> list[bytes | None]:
-        monkeypatch.setattr(second.store, "read", read)
-        await first.create_database("blue", "d1", None, now=1)
+
+def _change_before_the_next_read(
+    catalog: Catalog, change: Callable[[], Awaitable[object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Make a change between a catalog's read of the log and its read of the records that the log names."""
+    read = catalog.store.read
+
+    async def read_after_the_change(keys: list[bytes]) -> list[bytes | None]:
+        monkeypatch.setattr(catalog.store, "read", read)
+        await change()
         return await read(keys)
 
-    # The log named d0 and the account; the account's record is read when it already counts d1.
-    monkeypatch.setattr(second.store, "read", read_after_another_change)
-    await second.follow()
-    with pytest.raises(QuotaExceeded):
-        await second.create_database("blue", "d2", None, now=1)
-    await store.close()
+    monkeypatch.setattr(catalog.store, "read", read_after_the_change)
+
+
+async def test_a_process_does_not_pass_a_quota_on_half_of_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with _two_catalogs(tmp_path) as (first, second):
+        await first.accounts.create(account(quotas=AccountQuotas(databases_max=2)))
+        await second.follow()
+        await first.create_database("blue", "d0", None, now=1)
+        # The log names d0 and the account; the account's record is read when it already counts d1.
+        _change_before_the_next_read(second, lambda: first.create_database("blue", "d1", None, now=1), monkeypatch)
+        await second.follow()
+        with pytest.raises(QuotaExceeded):
+            await second.create_database("blue", "d2", None, now=1)
+
+
+async def test_a_process_deletes_a_database_with_every_container_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with _two_catalogs(tmp_path) as (first, second):
+        database = await first.create_database("blue", "d", None, now=1)
+        await second.follow()
+        create = partial(first.create_keyspace, nodes=[NodeNumber(0)], throughput=None, now=1)
+        await create(database, "a", DEFINITION, {})
+        # The log names the database and its first container; the database is read when it has two.
+        _change_before_the_next_read(second, lambda: create(database, "b", DEFINITION, {}), monkeypatch)
+        await second.follow()
+        await second.delete_database(database)
+        await first.follow()
+        assert first.keyspaces == {}
 
 
 def test_a_process_hears_of_accounts_that_another_has_changed(tmp_path: Path) -> None:
