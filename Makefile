@@ -18,7 +18,7 @@ SEEDS ?= 0:200
 # Tests that are also run against a server of two processes; ASTERISM_TEST_ARGS holds for all tests that start one.
 WITH_WORKERS ?= tests/clients/test_sdk_sync.py tests/clients/test_sdk_transactions.py tests/clients/test_scripts.py
 # Folders of the tests that need other processes or an engine on disk, so that the others are not collected twice.
-WITH_PROCESSES ?= tests/clients tests/contracts tests/faults tests/unit/documents tests/unit/keyspaces tests/unit/listeners
+WITH_PROCESSES ?= tests/browser tests/clients tests/contracts tests/faults tests/unit/documents tests/unit/keyspaces tests/unit/listeners
 # Tests that are also run on PostgreSQL: the floor that moves data, and one file of official clients for each door.
 ON_POSTGRES ?= tests/unit/keyspaces tests/clients/test_sdk_sync.py tests/clients/test_tables_sync.py
 # Those of `make test-all`: every floor that touches storage, and all clients. Those left out name their stores
@@ -31,7 +31,7 @@ PYTEST = $(BIN)/pytest -q -n $(TEST_WORKERS) --dist worksteal
 CONFORMANCE_SET_UP = $(STAMPS)/conformance $(if $(filter postgres,$(STORE)),$(STAMPS)/postgresql)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-all tests tests-of-every-engine lint simulate bench conformance conformance-clients conformance-tables reference pictures format clean
+.PHONY: help serve test test-all tests tests-of-every-engine lint simulate bench conformance conformance-clients conformance-tables reference pictures portal-libraries format clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -50,7 +50,7 @@ lint: $(STAMPS)/test
 
 # CONTRIBUTING.md has a table of what runs when. Stores are in memory where a test is not about an engine. Tests that need
 # the machine to themselves run one at a time; pytest answers 5 when there is none.
-tests: $(STAMPS)/test $(STAMPS)/postgresql
+tests: $(STAMPS)/test $(STAMPS)/postgresql $(STAMPS)/chromium
 	ASTERISM_TEST_STORE=memory $(PYTEST) -m "(pure or store) and not lmdb and not serial" $(ARGS)
 	$(PYTEST) -m "(client or fault or fleet or lmdb) and not serial" $(WITH_PROCESSES) $(ARGS)
 	$(BIN)/pytest -q -m serial $(WITH_PROCESSES) $(ARGS) || test $$? -eq 5
@@ -75,12 +75,16 @@ conformance-tables: $(CONFORMANCE_SET_UP) ## The same for the client for tables 
 
 conformance-clients: $(CONFORMANCE_SET_UP) $(STAMPS)/node ## Run checks with clients of several ages, write docs/conformance.md (STORE=postgres, ARGS="--only 4.9.0")
 	$(BIN)/python -m conformance.clients.run --store $(STORE) $(ARGS)
+	$(BIN)/python -m conformance.clients.snippets
 
 reference: $(STAMPS)/run ## Write docs/reference.md from the options, ports and limits that the code declares
 	$(BIN)/python -m scripts.reference
 
 pictures: $(BIN)/python ## Write docs/pictures from scripts/pictures.py
 	$(BIN)/python -m scripts.pictures
+
+portal-libraries: $(STAMPS)/node ## Write the portal's editor and chart libraries from the versions in scripts/portal_libraries.py
+	$(BIN)/python -m scripts.portal_libraries
 
 format: $(STAMPS)/test ## Put the code into the project's format
 	$(BIN)/ruff check --fix .
@@ -102,6 +106,14 @@ $(STAMPS)/postgresql: | $(BIN)/python
 		|| { [ "$$(id -u)" = 0 ] && apt-get update -qq \
 			&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql >/dev/null; } \
 		|| { echo "The tests need PostgreSQL 15 or later; run: sudo apt-get install postgresql" >&2; exit 1; }
+	@mkdir -p $(STAMPS) && touch $@
+
+# The tests of the portal drive a real browser; the package for Python brings the means, not the browser.
+$(STAMPS)/chromium: | $(BIN)/python
+	@command -v chromium >/dev/null \
+		|| { [ "$$(id -u)" = 0 ] && apt-get update -qq \
+			&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } \
+		|| { echo "The tests need Chromium; run: sudo apt-get install chromium" >&2; exit 1; }
 	@mkdir -p $(STAMPS) && touch $@
 
 # The JavaScript clients of the matrix need Node.js; nothing else does.

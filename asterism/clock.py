@@ -13,11 +13,31 @@ class Clock:
 
     wall_seconds: Callable[[], float]
     monotonic_seconds: Callable[[], float]
+    # The true wall time, where `wall_seconds` is a shifted one.
+    true_wall_seconds: Callable[[], float] | None = None
+
+    @property
+    def date_seconds(self) -> Callable[[], float]:
+        """Return the reading for dates that clients sign: they sign with the true time, whatever this server's is."""
+        return self.true_wall_seconds or self.wall_seconds
 
     def stored_seconds(self) -> int:
         """Return whole wall seconds for storage, which has no times before 1970: a clock that is set to an earlier time
         reads 1970, so that its records are older than all others and not refused."""
         return max(0, int(self.wall_seconds()))
+
+
+@dataclass(slots=True)
+class ClockSkew:
+    """A shift of the wall time that test suites set, so that items expire without a wait. Intervals stay true."""
+
+    seconds: float = 0.0
+
+    def shift(self, clock: Clock) -> Clock:
+        def wall_seconds() -> float:
+            return max(clock.wall_seconds() + self.seconds, 0.0)
+
+        return Clock(wall_seconds, clock.monotonic_seconds, clock.date_seconds)
 
 
 def _wall_seconds() -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
@@ -119,6 +119,25 @@ class DoorRequests:
         counted.seconds += seconds
         by_status = counted.by_status
         by_status[status] = by_status.get(status, 0) + 1
+
+
+@dataclass(slots=True)
+class WorkCounts:
+    """Work behind the requests of a process."""
+
+    # Splits, merges and moves that were finished, by kind.
+    reshapes: Counter[str] = field(default_factory=Counter)
+    # Transactions that its storage engines have committed.
+    store_commits: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts in the form in which processes send them to each other."""
+        return {"reshapes": dict(self.reshapes), "store_commits": self.store_commits}
+
+    def add_json(self, counts: Mapping[str, Any]) -> None:
+        """Add the counts of another process; of a version without them there are none."""
+        self.reshapes.update(counts.get("reshapes", {}))
+        self.store_commits += counts.get("store_commits", 0)
 
 
 class RequestCounts:

@@ -20,10 +20,12 @@ from benchmarks import (
     case_containers,
     case_create,
     case_feed,
+    case_fixture,
     case_idle,
     case_in_process,
     case_move,
     case_point_read,
+    case_portal,
     case_postgres,
     case_postgres_server,
     case_query,
@@ -44,6 +46,7 @@ CASES: dict[str, Callable[[Subject], Awaitable[list[Measurement]]]] = {
     "create": case_create.measure,
     "in_process": case_in_process.measure,
     "start": case_start.measure,
+    "fixture": case_fixture.measure,
     "idle": case_idle.measure,
     "containers": case_containers.measure,
     "split": case_split.measure,
@@ -54,6 +57,7 @@ CASES: dict[str, Callable[[Subject], Awaitable[list[Measurement]]]] = {
     "postgres_server": case_postgres_server.measure,
     "move": case_move.measure,
     "tables": case_tables.measure,
+    "portal": case_portal.measure,
 }
 # Can be chosen alone; a case above measures them too.
 PARTS = {"query_shapes": case_query_shapes.measure}

@@ -38,10 +38,16 @@ def server_core() -> int:
 
 
 def output_on_server_core(
-    command: Sequence[str], *, what: str, seconds_max: float, environment: dict[str, str] | None = None
+    command: Sequence[str],
+    *,
+    what: str,
+    seconds_max: float,
+    environment: dict[str, str] | None = None,
+    folder: Path | None = None,
+    on_all_cores: bool = False,
 ) -> bytes:
     """Return the output of a command that does its work without a server, in a process where a server would be."""
-    core = server_core()
+    cores = _CORES if on_all_cores else {server_core()}
     try:
         done = subprocess.run(
             command,
@@ -49,7 +55,8 @@ def output_on_server_core(
             capture_output=True,
             timeout=seconds_max,
             env=environment,
-            preexec_fn=lambda: os.sched_setaffinity(0, {core}),
+            cwd=folder,
+            preexec_fn=_pin_to(cores),
         )
     except subprocess.CalledProcessError as problem:
         lines = problem.stderr.decode(errors="replace").splitlines() or [""]
@@ -133,12 +140,17 @@ def _pin_to(cores: set[int]) -> Callable[[], None]:
 
 @contextmanager
 def running_asterism(
-    subject: Subject, data: Path, *options: str, throttle: bool = False, on_all_cores: bool = False
+    subject: Subject,
+    data: Path,
+    *options: str,
+    apis: str = "nosql",
+    throttle: bool = False,
+    on_all_cores: bool = False,
 ) -> Iterator[RunningServer]:
     """`on_all_cores`: for what more than one process of the server does."""
     port = free_port()
     arguments = ["--data", str(data), "--port", str(port), "--key", ACCOUNT_KEY, *options]
-    arguments += subject.known(("--apis", "nosql"))
+    arguments += subject.known(("--apis", apis))
     arguments += [] if throttle else subject.known(("--no-throttle", None))
     with running(
         [*subject.command, *arguments],

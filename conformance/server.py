@@ -1,4 +1,4 @@
-"""One Asterism process over https, with an empty data directory, for as long as the tests run."""
+"""One Asterism process, by default over https, with an empty data directory, for as long as the tests run."""
 
 from __future__ import annotations
 
@@ -45,34 +45,41 @@ def free_port() -> int:
 
 
 @contextmanager
-def running_server(*, port: int, key: str, log: Path, more_arguments: Sequence[str] = ()) -> Iterator[str]:
+def running_server(
+    *, port: int, key: str, log: Path, more_arguments: Sequence[str] = (), is_encrypted: bool = True
+) -> Iterator[str]:
     """Start the server, wait until it is ready, yield its endpoint, and always stop it."""
     with tempfile.TemporaryDirectory(prefix="asterism-conformance-") as data, log.open("wb") as output:
-        arguments = ["--data", data, "--port", str(port), "--key", key, "--https", "--apis", "nosql", *more_arguments]
+        encryption = ["--https"] if is_encrypted else []
+        arguments = ["--data", data, "--port", str(port), "--key", key, *encryption, "--apis", "nosql", *more_arguments]
         process = subprocess.Popen([*START, *arguments], stdout=output, stderr=subprocess.STDOUT)
         try:
-            wait_until_ready(process, port=port, log=log)
-            yield f"https://localhost:{port}/"
+            wait_until_ready(process, port=port, log=log, is_encrypted=is_encrypted)
+            yield f"{'https' if is_encrypted else 'http'}://localhost:{port}/"
         finally:
             stop(process)
 
 
-def wait_until_ready(process: subprocess.Popen[bytes], *, port: int, log: Path) -> None:
+def wait_until_ready(process: subprocess.Popen[bytes], *, port: int, log: Path, is_encrypted: bool = True) -> None:
     deadline = time.monotonic() + READY_SECONDS_MAX
     while time.monotonic() < deadline:
         if process.poll() is not None:
             break
-        if is_healthy(port):
+        if is_healthy(port, is_encrypted=is_encrypted):
             return
         time.sleep(0.05)
     tail = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
     raise ServerNotReady(f"the server is not ready on port {port} (exit status {process.poll()}):\n{tail}")
 
 
-def is_healthy(port: int) -> bool:
-    # The certificate is the server's own, made a moment ago.
-    context = ssl._create_unverified_context()
-    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=2, context=context)
+def is_healthy(port: int, *, is_encrypted: bool = True) -> bool:
+    connection: http.client.HTTPConnection
+    if is_encrypted:
+        # The certificate is the server's own, made a moment ago.
+        context = ssl._create_unverified_context()
+        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=2, context=context)
+    else:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
     try:
         connection.request("GET", "/_asterism/health")
         return connection.getresponse().status == 200

@@ -49,11 +49,11 @@ class Floor:
 
 CLIENTS: Final = ("azure-cosmos", "azure-data-tables", "asterism (commands)")
 FLOORS: Final = (
-    Floor(9, ("cli",), "one file per command"),
+    Floor(9, ("cli", "testing"), "one file per command, throw-away servers"),
     Floor(8, ("server",), "listeners, table of doors, wiring, fleets", ("listener: bytes to a request",)),
     Floor(
         7,
-        ("apis/nosql", "apis/table", "apis/admin"),
+        ("apis/nosql", "apis/table", "apis/portal", "apis/admin"),
         "doors: protocols as tables of routes",
         ("pipeline, route, signature", "handler: request to a call"),
     ),

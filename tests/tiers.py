@@ -9,7 +9,7 @@ from __future__ import annotations
 TIERS = {
     "pure": "rules, codecs and languages: no store and no other process",
     "store": "a database in this process, on the store in memory unless ASTERISM_TEST_STORE names another",
-    "client": "a server in a process of its own and an official client",
+    "client": "a server in a process of its own, and an official client or a browser",
     "fault": "processes that are killed or cut off",
     "fleet": "PostgreSQL servers",
 }
@@ -17,6 +17,7 @@ TIERS = {
 # The longest prefix of a test's path counts.
 _TIER_OF_PATH = {
     "tests/architecture": "pure",
+    "tests/browser": "client",
     "tests/cases": "pure",
     "tests/clients": "client",
     "tests/clients/test_fleet": "fleet",
@@ -32,8 +33,10 @@ _TIER_OF_PATH = {
     "tests/simulation": "store",
     "tests/unit": "store",
     "tests/unit/access": "pure",
+    "tests/unit/advisor": "pure",
     "tests/unit/apis": "pure",
     "tests/unit/benchmarks": "pure",
+    "tests/unit/cli": "pure",
     "tests/unit/conformance": "pure",
     "tests/unit/metrics": "pure",
     "tests/unit/listeners": "client",

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 
+# In the place of a secret, in texts for people.
+HIDDEN_KEY = "********"
+
 AccountKind = Literal["cosmos", "storage"]
 # When a port is encrypted, with the certificate of the server. A port other than "http" can leave it to its clients.
 Encryption = Literal["with --https", "always", "never", "optional"]
@@ -42,6 +45,8 @@ class PortSpec:
     streamed_request_limit: str | None = None
     # of the time between two messages of a connection that is not plain HTTP, if that is another.
     idle_limit: str = "idle_connection_seconds_max"
+    # Answers browsers with pages about the server, which commands can point to.
+    is_web_page: bool = False
 
     @property
     def option(self) -> Option:
@@ -90,6 +95,27 @@ class Greeting:
 
 
 @dataclass(frozen=True, slots=True)
+class Snippet:
+    """A whole program for an official client, which runs against this server as it is."""
+
+    language: str
+    # The package as its tool installs it, or the coordinates that a build file names.
+    package: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Introduction:
+    """First steps with a door for an account; they tell the key that the caller gave, so they are for its owner."""
+
+    title: str
+    # Each with its heading.
+    endpoints: Sequence[tuple[str, str]]
+    connection_strings: Sequence[tuple[str, str]]
+    snippets: Sequence[Snippet]
+
+
+@dataclass(frozen=True, slots=True)
 class SeedSpec:
     """A property of the seed file, and how the door creates what it holds."""
 
@@ -100,6 +126,23 @@ class SeedSpec:
     read: Callable[[object, str], Any]
     # Creates what does not exist yet, and returns counts for the operator, such as `3 items`.
     create: Callable[[DoorServices, Any], Awaitable[Sequence[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionKind:
+    """The keyspaces that a door's clients create, as operators see them beside those of other doors."""
+
+    # As in "container" and "containers".
+    noun: str
+    plural: str
+    # Of `KeyspaceRecord.settings`: True for the keyspaces of this kind, and of no other.
+    owns: Callable[[Mapping[str, Any]], bool]
+    # The form of the stored data, and so the explorer that can show it.
+    explorer: Literal["documents", "entities"]
+    # The property of the settings that has the name as clients gave it, if the name of the keyspace is not that.
+    name_property: str | None = None
+    # Clients name a database and then the collection; otherwise an account has only one, which they never name.
+    is_in_database: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +161,19 @@ class DoorSpec(Generic[S]):
     build: Callable[[DoorServices, S], Mapping[str, AnyDoor]]
     greeting: Callable[[S, Surroundings], Greeting]
     seed: SeedSpec | None = None
-    # Names of the accounts that the settings give, which no command can change.
-    account_names: Callable[[S], Sequence[str]] = field(default=lambda _: ())
+    # Connection strings for programs, by the port's name. A key that is not public shows only if the last argument,
+    # `with_secrets`, is True.
+    connection_strings: Callable[[S, Surroundings, bool], Mapping[str, str]] = field(default=lambda _, __, ___: {})
+    # None for a door that creates no keyspaces, or shows those of another.
+    collections: CollectionKind | None = None
+    # Accounts that the settings give, which no command can change, each with its first key.
+    account_keys: Callable[[S], Mapping[str, bytes]] = field(default=lambda _: {})
+    # Called with the name of an account that the door serves and a key of it, as text.
+    introduce: Callable[[S, Surroundings, str, str], Introduction] | None = None
+    # The settings say that the door is not served, whatever `--apis` says.
+    is_off: Callable[[S], bool] = field(default=lambda _: False)
+    # Returns why the door cannot be served, or None; the second argument is True if only this machine can reach it.
+    refusal: Callable[[S, bool], str | None] = field(default=lambda _, __: None)
 
     @property
     def options(self) -> list[Option]:

@@ -10,12 +10,15 @@ import logging
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from asterism.apis.damage import name_damage
 from asterism.errors import AsterismError, StoredDamage
 from asterism.keyspaces.routing.refusals import REPORTED, as_error
 from asterism.metrics import RequestCounts
+
+if TYPE_CHECKING:
+    from asterism.apis.injected_faults import InjectedFaults
 
 # The operation of a call whose door has not found its route: an unknown address, or an unknown sender.
 UNROUTED: Final = "unrouted"
@@ -73,6 +76,8 @@ class RequestMeter:
     monotonic_seconds: Callable[[], float]
     counts: RequestCounts = field(default_factory=RequestCounts)
     slow_seconds: float = math.inf
+    # Failures that a test suite has asked for; None but with `--test-controls`.
+    faults: InjectedFaults | None = None
 
 
 class Pipeline(Generic[AnyCall, AnyAnswer]):

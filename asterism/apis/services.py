@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from asterism.access.keys import AccountKeys
     from asterism.apis.browser_guard import BrowserGuard
+    from asterism.apis.door_spec import CollectionKind
+    from asterism.apis.peers import Peers
     from asterism.apis.pipeline import RequestMeter
+    from asterism.apis.suite_controls import SuiteControls
     from asterism.clock import Clock
     from asterism.keyspaces.admission import Admission
     from asterism.keyspaces.processes.fleet_health import FleetHealth
+    from asterism.keyspaces.processes.revocations import Revocations
     from asterism.keyspaces.processes.usage_gatherer import UsageGatherer
+    from asterism.keyspaces.processes.usage_history import UsageHistory
     from asterism.keyspaces.reshaping.load_watch import LoadWatch
     from asterism.keyspaces.reshaping.mover import Mover
     from asterism.limits import Limits
@@ -58,8 +63,16 @@ class DoorServices:
     health: FleetHealth
     mover: Mover
     usage: UsageGatherer
+    history: UsageHistory
     load: LoadWatch
     migration: MigrationControl
+    # Of all doors, served or not, in the order of their table.
+    collection_kinds: tuple[CollectionKind, ...]
+    # For a door that is a client of the others.
+    peers: Peers
+    revocations: Revocations
+    # Given only to the server of a test suite.
+    controls: SuiteControls | None = None
 
     @property
     def account_guard(self) -> BrowserGuard | None:

@@ -61,12 +61,26 @@ class DataClient:
         """Send a request, and retry while the server throttles it. `path` and `link` are by names, not escaped."""
         give_up_at = time.monotonic() + THROTTLED_SECONDS_MAX
         while True:
-            answer = self._send(verb, path, body, type_=type_, link=link, headers=headers or {})
-            if answer.status == 401:
-                raise CommandFailed(KEY_REFUSED)
+            answer = self.ask_once(verb, path, body, type_=type_, link=link, headers=headers)
             if answer.status != 429 or time.monotonic() > give_up_at:
                 return answer
             time.sleep(int(answer.headers.get("x-ms-retry-after-ms", _RETRY_AFTER_MS_DEFAULT)) / 1000)
+
+    def ask_once(
+        self,
+        verb: str,
+        path: str,
+        body: object = None,
+        *,
+        type_: str,
+        link: str,
+        headers: Mapping[str, str] | None = None,
+    ) -> DataReply:
+        """Send a request like `ask`, but return a throttled one as it is."""
+        answer = self._send(verb, path, body, type_=type_, link=link, headers=headers or {})
+        if answer.status == 401:
+            raise CommandFailed(KEY_REFUSED)
+        return answer
 
     def need(
         self,

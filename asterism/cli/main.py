@@ -11,6 +11,7 @@ import sys
 import typer
 
 from asterism.cli.accounts import accounts
+from asterism.cli.demo import DEMO_EXAMPLES, demo
 from asterism.cli.drain import drain
 from asterism.cli.export import EXPORT_EXAMPLES, export
 from asterism.cli.failure import CommandFailed
@@ -53,6 +54,7 @@ app.command(rich_help_panel="Partitions of a running server")(partitions)
 app.command(rich_help_panel="Partitions of a running server", no_args_is_help=True)(split)
 app.command(rich_help_panel="Partitions of a running server", no_args_is_help=True)(merge)
 app.command(rich_help_panel="Partitions of a running server")(jobs)
+app.command(rich_help_panel="Partitions of a running server", epilog=DEMO_EXAMPLES)(demo)
 app.command(rich_help_panel="A fleet of nodes")(nodes)
 app.command(rich_help_panel="A fleet of nodes", epilog=PLACEMENT_EXAMPLES, no_args_is_help=True)(placement)
 app.command(rich_help_panel="A fleet of nodes", epilog=MOVE_EXAMPLES, no_args_is_help=True)(move)

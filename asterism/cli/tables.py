@@ -10,7 +10,19 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-_NUMERIC = {"bytes", "items", "RU/s share", "RU so far", "RU/s", "entries copied", "partitions", "RU/s demand"}
+_NUMERIC = {
+    "bytes",
+    "items",
+    "RU/s share",
+    "RU so far",
+    "RU/s",
+    "entries copied",
+    "partitions",
+    "RU/s demand",
+    "accepted",
+    "throttled",
+    "RU",
+}
 # Enough of a bound to distinguish ranges; a whole one has 32 characters.
 _BOUND_CHARACTERS = 8
 _WIDTH_ELSEWHERE = 240

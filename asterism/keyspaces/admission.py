@@ -34,6 +34,10 @@ class Admission:
         # The number of keyspaces, and their buckets by name; made again when a bucket may have been replaced.
         self._named: tuple[int, dict[str, TokenBucket]] | None = None
 
+    @property
+    def is_enforced(self) -> bool:
+        return self._enforce
+
     def refresh(self, keyspace: Keyspace) -> None:
         """Give the keyspace its buckets; call it after the keyspace's map or offer has changed."""
         self._named = None
@@ -71,29 +75,31 @@ class Admission:
         """Return True if any bucket was asked for RU since its total was that of `before`."""
         return any(bucket.asked_ru != before.get(name, 0.0) for name, bucket in self.budgets().items())
 
-    def share_of(self, keyspace: Keyspace) -> float | None:
-        """Return the RU/s of each of the keyspace's partitions, enforced or not; None without any offer."""
+    def share_of(self, keyspace: Keyspace, *, partitions: int | None = None) -> float | None:
+        """Return the RU/s of each of the keyspace's partitions, enforced or not; None without any offer. `partitions`:
+        if it had so many."""
         offer = self._catalog.governing_offer(keyspace.record.rid)
         if offer is None:
             return None
         if len(offer.resource_rid) == len(keyspace.record.rid):
-            return self._share(offer, len(keyspace.record.map.ranges))
-        return self._share(offer, shared_slot_count(offer.throughput, self._limits))
+            return self.share(offer.throughput, len(keyspace.record.map.ranges) if partitions is None else partitions)
+        return self.share(offer.throughput, shared_slot_count(offer.throughput, self._limits))
 
-    def _share(self, offer: OfferRecord, parts: int) -> float:
+    def share(self, throughput: Throughput, parts: int) -> float:
+        """Return the RU/s of each of so many partitions, or slots of a database's shared throughput."""
         # Until a split has caught up with a raised offer, a partition still serves no more than its maximum.
-        return min(share_per_partition(offer.throughput, parts), self._limits.physical_partition_ru_per_second_max)
+        return min(share_per_partition(throughput, parts), self._limits.physical_partition_ru_per_second_max)
 
     def _refresh_own(self, keyspace: Keyspace, offer: OfferRecord) -> None:
         ranges = keyspace.record.map.ranges
-        share = self._share(offer, len(ranges))
+        share = self.share(offer.throughput, len(ranges))
         keyspace.buckets = {
             partition.id: self._bucket(keyspace.buckets.get(partition.id), share) for partition in ranges
         }
 
     def _refresh_shared(self, keyspace: Keyspace, offer: OfferRecord) -> None:
         count = shared_slot_count(offer.throughput, self._limits)
-        share = self._share(offer, count)
+        share = self.share(offer.throughput, count)
         known: list[TokenBucket | None] = [*self._shared.get(offer.resource_rid, ())]
         known += [None] * (count - len(known))
         slots = [self._bucket(bucket, share) for bucket in known[:count]]

@@ -53,7 +53,7 @@ class CannotSplit:
 class SplitPointFinder:
     """Find the boundary that best halves a partition's bytes, fed with its logical partitions in key order."""
 
-    __slots__ = ("_best_imbalance", "_best_point", "_bytes_before", "_last_key", "_total_bytes")
+    __slots__ = ("_best_imbalance", "_best_point", "_bytes_before", "_last_key", "_total_bytes", "bytes_below")
 
     def __init__(self, total_bytes: int) -> None:
         self._total_bytes = total_bytes
@@ -61,6 +61,8 @@ class SplitPointFinder:
         self._last_key: bytes | None = None
         self._best_point: bytes | None = None
         self._best_imbalance = 0
+        # Bytes of the keys before the split point.
+        self.bytes_below = 0
 
     def feed(self, key: bytes, size_bytes: int) -> None:
         """Add the next logical partition by effective key and size; equal keys in a row cannot be separated."""
@@ -70,6 +72,7 @@ class SplitPointFinder:
             imbalance = abs(2 * self._bytes_before - self._total_bytes)
             if self._best_point is None or imbalance < self._best_imbalance:
                 self._best_point, self._best_imbalance = key, imbalance
+                self.bytes_below = self._bytes_before
         self._last_key = key
         self._bytes_before += size_bytes
 

@@ -6,17 +6,20 @@ import importlib
 import itertools
 import os
 import socket
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 from asterism.access.keys import AccountKeys
 from asterism.apis.browser_guard import BrowserGuard
+from asterism.apis.peers import Peers, ServedDoor
 from asterism.apis.pipeline import RequestMeter
 from asterism.apis.services import DoorServices
+from asterism.apis.suite_controls import SuiteControls
 from asterism.apis.transports.doors import AnyDoor
 from asterism.apis.transports.http import Door
-from asterism.clock import SYSTEM_CLOCK
+from asterism.clock import SYSTEM_CLOCK, Clock
 from asterism.errors import AsterismError
 from asterism.keyspaces.admission import Admission
 from asterism.keyspaces.catalog.catalog import Catalog
@@ -24,13 +27,16 @@ from asterism.keyspaces.catalog.small_documents import SmallDocuments
 from asterism.keyspaces.processes.budget_sharer import BudgetSharer
 from asterism.keyspaces.processes.coordination import Coordination, Services
 from asterism.keyspaces.processes.fleet_health import FleetHealth
+from asterism.keyspaces.processes.revocations import Revocations
 from asterism.keyspaces.processes.usage_gatherer import UsageGatherer
+from asterism.keyspaces.processes.usage_history import UsageHistory
 from asterism.keyspaces.reshaping.job import Step
 from asterism.keyspaces.reshaping.load_watch import LoadWatch
 from asterism.keyspaces.reshaping.mover import Mover
 from asterism.keyspaces.reshaping.placer import Placer
 from asterism.keyspaces.reshaping.reshaper import Reshaper
 from asterism.keyspaces.routing.router import PartitionRouter
+from asterism.metrics import WorkCounts
 from asterism.models.documents.changes.retention import VersionRetention
 from asterism.models.documents.container import DocumentServices
 from asterism.models.documents.cosmos.profile import CosmosProfile
@@ -49,6 +55,7 @@ from asterism.server.doors import OPERATOR_MODULES, build_operator_door
 from asterism.server.fleet.fleet import Fleet, embedded_fleet, open_fleet
 from asterism.server.fleet.migration import Migration
 from asterism.server.fleet.migration_desk import MigrationDesk
+from asterism.server.greeting import surroundings
 from asterism.server.item_numbers import numbers_of_this_start
 from asterism.storage.contract import StorageRefusal
 
@@ -70,6 +77,7 @@ async def assembled(
     *,
     on_step: Callable[[Step], None] | None = None,
     is_first: bool = True,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> AsyncIterator[Assembly]:
     """Everything between the listeners and the disk, open for the length of the `async with`.
 
@@ -77,6 +85,8 @@ async def assembled(
     uses the data directory's store yet; of a fleet that is never known.
     """
     keys = account_keys(config)
+    controls = SuiteControls() if config.test_controls else None
+    clock = clock if controls is None else controls.skew.shift(clock)
     with _opening(config, directory):
         fleet = await open_fleet(
             config.fleet or embedded_fleet(directory.store_address),
@@ -87,34 +97,35 @@ async def assembled(
         )
     try:
         with _opening(config, directory):
-            catalog = await _open_catalog(config, fleet)
-        spaces = _keyspaces(config, fleet, catalog, on_step)
+            catalog = await _open_catalog(config, fleet, clock)
+        spaces = _keyspaces(config, fleet, catalog, on_step, clock)
         documents = _documents(config, spaces)
         work = _background(config, fleet, spaces, documents, is_first=is_first)
         migration = Migration(fleet, catalog, spaces.mover, work, new_id=new_fleet_id)
         desk = MigrationDesk(migration, fleet, directory.path)
-        services = _door_services(config, keys, fleet, spaces, documents, desk)
+        services = _door_services(config, keys, fleet, spaces, documents, desk, controls)
         try:
             doors = _build_doors(config, services)
             operator_door = build_operator_door(services)
+            services.peers.doors, services.peers.operator = doors, operator_door
             with _opening(config, directory):
                 await work.start()
+                await spaces.history.start()
                 await documents.conversion.finished()
                 await migration.recover()
             yield Assembly(fleet, migration, services, doors, operator_door)
         finally:
             services.scripts.close()
             await migration.stop()
+            await spaces.history.stop()
             await work.stop()
     finally:
         await fleet.close()
 
 
-async def _open_catalog(config: ServerConfig, fleet: Fleet) -> Catalog:
+async def _open_catalog(config: ServerConfig, fleet: Fleet, clock: Clock) -> Catalog:
     is_shared = config.fleet is not None or config.workers > 1 or fleet.migration is not None
-    catalog = Catalog(
-        fleet.engines, random_bytes=os.urandom, monotonic=SYSTEM_CLOCK.monotonic_seconds, is_shared=is_shared
-    )
+    catalog = Catalog(fleet.engines, random_bytes=os.urandom, monotonic=clock.monotonic_seconds, is_shared=is_shared)
     await catalog.open()
     await fleet.join(catalog)
     return catalog
@@ -124,19 +135,22 @@ async def _open_catalog(config: ServerConfig, fleet: Fleet) -> Catalog:
 class _Keyspaces:
     """Everything that floor 3 offers to the floors above it."""
 
+    clock: Clock
     catalog: Catalog
     admission: Admission
     router: PartitionRouter
     reshaper: Reshaper
     mover: Mover
     usage: UsageGatherer
+    history: UsageHistory
+    revocations: Revocations
     load: LoadWatch
 
 
 def _keyspaces(
-    config: ServerConfig, fleet: Fleet, catalog: Catalog, on_step: Callable[[Step], None] | None
+    config: ServerConfig, fleet: Fleet, catalog: Catalog, on_step: Callable[[Step], None] | None, clock: Clock
 ) -> _Keyspaces:
-    admission = Admission(catalog, config.limits, enforce=config.throttle, monotonic=SYSTEM_CLOCK.monotonic_seconds)
+    admission = Admission(catalog, config.limits, enforce=config.throttle, monotonic=clock.monotonic_seconds)
     for keyspace in catalog.keyspaces.values():
         admission.refresh(keyspace)
     # The nodes of a fleet may have standbys.
@@ -148,16 +162,20 @@ def _keyspaces(
         router,
         admission,
         config.limits,
-        SYSTEM_CLOCK,
-        placer=Placer(catalog, router, admission, config.limits, SYSTEM_CLOCK, default_rules=fleet.rules_for),
+        clock,
+        placer=Placer(catalog, router, admission, config.limits, clock, default_rules=fleet.rules_for),
         announce_seconds=config.announce_seconds,
         on_step=on_step,
     )
-    usage = UsageGatherer(catalog)
-    load = LoadWatch(catalog, router, reshaper, config.limits, SYSTEM_CLOCK, usage_of=usage.of_keyspace)
+    usage = UsageGatherer(
+        catalog, lambda: WorkCounts(Counter(reshaper.finished_jobs), store_commits=fleet.engines.commits)
+    )
+    history = UsageHistory(catalog, router, clock, history_seconds=config.metrics_history_hours * 3600)
+    revocations = Revocations(wall_seconds=clock.wall_seconds)
+    load = LoadWatch(catalog, router, reshaper, config.limits, clock, usage_of=usage.of_keyspace)
     mover = Mover(catalog, reshaper, fleet.engines)
     mover.may_move_catalog = fleet.migration is None
-    return _Keyspaces(catalog, admission, router, reshaper, mover, usage, load)
+    return _Keyspaces(clock, catalog, admission, router, reshaper, mover, usage, history, revocations, load)
 
 
 def _documents(config: ServerConfig, spaces: _Keyspaces) -> DocumentStore:
@@ -165,7 +183,7 @@ def _documents(config: ServerConfig, spaces: _Keyspaces) -> DocumentStore:
         router=spaces.router,
         reshaper=spaces.reshaper,
         limits=config.limits,
-        clock=SYSTEM_CLOCK,
+        clock=spaces.clock,
         random_bytes=os.urandom,
         next_item_number=numbers_of_this_start(spaces.catalog),
         profile=CosmosProfile(),
@@ -176,8 +194,8 @@ def _documents(config: ServerConfig, spaces: _Keyspaces) -> DocumentStore:
 
 
 def _tables(config: ServerConfig, fleet: Fleet, spaces: _Keyspaces) -> TableStore:
-    ticks = TickSource(SYSTEM_CLOCK.wall_seconds)
-    services = TableServices(spaces.router, spaces.reshaper, spaces.load, config.limits, SYSTEM_CLOCK, ticks)
+    ticks = TickSource(spaces.clock.wall_seconds)
+    services = TableServices(spaces.router, spaces.reshaper, spaces.load, config.limits, spaces.clock, ticks)
     return TableStore(spaces.catalog, spaces.admission, SmallDocuments(fleet.engines), services)
 
 
@@ -190,7 +208,7 @@ def _background(
 ) -> BackgroundWork:
     """Whatever goes on behind the requests; of processes that share a store, one does it at a time."""
     catalog = spaces.catalog
-    retention = VersionRetention(store, SYSTEM_CLOCK)
+    retention = VersionRetention(store, spaces.clock)
     store.on_versions_kept = retention.wake
     services = Services(
         [
@@ -208,17 +226,19 @@ def _background(
     coordination = Coordination(
         fleet.engines,
         catalog,
-        monotonic=SYSTEM_CLOCK.monotonic_seconds,
+        monotonic=spaces.clock.monotonic_seconds,
         background=services,
         presence=[
-            BudgetSharer(spaces.admission, monotonic=SYSTEM_CLOCK.monotonic_seconds),
-            ExpiryHints(store.services.expiry, leads=lambda: catalog.leads, wall_seconds=SYSTEM_CLOCK.wall_seconds),
+            BudgetSharer(spaces.admission, monotonic=spaces.clock.monotonic_seconds),
+            ExpiryHints(store.services.expiry, leads=lambda: catalog.leads, wall_seconds=spaces.clock.wall_seconds),
             spaces.usage,
+            spaces.history,
+            spaces.revocations,
         ],
         name=f"{socket.gethostname()}/{os.getpid()}",
         is_first=is_first and config.fleet is None,
     )
-    spaces.usage.on_news = coordination.hurry
+    spaces.usage.on_news = spaces.revocations.on_news = coordination.hurry
     return BackgroundWork(catalog, spaces.router, services, coordination)
 
 
@@ -235,12 +255,18 @@ def _door_services(
     spaces: _Keyspaces,
     documents: DocumentStore,
     migration: MigrationDesk,
+    controls: SuiteControls | None,
 ) -> DoorServices:
     return DoorServices(
-        clock=SYSTEM_CLOCK,
+        clock=spaces.clock,
         random_bytes=os.urandom,
         limits=config.limits,
-        meter=RequestMeter(SYSTEM_CLOCK.monotonic_seconds, spaces.usage.requests, config.slow_seconds),
+        meter=RequestMeter(
+            spaces.clock.monotonic_seconds,
+            spaces.usage.requests,
+            config.slow_seconds,
+            None if controls is None else controls.faults,
+        ),
         new_request_id=request_ids(),
         account=config.account,
         keys=keys,
@@ -255,9 +281,19 @@ def _door_services(
         health=FleetHealth(fleet.engines),
         mover=spaces.mover,
         usage=spaces.usage,
+        history=spaces.history,
         load=spaces.load,
         migration=migration,
+        collection_kinds=tuple(door.spec.collections for door in config.doors if door.spec.collections is not None),
+        peers=_peers(config),
+        revocations=spaces.revocations,
+        controls=controls,
     )
+
+
+def _peers(config: ServerConfig) -> Peers:
+    served = tuple(ServedDoor(door.spec, door.settings, surroundings(config, door)) for door in config.served_doors)
+    return Peers(served, config.keys_of_doors)
 
 
 def _build_doors(config: ServerConfig, services: DoorServices) -> dict[str, AnyDoor]:

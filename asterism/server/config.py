@@ -6,6 +6,7 @@ configuration of the options.
 
 from __future__ import annotations
 
+import ipaddress
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -175,6 +176,31 @@ class ServerConfig:
         minimum=0,
         parse=lambda milliseconds: milliseconds / 1000,
     )
+    # Every process keeps it in its own memory.
+    metrics_history_hours: float = option(
+        6.0,
+        "--metrics-history",
+        "How many hours of every partition's usage are kept, in bounded memory; 0 keeps none.",
+        panel=HOW,
+        metavar="HOURS",
+        minimum=0,
+        maximum=8760,
+    )
+    ready_file: Path | None = option(
+        None,
+        "--ready-file",
+        "When the server is ready, write its process, ports and addresses to this JSON file. Removed when it stops.",
+        panel=HOW,
+        kind=Path,
+        metavar="FILE",
+    )
+    test_controls: bool = option(
+        False,
+        "--test-controls",
+        "Let the holder of the key make requests fail, shift the clock and delete everything. For test suites only, "
+        "never in production.",
+        panel=HOW,
+    )
     limits: Limits = option(
         DEFAULT_LIMITS,
         "--limit",
@@ -194,8 +220,12 @@ class ServerConfig:
 
     @property
     def account_names(self) -> frozenset[str]:
-        of_doors = (name for door in self.doors for name in door.spec.account_names(door.settings))
-        return frozenset({self.account, *of_doors})
+        return frozenset({self.account, *self.keys_of_doors})
+
+    @property
+    def keys_of_doors(self) -> dict[str, bytes]:
+        """Return the first key of each account that the settings of a door give."""
+        return {name: key for door in self.doors for name, key in door.spec.account_keys(door.settings).items()}
 
     @property
     def served_ports(self) -> list[PortSpec]:
@@ -222,6 +252,21 @@ def check_account(config: ServerConfig) -> None:
         )
 
 
+def check_doors(config: ServerConfig) -> None:
+    """Refuse settings of a door that do not go with the address of the server."""
+    for door in config.served_doors:
+        reason = door.spec.refusal(door.settings, is_loopback(config.host))
+        if reason is not None:
+            raise StartRefused(reason)
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def check_memory(config: ServerConfig) -> None:
     """Refuse data in memory for a server that several processes or stores belong to."""
     if not config.is_in_memory:
@@ -233,6 +278,12 @@ def check_memory(config: ServerConfig) -> None:
         )
     if config.fleet is not None:
         raise StartRefused("--data :memory: cannot be combined with --fleet or --store; give a data directory")
+
+
+def check_test_controls(config: ServerConfig) -> None:
+    """Refuse test controls for a server of several processes: each would have a clock and faults of its own."""
+    if config.test_controls and (config.workers > 1 or config.fleet is not None):
+        raise StartRefused("--test-controls need a single process; leave out --workers, --fleet and --store")
 
 
 def check_ports(config: ServerConfig) -> None:

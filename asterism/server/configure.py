@@ -63,7 +63,7 @@ def _configured_door(
 ) -> ConfiguredDoor:
     settings = spec.settings(**given_settings(spec.settings, values), **limits)
     ports = {port.name: int(values.get(port.option.name, port.default)) for port in spec.ports}
-    return ConfiguredDoor(spec, settings, ports, is_served)
+    return ConfiguredDoor(spec, settings, ports, is_served and not spec.is_off(settings))
 
 
 def _with_fleet(config: ServerConfig) -> ServerConfig:

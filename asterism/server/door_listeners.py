@@ -17,9 +17,13 @@ from asterism.server.listeners.tls import CertificateFiles
 def choose_ports(config: ServerConfig) -> tuple[ServerConfig, str]:
     """Return the configuration with ports that were found free, chosen by the operating system where it says 0, and
     the address to listen on."""
-    found = {
-        name: choose_address(config.host, number) for door in config.served_doors for name, number in door.ports.items()
-    }
+    found: dict[str, tuple[str, int]] = {}
+    for door in config.served_doors:
+        for name, number in door.ports.items():
+            found[name] = choose_address(config.host, number)
+            # The operating system may give the same free port twice, as nothing listens there yet.
+            while not number and [port for _, port in found.values()].count(found[name][1]) > 1:
+                found[name] = choose_address(config.host, number)
     (address, _), *_ = found.values()
     doors = [
         dataclasses.replace(door, ports={name: found[name][1] for name in door.ports}) if door.is_served else door

@@ -8,12 +8,14 @@ from asterism.apis.admin.spec import MODULES as ADMIN_MODULES
 from asterism.apis.admin.spec import build_admin_door
 from asterism.apis.door_spec import DoorSpec
 from asterism.apis.nosql.spec import SPEC as NOSQL
+from asterism.apis.portal.spec import SPEC as PORTAL
 from asterism.apis.table.spec import SPEC as TABLE
 
 # In the order of the greeting and the help. The first door's port is where commands look for a server.
 DOORS: tuple[DoorSpec[Any], ...] = (
     NOSQL,
     TABLE,
+    PORTAL,
 )
 
 # Answers the operator, at a prefix of every HTTP port.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from pathlib import Path
 
 from asterism import __version__
 from asterism.apis.door_spec import Endpoint, PortSpec, Surroundings
-from asterism.server.config import ConfiguredDoor, ServerConfig
+from asterism.server.config import ConfiguredDoor, ServerConfig, is_loopback
 
 _ANY_ADDRESS = {"0.0.0.0", "::", ""}
 _HEADING_CHARACTERS = 19
@@ -17,7 +16,7 @@ _HEADING_CHARACTERS = 19
 def greeting(config: ServerConfig, *, tls: Path | None = None) -> str:
     """The configuration has the ports that were chosen; `tls` is the folder of the certificate, if it is not in the
     data directory."""
-    of_doors = [door.spec.greeting(door.settings, _surroundings(config, door)) for door in config.served_doors]
+    of_doors = [door.spec.greeting(door.settings, surroundings(config, door)) for door in config.served_doors]
     lines = [
         *(line for of_door in of_doors for line in of_door.lines),
         *_fleet_lines(config),
@@ -25,7 +24,11 @@ def greeting(config: ServerConfig, *, tls: Path | None = None) -> str:
         *_certificate_lines(config, tls),
         ("Stop", f"Ctrl+C, or SIGTERM to process {os.getpid()}"),
     ]
-    warnings = [*_key_warnings(config), *(warning for of_door in of_doors for warning in of_door.warnings)]
+    warnings = [
+        *_key_warnings(config),
+        *_control_warnings(config),
+        *(warning for of_door in of_doors for warning in of_door.warnings),
+    ]
     return "\n".join(
         [
             f"Asterism {__version__} is ready.",
@@ -40,7 +43,7 @@ def endpoint(config: ServerConfig, port: PortSpec, number: int) -> Endpoint:
     return Endpoint(host, number, port.transport, config.encrypts(port))
 
 
-def _surroundings(config: ServerConfig, door: ConfiguredDoor) -> Surroundings:
+def surroundings(config: ServerConfig, door: ConfiguredDoor) -> Surroundings:
     return Surroundings(
         endpoints={port.name: endpoint(config, port, door.ports[port.name]) for port in door.spec.ports},
         is_local=is_loopback(config.host),
@@ -69,6 +72,12 @@ def _certificate_lines(config: ServerConfig, tls: Path | None) -> list[tuple[str
     return [("Certificate", f"{((tls or config.data / 'tls') / 'certificate.pem').resolve()} (self-signed)")]
 
 
+def _control_warnings(config: ServerConfig) -> list[str]:
+    if not config.test_controls:
+        return []
+    return ["test controls are on: every holder of the key can make requests fail and delete everything."]
+
+
 def _key_warnings(config: ServerConfig) -> list[str]:
     if not config.key_is_public or is_loopback(config.host):
         return []
@@ -76,10 +85,3 @@ def _key_warnings(config: ServerConfig) -> list[str]:
         f"{config.host} can be reached by others and the key is the emulator's, which everybody knows; "
         "set your own with --key or ASTERISM_KEY."
     ]
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

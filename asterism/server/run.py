@@ -13,10 +13,18 @@ import uvloop
 
 from asterism.keyspaces.reshaping.job import Step
 from asterism.server.assemble import Assembly, assembled, load_doors
-from asterism.server.config import ServerConfig, check_account, check_memory, check_ports
+from asterism.server.config import (
+    ServerConfig,
+    check_account,
+    check_doors,
+    check_memory,
+    check_ports,
+    check_test_controls,
+)
 from asterism.server.data_directory import DataDirectory, claim_directory, in_memory
 from asterism.server.door_listeners import choose_ports, door_listeners
 from asterism.server.greeting import greeting
+from asterism.server.ready_file import ready_file, ready_report
 from asterism.server.workers import WorkerPool
 
 LOG = logging.getLogger("asterism.server")
@@ -25,36 +33,56 @@ LOG = logging.getLogger("asterism.server")
 DRAIN_SECONDS_MAX = 10.0
 STOPPING = "Stopping: answering the requests under way."
 
+OnReady = Callable[[ServerConfig, DataDirectory], None]
 
-def run_server(config: ServerConfig, *, say: Callable[[str], None]) -> None:
-    """Serves until SIGTERM or SIGINT; raises StartRefused when it cannot begin."""
+
+def _ignore(_: ServerConfig, __: DataDirectory) -> None:
+    """Let the server be ready without telling anything but its operator."""
+
+
+def run_server(config: ServerConfig, *, say: Callable[[str], None], on_ready: OnReady = _ignore) -> None:
+    """Serve until SIGTERM or SIGINT; raise StartRefused when it cannot begin. `on_ready` gets the configuration with
+    the ports that were chosen, in the process that the signal is for."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     check_ports(config)
     check_account(config)
     check_memory(config)
+    check_doors(config)
+    check_test_controls(config)
     if config.workers > 1:
-        _run_workers(config, say=say)
+        _run_workers(config, say=say, on_ready=on_ready)
     else:
-        uvloop.run(serve(config, say=say))
+        uvloop.run(serve(config, say=say, on_ready=on_ready))
 
 
 async def serve(
-    config: ServerConfig, *, say: Callable[[str], None], on_step: Callable[[Step], None] | None = None
+    config: ServerConfig,
+    *,
+    say: Callable[[str], None],
+    on_ready: OnReady = _ignore,
+    on_step: Callable[[Step], None] | None = None,
 ) -> None:
     config, address = choose_ports(config)
     stopping = _stop_signal()
     with (
+        ready_file(config.ready_file) as write_ready_file,
         in_memory(https=config.may_need_certificate)
         if config.is_in_memory
-        else claim_directory(config.data) as directory
+        else claim_directory(config.data) as directory,
     ):
+
+        def announce() -> None:
+            write_ready_file(lambda: ready_report(config, tls=directory.tls))
+            say(greeting(config, tls=directory.tls))
+            on_ready(config, directory)
+
         await _serve(
             config,
             directory,
             address,
             stopping,
             say=say,
-            on_ready=lambda: say(greeting(config, tls=directory.tls)),
+            on_ready=announce,
             on_stopping=lambda: say(STOPPING),
             on_step=on_step,
         )
@@ -85,7 +113,7 @@ async def _serve(
             LOG.warning("some requests were not answered within %s seconds", DRAIN_SECONDS_MAX)
 
 
-def _run_workers(config: ServerConfig, *, say: Callable[[str], None]) -> None:
+def _run_workers(config: ServerConfig, *, say: Callable[[str], None], on_ready: OnReady) -> None:
     """The parent's lock on the data directory is the workers' too: it is free when the last of them has ended."""
     config, address = choose_ports(config)
     load_doors(config)
@@ -96,10 +124,14 @@ def _run_workers(config: ServerConfig, *, say: Callable[[str], None]) -> None:
         )
         return 0
 
-    with claim_directory(config.data) as directory:
-        WorkerPool(config.workers, run_worker).run(
-            on_ready=lambda: say(greeting(config, tls=directory.tls)), on_stopping=lambda: say(STOPPING)
-        )
+    with ready_file(config.ready_file) as write_ready_file, claim_directory(config.data) as directory:
+
+        def announce() -> None:
+            write_ready_file(lambda: ready_report(config, tls=directory.tls))
+            say(greeting(config, tls=directory.tls))
+            on_ready(config, directory)
+
+        WorkerPool(config.workers, run_worker).run(on_ready=announce, on_stopping=lambda: say(STOPPING))
 
 
 async def _serve_worker(

@@ -386,6 +386,10 @@ class CheckedEngine:
 
     # --- the engine itself ----------------------------------------------------------------------------------------
 
+    @property
+    def commits(self) -> int:
+        return self.engine.commits
+
     async def status(self) -> EngineStatus:
         self._check_open()
         return await self.engine.status()

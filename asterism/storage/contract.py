@@ -351,6 +351,12 @@ class Engine(Protocol):
 
     # --- the engine itself --------------------------------------------------------------------------------------
 
+    @property
+    def commits(self) -> int:
+        """Return how many transactions this engine has committed since it was opened. Batches that share a transaction
+        count once; a change whose call has returned is counted."""
+        ...
+
     async def status(self) -> EngineStatus: ...
 
     async def close(self) -> None:

@@ -69,6 +69,7 @@ class NodeEngines:
         """Create from engines by node. None is a node that is known but not reachable yet."""
         self._engines = dict(engines)
         self._catalog_node = catalog_node
+        self._detached_commits = 0
         self._catalog_settled = asyncio.Event()
         self._catalog_settled.set()
         self._following = asyncio.Lock()
@@ -97,6 +98,7 @@ class NodeEngines:
         engine = self._engines.pop(node, None)
         if engine is not None:
             await engine.close()
+            self._detached_commits += engine.commits
 
     async def move_catalog(self, target: NodeNumber, *, is_announced: bool = True) -> None:
         """Move the catalog's partitions to another node. Calls to them wait meanwhile, and then go there; if the move
@@ -306,6 +308,11 @@ class NodeEngines:
         )
 
     # --- the engines themselves -----------------------------------------------------------------------------------
+
+    @property
+    def commits(self) -> int:
+        """Return the transactions of all nodes, those that are detached by now included."""
+        return self._detached_commits + sum(engine.commits for engine in self._engines.values() if engine is not None)
 
     async def status(self) -> EngineStatus:
         """Return the status of all nodes together: the sum of their bytes, writable if all of them are."""

@@ -47,9 +47,9 @@ FLOOR_OF_UNIT = {
     # Every folder with a spec is a door, a neighbour of the others.
     **{f"apis.{path.parent.name}": 7 for path in (PROJECT / PACKAGE / "apis").glob("*/spec.py")},
     "libraries": 7,
-    "portal": 7,
     "server": 8,
     "cli": 9,
+    "testing": 9,
     # `python -m asterism`, which calls the program; and the package's own version.
     "__main__": 10,
     "": 0,
@@ -82,6 +82,11 @@ UNIT_THAT_IMPORTS = {
     "mmh3": "partitioning",
     "typer": "cli",
     "rich": "cli",
+    # Of the environments that have them: neither is a dependency of the package.
+    "pytest": "testing",
+    "azure": "testing",
+    "aiohttp": "testing",
+    "jinja2": "apis.portal",
 }
 
 PURE_UNITS = {"values", "errors", "limits", "metrics", "partitioning", "throughput", "access"}

@@ -45,7 +45,7 @@ class _OnOtherNodes:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         call = getattr(self._nodes, name)
-        if name in ("status", "close"):
+        if name in ("commits", "status", "close"):
             return call  # type: ignore[no-any-return]  # a method of the real engine
         return lambda partition, *rest, **named: call(self._number(partition), *rest, **named)
 

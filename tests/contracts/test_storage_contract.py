@@ -531,6 +531,29 @@ async def test_the_status_has_the_stored_bytes_and_the_server_version(engine: Ch
     assert any(character.isdigit() for character in after.server_version)
 
 
+async def test_commits_rise_with_every_change_and_not_with_reads(engine: CheckedEngine) -> None:
+    counts = [engine.commits]
+    for key in (b"a", b"b"):
+        await put(engine, key)
+        counts.append(engine.commits)
+    await engine.set_fence(ONE, Fence(EPOCH, journaling=True))
+    counts.append(engine.commits)
+    await engine.create_partition(TWO, Fence(EPOCH, sealed=True))
+    counts.append(engine.commits)
+    await engine.write_copied(TWO, EPOCH, puts=[(b"a", b"1")])
+    counts.append(engine.commits)
+    assert counts == sorted(set(counts)), "a change was not counted"
+    await get(engine, b"a")
+    await engine.scan(ONE, EPOCH, ALL)
+    assert engine.commits == counts[-1]
+
+
+async def test_batches_that_share_a_transaction_count_once(engine: CheckedEngine) -> None:
+    before = engine.commits
+    await asyncio.gather(*(put(engine, str(number).encode()) for number in range(50)))
+    assert 1 <= engine.commits - before <= 50
+
+
 async def test_a_reopened_store_has_all_data(open_engine: EngineOpener, tmp_path: Path) -> None:
     first = CheckedEngine(await open_engine(tmp_path))
     await first.create_partition(ONE, Fence(EPOCH, journaling=True))

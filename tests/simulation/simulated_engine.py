@@ -145,6 +145,11 @@ class SimulatedEngine:
             ),
         )
 
+    @property
+    def commits(self) -> int:
+        """0: the simulation does not count them."""
+        return 0
+
     async def status(self) -> EngineStatus:
         return await self.network.call(self, "read", PartitionNumber(0), lambda engine: engine.status())
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from asterism.apis.admin.errors import JSON_HEADERS
-from asterism.apis.admin.parameters import body_object, query_parameters, range_id_of, text_of
+from asterism.apis.admin.parameters import body_object, keyspace_of, query_parameters, range_id_of, text_of
 from asterism.apis.admin.reshapes import accepted_response
 from asterism.apis.admin.services import AdminServices
 from asterism.apis.transports.http import Request, Response
@@ -77,9 +77,9 @@ def _describe_health(health: NodeHealth | None) -> dict[str, Any]:
 
 async def begin_move(services: AdminServices, request: Request) -> Response:
     body = body_object(request)
-    keyspace = services.keyspace(text_of(body, "database"), text_of(body, "container"))
-    node = _node(services, text_of(body, "node"))
-    return accepted_response(services, await services.mover.move(keyspace, range_id_of(body.get("range")), node))
+    keyspace = keyspace_of(services, body)
+    node = node_named(services, text_of(body, "node"))
+    return await accepted_response(services, await services.mover.move(keyspace, range_id_of(body.get("range")), node))
 
 
 async def show_rebalance(services: AdminServices, _: Request) -> Response:
@@ -94,14 +94,14 @@ async def begin_rebalance(services: AdminServices, _: Request) -> Response:
 
 async def begin_drain(services: AdminServices, request: Request) -> Response:
     body = body_object(request)
-    node = _node(services, text_of(body, "node"))
+    node = node_named(services, text_of(body, "node"))
     if body.get("undo") is True:
         return await _drain_response(services, await services.mover.take_back(node), status=200)
     return await _drain_response(services, await services.mover.drain(node), status=202)
 
 
 async def show_drain(services: AdminServices, request: Request) -> Response:
-    return await _drain_response(services, _node(services, text_of(query_parameters(request), "node")), status=200)
+    return await _drain_response(services, node_named(services, text_of(query_parameters(request), "node")), status=200)
 
 
 async def _drain_response(services: AdminServices, node: NodeRecord, *, status: int) -> Response:
@@ -123,16 +123,13 @@ async def _drain_response(services: AdminServices, node: NodeRecord, *, status: 
 
 
 async def show_placement(services: AdminServices, request: Request) -> Response:
-    parameters = query_parameters(request)
-    return _placement_response(
-        services, services.keyspace(text_of(parameters, "database"), text_of(parameters, "container"))
-    )
+    return _placement_response(services, keyspace_of(services, query_parameters(request)))
 
 
 async def change_placement(services: AdminServices, request: Request) -> Response:
     """Set `labels` and `spread`, or return to the fleet's rules with `default` true."""
     body = body_object(request)
-    keyspace = services.keyspace(text_of(body, "database"), text_of(body, "container"))
+    keyspace = keyspace_of(services, body)
     await services.store.catalog.replace_placement(keyspace, None if body.get("default") is True else _rules(body))
     return _placement_response(services, keyspace)
 
@@ -177,7 +174,7 @@ def _json_response(payload: dict[str, Any], *, status: int = 200) -> Response:
     return Response(status, JSON_HEADERS, dumps(payload))
 
 
-def _node(services: AdminServices, name: str) -> NodeRecord:
+def node_named(services: AdminServices, name: str) -> NodeRecord:
     record = services.nodes.named(name)
     if record is None:
         raise ResourceNotFound(kind="node", name=name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -10,6 +11,9 @@ from asterism.apis.transports.http import Request
 from asterism.errors import MalformedRequest
 from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.values.json.text import loads
+
+# Of a number in a query string: longer ones are above every maximum, and take time to read.
+_DIGITS_MAX = 16
 
 
 def query_parameters(request: Request) -> dict[str, str]:
@@ -29,6 +33,17 @@ def text_of(fields: dict[str, Any], name: str) -> str:
     if not isinstance(value, str) or not value:
         raise MalformedRequest(reason=f"'{name}' is missing, or is not a text.")
     return value
+
+
+def whole_number_of(parameters: Mapping[str, str], name: str, *, default: int, minimum: int, maximum: int) -> int:
+    """Return a whole number of the query string, or the default if it is not there."""
+    text = parameters.get(name)
+    if text is None:
+        return default
+    is_number = text.isascii() and text.isdigit() and len(text) < _DIGITS_MAX
+    if not is_number or not minimum <= int(text) <= maximum:
+        raise MalformedRequest(reason=f"'{name}' must be a whole number from {minimum} to {maximum}.")
+    return int(text)
 
 
 def keyspace_of(services: AdminServices, fields: dict[str, Any]) -> Keyspace:

@@ -2,74 +2,111 @@
 
 from __future__ import annotations
 
+import asyncio
 import heapq
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any, Final
 
 from asterism.apis.admin.errors import JSON_HEADERS
-from asterism.apis.admin.ordered_ranges import describe_ordered, readable_key, readable_text
-from asterism.apis.admin.parameters import keyspace_of, query_parameters
+from asterism.apis.admin.logical_partitions import KeyNames, Survey, survey
+from asterism.apis.admin.ordered_ranges import describe_ordered
+from asterism.apis.admin.parameters import keyspace_of, query_parameters, whole_number_of
+from asterism.apis.admin.reshapes import describe_job
 from asterism.apis.admin.services import AdminServices
 from asterism.apis.admin.sizes import PartitionSizes
+from asterism.apis.admin.throughput import describe_throughput
+from asterism.apis.admin.verdicts import MeasuredPartition, logical_bytes_max, show_verdict
 from asterism.apis.transports.http import Request, Response
-from asterism.errors import AsterismError
 from asterism.keyspaces.routing.keyspace import Keyspace
-from asterism.keyspaces.routing.statistics import Size, first_item, logical_partitions
 from asterism.metrics import PartitionUsage
-from asterism.models.documents.item_record import body_of
-from asterism.partitioning.key_range import point_to_text
-from asterism.partitioning.partition_key import PartitionKeyKind, extract
-from asterism.partitioning.partition_map import PartitionRange
-from asterism.values.item import Item
-from asterism.values.json.text import dumps, loads
-from asterism.values.undefined import UNDEFINED
+from asterism.partitioning.partition_key import PartitionKeyKind
+from asterism.values.json.text import dumps
 
-# Of the largest and of the hottest logical partitions: enough to see one that stands out.
-TOP_COUNT = 5
-UNREACHABLE = "unreachable"
-NO_DETAILS: dict[str, Any] = {"logical_partitions": None, "largest": [], "hottest": []}
-_NAMES = ("database", "container", "account", "table")
+# Of the largest and of the hottest logical partitions of each physical one: enough to see one that stands out.
+TOP_DEFAULT: Final = 5
+TOP_MAX: Final = 50
+# The same of the whole container.
+CONTAINER_TOP: Final = 10
+UNREACHABLE: Final = "unreachable"
+_NAMES: Final = ("database", "container", "account", "table")
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    with_details: bool
+    top: int
 
 
 async def show_partitions(services: AdminServices, request: Request) -> Response:
     """Describe the partitions; `details=false` leaves out the figures that need a scan of all logical partitions."""
     parameters = query_parameters(request)
     keyspace = keyspace_of(services, parameters)
-    with_details = parameters.get("details") != "false"
-    share = services.admission.share_of(keyspace)
+    asked = _Asked(
+        with_details=parameters.get("details") != "false",
+        top=whole_number_of(parameters, "top", default=TOP_DEFAULT, minimum=1, maximum=TOP_MAX),
+    )
     record = keyspace.record
-    served = await services.usage.of_keyspace(keyspace)
-    shown = []
-    sizes = PartitionSizes(services.router)
-    for partition in record.map.ranges:
-        usage = served.get(partition.id) or PartitionUsage()
-        size = await sizes.of(keyspace, partition)
-        entry = _describe(services, partition, size, share, usage)
-        if record.definition.kind is PartitionKeyKind.RANGE:
-            entry |= describe_ordered(services.load, keyspace, partition)
-        if with_details:
-            entry |= NO_DETAILS if size is None else await _describe_logical(services, keyspace, partition, usage)
-        shown.append(entry)
+    names = KeyNames(services, keyspace)
+    measured = await _measure(services, keyspace, asked)
+    jobs = await _jobs(services, keyspace)
     answer: dict[str, Any] = {name: parameters[name] for name in _NAMES if name in parameters}
     answer |= {
         "partition_key": record.definition.to_json(),
         "map_version": record.map.version,
-        "partitions": shown,
+        "throughput": describe_throughput(services, keyspace),
+        "limits": {
+            "logical_partition_bytes_max": logical_bytes_max(services, keyspace),
+            "physical_partition_bytes_max": services.limits.physical_partition_bytes_max,
+        },
+        "totals": _totals(measured),
+        "partitions": [
+            await _describe(services, keyspace, partition, names, asked) | {"job": jobs.get(partition.range.id)}
+            for partition in measured
+        ],
+        "hottest": await _hottest(measured, names),
     }
+    if asked.with_details:
+        answer["largest"] = await _largest(measured, names)
+    answer["verdict"] = await show_verdict(services, keyspace, measured, names)
     return Response(200, JSON_HEADERS, dumps(answer))
 
 
-def _describe(
-    services: AdminServices, partition: PartitionRange, size: Size | None, share: float | None, usage: PartitionUsage
+async def _measure(services: AdminServices, keyspace: Keyspace, asked: _Asked) -> list[MeasuredPartition]:
+    served = await services.usage.of_keyspace(keyspace)
+    sizes = PartitionSizes(services.router)
+    measured = []
+    for partition in keyspace.record.map.ranges:
+        size = await sizes.of(keyspace, partition)
+        surveyed = None
+        if asked.with_details and size is not None:
+            surveyed = await survey(services, keyspace, partition, top=max(asked.top, CONTAINER_TOP))
+        measured.append(MeasuredPartition(partition, size, served.get(partition.id) or PartitionUsage(), surveyed))
+    return measured
+
+
+async def _jobs(services: AdminServices, keyspace: Keyspace) -> dict[int, dict[str, Any] | None]:
+    """Describe the jobs under way on the partitions of a keyspace, by the id of the range."""
+    shown: dict[int, dict[str, Any] | None] = {}
+    for progress in list(services.reshaper.progress.values()):
+        if progress.job.keyspace_rid == keyspace.record.rid:
+            described = await describe_job(services, progress)
+            shown |= dict.fromkeys(progress.job.source_ids, described)
+    return shown
+
+
+async def _describe(
+    services: AdminServices, keyspace: Keyspace, measured: MeasuredPartition, names: KeyNames, asked: _Asked
 ) -> dict[str, Any]:
     """Describe a partition. Without a size, its node is unreachable."""
+    partition, size, usage = measured.range, measured.size, measured.usage
     start, end = partition.range.to_texts()
-    return {
+    entry = {
         "id": str(partition.id),
         "min": start,
         "max": end,
         "bytes": None if size is None else size.bytes,
         "items": None if size is None else size.items,
-        "ru_share": share,
+        "ru_share": services.admission.share_of(keyspace),
         "ru_consumed": round(usage.request_units, 2),
         "requests": usage.requests,
         "throttled": usage.throttled,
@@ -77,46 +114,74 @@ def _describe(
         "node": services.node_name(partition.node),
         "parents": [str(parent) for parent in partition.parents],
     }
+    if keyspace.record.definition.kind is PartitionKeyKind.RANGE:
+        entry |= describe_ordered(services.load, keyspace, partition)
+    if asked.with_details:
+        entry |= await _describe_logical(measured.survey, usage, names, top=asked.top)
+        # Names are reads of the store, which never suspend on the embedded one.
+        await asyncio.sleep(0)
+    return entry
 
 
 async def _describe_logical(
-    services: AdminServices, keyspace: Keyspace, partition: PartitionRange, usage: PartitionUsage
+    surveyed: Survey | None, usage: PartitionUsage, names: KeyNames, *, top: int
 ) -> dict[str, Any]:
-    largest: list[tuple[int, bytes, int]] = []
-    count = 0
-    async for logical in logical_partitions(services.router, keyspace, partition):
-        count += 1
-        heapq.heappush(largest, (logical.size.bytes, logical.effective_key, logical.size.items))
-        if len(largest) > TOP_COUNT:
-            heapq.heappop(largest)
+    if surveyed is None:
+        return {"logical_partitions": None, "is_partial": False, "largest": [], "hottest": []}
     return {
-        "logical_partitions": count,
+        "logical_partitions": surveyed.count,
+        "is_partial": surveyed.is_partial,
         "largest": [
-            {**await _name(services, keyspace, effective_key), "bytes": size, "items": items}
-            for size, effective_key, items in sorted(largest, reverse=True)
+            {**await names.of(large.effective_key), "bytes": large.size.bytes, "items": large.size.items}
+            for large in surveyed.largest[:top]
         ],
         "hottest": [
-            {**await _name(services, keyspace, effective_key), "request_units": round(request_units, 2)}
-            for effective_key, request_units in usage.hottest.standing_out(TOP_COUNT)
+            {**await names.of(effective_key), "request_units": round(request_units, 2)}
+            for effective_key, request_units in usage.hottest.standing_out(top)
         ],
     }
 
 
-async def _name(services: AdminServices, keyspace: Keyspace, effective_key: bytes) -> dict[str, Any]:
-    """Name a logical partition by its hash and by its partition key value, which an item of it shows."""
-    named: dict[str, Any] = {"effective_key": point_to_text(effective_key)}
-    record = keyspace.record
-    if record.definition.kind is PartitionKeyKind.RANGE:
-        return named | {"partition_key": [readable_key(effective_key)]}
-    stored = await first_item(services.router, keyspace, effective_key)
-    if stored is None:
-        return named
-    if "table" in record.settings:
-        return named | {"partition_key": [readable_text(services.partition_key_of_entity(stored))]}
-    item = cast(Item, loads(body_of(stored)))
-    try:
-        key = extract(record.definition, item)
-    except AsterismError:
-        return named
-    # JSON cannot express an absent value; clients send an empty object for it.
-    return named | {"partition_key": [{} if value is UNDEFINED else value for value in key]}
+# --- the whole container --------------------------------------------------------------------------------------------
+
+
+def _totals(measured: list[MeasuredPartition]) -> dict[str, Any]:
+    """Sum up the partitions; a figure that some of them lack is not known."""
+    sizes = [partition.size for partition in measured if partition.size is not None]
+    surveys = [partition.survey for partition in measured if partition.survey is not None]
+    has_sizes, has_surveys = len(sizes) == len(measured), len(surveys) == len(measured)
+    return {
+        "bytes": sum(size.bytes for size in sizes) if has_sizes else None,
+        "items": sum(size.items for size in sizes) if has_sizes else None,
+        "logical_partitions": sum(surveyed.count for surveyed in surveys) if has_surveys else None,
+        "is_partial": any(surveyed.is_partial for surveyed in surveys),
+        "ru_consumed": round(sum(partition.usage.request_units for partition in measured), 2),
+        "throttled": sum(partition.usage.throttled for partition in measured),
+    }
+
+
+async def _largest(measured: list[MeasuredPartition], names: KeyNames) -> list[dict[str, Any]]:
+    found = [(large, partition) for partition in measured if partition.survey for large in partition.survey.largest]
+    top = heapq.nlargest(CONTAINER_TOP, found, key=lambda entry: entry[0].size.bytes)
+    return [
+        {
+            **await names.of(large.effective_key),
+            "partition": str(partition.range.id),
+            "bytes": large.size.bytes,
+            "items": large.size.items,
+        }
+        for large, partition in top
+    ]
+
+
+async def _hottest(measured: list[MeasuredPartition], names: KeyNames) -> list[dict[str, Any]]:
+    found = [(hot, partition) for partition in measured for hot in partition.usage.hottest.standing_out(CONTAINER_TOP)]
+    top = heapq.nlargest(CONTAINER_TOP, found, key=lambda entry: entry[0][1])
+    return [
+        {
+            **await names.of(effective_key),
+            "partition": str(partition.range.id),
+            "request_units": round(request_units, 2),
+        }
+        for (effective_key, request_units), partition in top
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from asterism.apis.admin.errors import JSON_HEADERS
+from asterism.apis.admin.job_progress import PERCENT_MAX, estimate_percent
 from asterism.apis.admin.parameters import body_object, text_of
 from asterism.apis.admin.services import AdminServices
 from asterism.apis.transports.http import Request, Response
@@ -54,10 +55,11 @@ async def _as_job(services: AdminServices, job: RekeyJob) -> dict[str, Any] | No
     if described is None:
         return None
     target = services.keyspace(described["database"], described["target"]).record
-    step = "switching" if job.is_switching else job.phase.value
+    step, percent = "switching" if job.is_switching else job.phase.value, PERCENT_MAX
     if job.phase is RekeyPhase.COPYING:
         # Items are created and deleted meanwhile, so the two counts are not of the same moment.
-        step = f"copying, {min(99, 100 * job.items_copied // max(described['source_items'], 1))} %"
+        percent = estimate_percent(copied=job.items_copied, expected=described["source_items"])
+        step = f"copying, {percent} %"
     return {
         "id": described["id"],
         "kind": "rekey",
@@ -69,6 +71,7 @@ async def _as_job(services: AdminServices, job: RekeyJob) -> dict[str, Any] | No
             for partition in services.keyspace(described["database"], described["container"]).record.map.ranges
         ],
         "step": step,
+        "percent": percent,
         "entries_copied": job.items_copied + job.changes_followed,
         "started_at": target.changed_at,
         "trouble": job.trouble or ("some items have no place in the target" if job.uncopied else ""),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from asterism.apis.admin.errors import JSON_HEADERS
+from asterism.apis.admin.job_progress import percent_of
 from asterism.apis.admin.parameters import body_object, keyspace_of, query_parameters, range_id_of
 from asterism.apis.admin.rekeys import rekeys_under_way
 from asterism.apis.admin.services import AdminServices
@@ -20,7 +21,7 @@ async def begin_split(services: AdminServices, request: Request) -> Response:
     body = body_object(request)
     keyspace = keyspace_of(services, body)
     job = await services.reshaper.split(keyspace, range_id_of(body.get("range")))
-    return accepted_response(services, job)
+    return await accepted_response(services, job)
 
 
 async def begin_merge(services: AdminServices, request: Request) -> Response:
@@ -30,7 +31,7 @@ async def begin_merge(services: AdminServices, request: Request) -> Response:
     if not isinstance(ranges, list) or len(ranges) != 2:
         raise MalformedRequest(reason="'ranges' must be the ids of two adjacent partition ranges.")
     left_id, right_id = (range_id_of(range_id) for range_id in ranges)
-    return accepted_response(services, await services.reshaper.merge(keyspace, left_id, right_id))
+    return await accepted_response(services, await services.reshaper.merge(keyspace, left_id, right_id))
 
 
 async def show_merge_plan(services: AdminServices, request: Request) -> Response:
@@ -41,7 +42,7 @@ async def show_merge_plan(services: AdminServices, request: Request) -> Response
 
 async def show_jobs(services: AdminServices, _: Request) -> Response:
     under_way = sorted(services.reshaper.progress.values(), key=lambda progress: progress.job.id)
-    shown = [described for progress in under_way if (described := _describe(services, progress)) is not None]
+    shown = [described for progress in under_way if (described := await describe_job(services, progress)) is not None]
     for walk in await services.store.reindexer.all_walks():
         shown += await _describe_walk(services, walk)
     shown += await rekeys_under_way(services)
@@ -70,9 +71,9 @@ def _keyspace_asked(services: AdminServices, request: Request) -> Keyspace:
     return keyspace_of(services, query_parameters(request))
 
 
-def accepted_response(services: AdminServices, job: ReshapeJob) -> Response:
+async def accepted_response(services: AdminServices, job: ReshapeJob) -> Response:
     progress = services.reshaper.progress.get(job.id) or Progress(job)
-    return Response(202, JSON_HEADERS, dumps({"job": _describe(services, progress)}))
+    return Response(202, JSON_HEADERS, dumps({"job": await describe_job(services, progress)}))
 
 
 async def _describe_walk(services: AdminServices, walk: Walk) -> list[dict[str, Any]]:
@@ -82,15 +83,18 @@ async def _describe_walk(services: AdminServices, walk: Walk) -> list[dict[str, 
     if names is None:
         return []
     database, container = names
+    percent = await services.store.reindexer.percent(walk.keyspace)
     return [
         {
             "id": walk.mark,
+            "collection": collection_names(services, record.rid),
             "kind": "index",
             "reason": "indexing policy",
             "database": database,
             "container": container,
             "ranges": [str(partition.id) for partition in record.map.ranges],
-            "step": f"{await services.store.reindexer.percent(walk.keyspace)} %",
+            "step": f"{percent} %",
+            "percent": percent,
             "entries_copied": walk.items_walked,
             "started_at": record.changed_at,
             "trouble": walk.trouble,
@@ -98,7 +102,7 @@ async def _describe_walk(services: AdminServices, walk: Walk) -> list[dict[str, 
     ]
 
 
-def _describe(services: AdminServices, progress: Progress) -> dict[str, Any] | None:
+async def describe_job(services: AdminServices, progress: Progress) -> dict[str, Any] | None:
     """Describe a job under way; None if its container is gone, or is of another account."""
     job = progress.job
     names = services.names_of(job.keyspace_rid)
@@ -107,13 +111,22 @@ def _describe(services: AdminServices, progress: Progress) -> dict[str, Any] | N
     database, container = names
     return {
         "id": str(job.id),
+        "collection": collection_names(services, job.keyspace_rid),
         "kind": job.kind,
         "reason": job.reason,
         "database": database,
         "container": container,
         "ranges": [str(source_id) for source_id in job.source_ids],
         "step": progress.step.value,
+        "percent": await percent_of(services, progress),
         "entries_copied": progress.entries_copied,
         "started_at": job.started_at,
         "trouble": progress.trouble,
     }
+
+
+def collection_names(services: AdminServices, keyspace_rid: bytes) -> dict[str, str | None] | None:
+    """Return the names by which clients know a keyspace, with those of its account and database."""
+    keyspace = services.store.catalog.keyspaces.get(keyspace_rid)
+    collection = None if keyspace is None else services.collection_of(keyspace)
+    return None if collection is None else collection.names()

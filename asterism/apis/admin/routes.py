@@ -27,7 +27,16 @@ from asterism.apis.admin.nodes import (
     show_placement,
     show_rebalance,
 )
+from asterism.apis.admin.overview import show_overview
 from asterism.apis.admin.partitions import show_partitions
+from asterism.apis.admin.plans import (
+    plan_create,
+    plan_delete,
+    plan_merge,
+    plan_move,
+    plan_split,
+    plan_throughput,
+)
 from asterism.apis.admin.query import run_query
 from asterism.apis.admin.rekeys import begin_rekey, show_rekeys, switch_rekey
 from asterism.apis.admin.reshapes import (
@@ -37,7 +46,9 @@ from asterism.apis.admin.reshapes import (
     show_jobs,
     show_merge_plan,
 )
+from asterism.apis.admin.server_facts import show_server
 from asterism.apis.admin.services import AdminServices
+from asterism.apis.admin.usage import show_usage
 from asterism.apis.transports.http import Request, Response
 
 Handler = Callable[[AdminServices, Request], Awaitable[Response]]
@@ -52,6 +63,8 @@ class Route:
     is_query: bool = False
     # A key itself will do, as a bearer token, for programs that cannot sign.
     takes_bearer: bool = False
+    # Reaches data of the account only that the request names; the others concern the whole server.
+    scoped: bool = False
 
 
 RouteKey = tuple[str, str]
@@ -63,40 +76,78 @@ ROUTES: dict[RouteKey, Route] = {
         "Counters and sizes in the text format of Prometheus, also for a bearer of a key.",
         takes_bearer=True,
     ),
+    ("GET", "_asterism/server"): Route(show_server, "The server itself: account, throttling, address of its web page."),
     ("GET", "_asterism/accounts"): Route(show_accounts, "The accounts, without their keys."),
     ("POST", "_asterism/accounts"): Route(create_account, "Creates one: name, kind, consistency, quotas, keys."),
     ("POST", "_asterism/accounts/change"): Route(change_account, "Changes one: name, consistency, quotas."),
     ("POST", "_asterism/accounts/keys"): Route(show_account_keys, "The four keys of one: name."),
     ("POST", "_asterism/accounts/rotate"): Route(rotate_account_key, "Replaces a key: name, which, key."),
     ("POST", "_asterism/accounts/delete"): Route(delete_account, "Deletes one: name, with_data."),
+    ("GET", "_asterism/overview"): Route(
+        show_overview, "Databases and collections, ?search=&offset=&limit=&sort=name|bytes|items|ru", scoped=True
+    ),
     ("GET", "_asterism/partitions"): Route(
-        show_partitions, "Physical partitions, of ?database=&container= or of ?account=&table="
+        show_partitions, "Physical partitions, of ?database=&container= or of ?account=&table=", scoped=True
+    ),
+    ("GET", "_asterism/usage"): Route(
+        show_usage, "The usage of each partition over time, of the same, with &seconds=3600&points=360", scoped=True
     ),
     ("POST", "_asterism/query"): Route(
-        run_query, "A page of a query's results: database, container, query, parameters, explain.", is_query=True
+        run_query,
+        "A page of a query's results: database, container, query, parameters, explain.",
+        is_query=True,
+        scoped=True,
     ),
-    ("POST", "_asterism/split"): Route(begin_split, "Begins a split: database, container, range."),
+    ("POST", "_asterism/split"): Route(begin_split, "Begins a split: database, container, range.", scoped=True),
     ("POST", "_asterism/merge"): Route(
-        begin_merge, "Begins a merge of adjacent partitions: database, container, ranges."
+        begin_merge, "Begins a merge of adjacent partitions: database, container, ranges.", scoped=True
     ),
-    ("GET", "_asterism/merge-plan"): Route(show_merge_plan, "Neighbours worth merging, ?database=&container="),
+    ("GET", "_asterism/merge-plan"): Route(
+        show_merge_plan, "Neighbours worth merging, ?database=&container=", scoped=True
+    ),
+    ("GET", "_asterism/plan/throughput"): Route(
+        plan_throughput,
+        "Consequences of other throughput, ?database=&container=&throughput=&autoscale=true",
+        scoped=True,
+    ),
+    ("GET", "_asterism/plan/create"): Route(
+        plan_create, "Partitions of a new container, ?database=&throughput=&autoscale=true", scoped=True
+    ),
+    ("GET", "_asterism/plan/split"): Route(
+        plan_split, "Consequences of a split, ?database=&container=&range=", scoped=True
+    ),
+    ("GET", "_asterism/plan/merge"): Route(
+        plan_merge, "Consequences of a merge, ?database=&container=&ranges=0,1", scoped=True
+    ),
+    ("GET", "_asterism/plan/move"): Route(
+        plan_move, "Consequences of a move, ?database=&container=&range=&node=", scoped=True
+    ),
+    ("GET", "_asterism/plan/delete"): Route(
+        plan_delete, "Items and bytes that a deletion would remove, ?database=&container=", scoped=True
+    ),
     ("GET", "_asterism/nodes"): Route(show_nodes, "The nodes: partitions, bytes, RU, health, standbys."),
-    ("POST", "_asterism/move"): Route(begin_move, "Moves a partition: database, container, range, node."),
+    ("POST", "_asterism/move"): Route(begin_move, "Moves a partition: database, container, range, node.", scoped=True),
     ("GET", "_asterism/rebalance"): Route(show_rebalance, "The moves that would even out the nodes."),
     ("POST", "_asterism/rebalance"): Route(begin_rebalance, "Carries these moves out."),
     ("GET", "_asterism/drain"): Route(show_drain, "How far a node is emptied, ?node="),
     ("POST", "_asterism/drain"): Route(begin_drain, "Moves everything off a node: node, undo."),
-    ("GET", "_asterism/placement"): Route(show_placement, "Where a container may be, ?database=&container="),
+    ("GET", "_asterism/placement"): Route(
+        show_placement, "Where a container may be, ?database=&container=", scoped=True
+    ),
     ("POST", "_asterism/placement"): Route(
-        change_placement, "Sets that: database, container, labels, spread, or default."
+        change_placement, "Sets that: database, container, labels, spread, or default.", scoped=True
     ),
     ("GET", "_asterism/migration"): Route(show_migration, "Where the data is, and how far a migration is."),
     ("POST", "_asterism/migration"): Route(begin_migration, "Moves everything: directory, or fleet and where."),
-    ("GET", "_asterism/jobs"): Route(show_jobs, "Splits, merges, moves and index transformations under way."),
+    ("GET", "_asterism/jobs"): Route(
+        show_jobs, "Splits, merges, moves and index transformations under way.", scoped=True
+    ),
     ("POST", "_asterism/rekey"): Route(begin_rekey, "Copies to another key: database, container, target, path."),
     ("POST", "_asterism/rekey/switch"): Route(switch_rekey, "Ends a copying when both are equal: database, target."),
     ("GET", "_asterism/rekeys"): Route(show_rekeys, "Containers being copied to another partition key."),
-    ("GET", "_asterism/history"): Route(show_history, "Splits and merges that are over, ?database=&container="),
+    ("GET", "_asterism/history"): Route(
+        show_history, "Splits and merges that are over, ?database=&container=", scoped=True
+    ),
 }
 
 

@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from asterism.apis.door_spec import CollectionKind
 from asterism.apis.services import MigrationControl
+from asterism.apis.suite_controls import SuiteControls
 from asterism.errors import ResourceNotFound
 from asterism.keyspaces.admission import Admission
-from asterism.keyspaces.catalog.accounts import AccountRecord, Accounts
+from asterism.keyspaces.catalog.accounts import AccountRecord, Accounts, account_of
 from asterism.keyspaces.catalog.nodes import Nodes
 from asterism.keyspaces.catalog.records import DatabaseRecord
 from asterism.keyspaces.processes.fleet_health import FleetHealth
 from asterism.keyspaces.processes.usage_gatherer import UsageGatherer
+from asterism.keyspaces.processes.usage_history import UsageHistory
 from asterism.keyspaces.reshaping.load_watch import LoadWatch
 from asterism.keyspaces.reshaping.mover import Mover
 from asterism.keyspaces.reshaping.reshaper import Reshaper
 from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.keyspaces.routing.router import PartitionRouter
 from asterism.languages.cosmos_sql.compiling.environment import Udfs
+from asterism.limits import Limits
 from asterism.models.documents.container import Container
 from asterism.models.documents.store import DocumentStore
 from asterism.reading.result_sets import ResultSets
 from asterism.values.identifiers import NodeNumber
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A keyspace under the names that clients of its door know."""
+
+    kind: CollectionKind
+    account: str
+    # None where clients name no database.
+    database: str | None
+    name: str
+    keyspace: Keyspace
+
+    def names(self) -> dict[str, str | None]:
+        return {"kind": self.kind.noun, "account": self.account, "database": self.database, "name": self.name}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +57,8 @@ class AdminServices:
     migration: MigrationControl
     # The requests served by all processes.
     usage: UsageGatherer
+    # The same over the last hours.
+    history: UsageHistory
     load: LoadWatch
     # The keyspace of a table, by the names of its account and its own.
     find_table: Callable[[str, str], Keyspace | None]
@@ -48,6 +69,13 @@ class AdminServices:
     udfs_of: Callable[[Container], Udfs]
     # Names of the accounts that the server's configuration gives, which no command can change.
     configured_accounts: frozenset[str] = frozenset()
+    collection_kinds: tuple[CollectionKind, ...] = ()
+    # The address of the pages about the server; None if it serves none.
+    web_page: str | None = None
+    # Given only to the server of a test suite.
+    controls: SuiteControls | None = None
+    # The only account that the request may reach, which is then `account` too; None for all of them.
+    scope: str | None = None
 
     @property
     def accounts(self) -> Accounts:
@@ -59,8 +87,18 @@ class AdminServices:
             raise ResourceNotFound(kind="account", name=name)
         return record
 
+    def is_account(self, name: str) -> bool:
+        return name in self.configured_accounts or self.accounts.find(name) is not None
+
+    def is_in_scope(self, database: DatabaseRecord) -> bool:
+        return self.scope is None or account_of(database.account) == self.scope
+
     def databases_of(self, account: AccountRecord) -> list[DatabaseRecord]:
         return self.store.catalog.databases_of(account.name)
+
+    @property
+    def limits(self) -> Limits:
+        return self.store.services.limits
 
     @property
     def reshaper(self) -> Reshaper:
@@ -81,17 +119,17 @@ class AdminServices:
         return self.store.container(self.store.database(self.account, database), container)
 
     def table(self, account: str, name: str) -> Keyspace:
-        found = self.find_table(account, name)
+        found = self.find_table(account, name) if self.scope in (None, account) else None
         if found is None:
             raise ResourceNotFound(kind="table", name=name)
         return found
 
     def names_of(self, keyspace_rid: bytes) -> tuple[str, str] | None:
-        """Return the names of a keyspace's database and its own; None if it is gone. A keyspace of another account, as
-        tables are, has the account's name in place of the database's."""
+        """Return the names of a keyspace's database and its own; None if it is gone, or out of scope. A keyspace of
+        another account, as tables are, has the account's name in place of the database's."""
         catalog = self.store.catalog
         keyspace, database = catalog.keyspaces.get(keyspace_rid), catalog.databases.get(keyspace_rid[:4])
-        if keyspace is None or database is None:
+        if keyspace is None or database is None or not self.is_in_scope(database):
             return None
         return self._database_name(database), keyspace.record.name
 
@@ -100,13 +138,42 @@ class AdminServices:
         return str(node) if record is None else record.name
 
     def keyspaces(self) -> list[tuple[str, Keyspace]]:
-        """Return every keyspace, with the name of its database as `names_of` gives it, in the order of both names."""
+        """Return every keyspace in scope, with the name of its database as `names_of` gives it, in the order of both
+        names."""
         databases = self.store.catalog.databases
         named = [
-            (self._database_name(databases[keyspace.record.database_rid]), keyspace)
+            (self._database_name(database), keyspace)
             for keyspace in self.store.catalog.keyspaces.values()
+            if self.is_in_scope(database := databases[keyspace.record.database_rid])
         ]
         return sorted(named, key=lambda entry: (entry[0], entry[1].record.name))
 
     def _database_name(self, database: DatabaseRecord) -> str:
         return database.name if database.account == self.account else database.account
+
+    # --- collections ------------------------------------------------------------------------------------------------
+
+    def kind_of(self, keyspace: Keyspace) -> CollectionKind | None:
+        """Return the kind of a keyspace; None if its door is not in the table of this server."""
+        settings = keyspace.record.settings
+        return next((kind for kind in self.collection_kinds if kind.owns(settings)), None)
+
+    def collections(self) -> Iterator[Collection]:
+        """Yield the collections in scope, in no particular order."""
+        for keyspace in list(self.store.catalog.keyspaces.values()):
+            if (collection := self.collection_of(keyspace)) is not None:
+                yield collection
+
+    def collection_of(self, keyspace: Keyspace) -> Collection | None:
+        """Return a keyspace with its names; None if it is gone, out of scope or of an unknown kind."""
+        record = keyspace.record
+        database, kind = self.store.catalog.databases.get(record.database_rid), self.kind_of(keyspace)
+        if database is None or kind is None or keyspace.deleted or not self.is_in_scope(database):
+            return None
+        return Collection(
+            kind,
+            account_of(database.account),
+            database.name if kind.is_in_database else None,
+            record.name if kind.name_property is None else str(record.settings[kind.name_property]),
+            keyspace,
+        )

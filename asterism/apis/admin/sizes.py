@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
-from asterism.errors import StorageUnavailable
+from asterism.errors import AsterismError, StorageUnavailable
 from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.keyspaces.routing.router import PartitionRouter
 from asterism.keyspaces.routing.statistics import Size, partition_size
@@ -13,6 +14,8 @@ from asterism.values.identifiers import NodeNumber
 
 # A node that takes longer to answer with a size counts as unreachable.
 SIZE_SECONDS_MAX = 3.0
+# Enough to hide the round trips to other machines.
+_KEYSPACES_AT_ONCE = 32
 
 
 class PartitionSizes:
@@ -32,3 +35,26 @@ class PartitionSizes:
         except (StorageUnavailable, TimeoutError):
             self._away.add(partition.node)
             return None
+
+    async def of_keyspaces(self, keyspaces: Sequence[Keyspace]) -> dict[bytes, Size | None]:
+        """Return the sizes of whole keyspaces, by their resource ids; None for those that are not known completely."""
+        sizes: dict[bytes, Size | None] = {}
+        for place in range(0, len(keyspaces), _KEYSPACES_AT_ONCE):
+            batch = keyspaces[place : place + _KEYSPACES_AT_ONCE]
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._of_keyspace(keyspace)) for keyspace in batch]
+            sizes |= {keyspace.record.rid: task.result() for keyspace, task in zip(batch, tasks, strict=True)}
+        return sizes
+
+    async def _of_keyspace(self, keyspace: Keyspace) -> Size | None:
+        total = Size()
+        for partition in keyspace.record.map.ranges:
+            try:
+                size = await self.of(keyspace, partition)
+            except AsterismError:
+                # Deleted while it was asked.
+                return None
+            if size is None:
+                return None
+            total = Size(total.bytes + size.bytes, total.items + size.items)
+        return total

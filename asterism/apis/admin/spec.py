@@ -28,6 +28,7 @@ def build_admin_door(services: DoorServices) -> AdminDoor:
         account=services.account,
         version=__version__,
         usage=services.usage,
+        history=services.history,
         health=services.health,
         mover=services.mover,
         migration=services.migration,
@@ -41,6 +42,9 @@ def build_admin_door(services: DoorServices) -> AdminDoor:
         ),
         udfs_of=lambda container: ContainerFunctions(services.documents, services.scripts, container),
         configured_accounts=services.configured_accounts,
+        collection_kinds=services.collection_kinds,
+        web_page=_web_page(services),
+        controls=services.controls,
     )
     return AdminDoor(
         admin_services,
@@ -50,6 +54,14 @@ def build_admin_door(services: DoorServices) -> AdminDoor:
         meter=services.meter,
         new_request_id=services.new_request_id,
     )
+
+
+def _web_page(services: DoorServices) -> str | None:
+    for door in services.peers.served:
+        for port in door.spec.ports:
+            if port.is_web_page:
+                return door.surroundings.endpoints[port.name].url
+    return None
 
 
 def _find_table(services: DoorServices) -> Callable[[str, str], Keyspace | None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from asterism.access.entra_token import check_entra_token
 from asterism.access.keys import AccountKeys, Grant, grant_allows
 from asterism.access.master_key import check_master_key
@@ -59,11 +61,13 @@ def authorize(
     links: list[str],
     resource_type: str,
     now_wall_seconds: float,
+    expiry_seconds: Callable[[], float] | None = None,
 ) -> ResourceGrant | None:
     """Return when the request may go on, with its grant if it carries a resource token; raise Unauthorized or
     Forbidden.
 
-    `links` are those that the client may have signed (`signed_links`).
+    `links` are those that the client may have signed (`signed_links`). `expiry_seconds` reads the time by which tokens
+    expire, if that is another than the time of signed dates.
     """
     given = request.headers
     authorization = given.get(headers.AUTHORIZATION)
@@ -73,10 +77,11 @@ def authorize(
         )
     if not authorization.startswith(_MASTER_TOKEN_START):
         form = token_form(authorization)
+        expiry_now = now_wall_seconds if expiry_seconds is None else expiry_seconds()
         if form == _RESOURCE_TOKEN_START:
-            return check_resource_token(keys, authorization, now_wall_seconds=now_wall_seconds)
+            return check_resource_token(keys, authorization, now_wall_seconds=expiry_now)
         if form == _ENTRA_TOKEN_START:
-            _check_grant(check_entra_token(keys, authorization, now_wall_seconds=now_wall_seconds), request, parts)
+            _check_grant(check_entra_token(keys, authorization, now_wall_seconds=expiry_now), request, parts)
             return None
     grant = check_master_key(
         keys,

@@ -13,6 +13,7 @@ from asterism.apis.browser_guard import BrowserGuard
 from asterism.apis.http_pipeline import REQUEST_ID_CHARACTERS_MAX, describe, make_pipeline
 from asterism.apis.nosql import headers
 from asterism.apis.nosql.accounts import CosmosAccounts
+from asterism.apis.nosql.asked_operation import OPERATIONS, asked_operation
 from asterism.apis.nosql.auth import authorize, signed_links
 from asterism.apis.nosql.call import Call
 from asterism.apis.nosql.context import Context, check_common_headers
@@ -88,10 +89,16 @@ class NoSqlDoor:
         self._accounts = CosmosAccounts(self._context, store.catalog.accounts)
         self._item_paths = self._context.item_paths
         self._catalog_store = store.catalog.store
-        self._wall_seconds = clock.wall_seconds
+        self._date_seconds, self._wall_seconds = clock.date_seconds, clock.wall_seconds
         self._new_activity_id = new_activity_id
         self._pipeline = make_pipeline(
-            "nosql", _NoSqlWords(), self._handle, meter or RequestMeter(clock.monotonic_seconds), guard
+            "nosql",
+            _NoSqlWords(),
+            self._handle,
+            meter or RequestMeter(clock.monotonic_seconds),
+            guard,
+            operations=OPERATIONS,
+            asked_operation=asked_operation,
         )
 
     def answer(self, request: Request) -> Coroutine[Any, Any, Response]:
@@ -146,7 +153,7 @@ class NoSqlDoor:
     def _authorize(self, call: Call, links: list[str], resource_type: str) -> ResourceGrant | None:
         """Find the account whose key signed a request, and return the grant of its token, if it has one; or raise
         Unauthorized or Forbidden."""
-        request, now = call.request, self._wall_seconds()
+        request, now = call.request, self._date_seconds()
         accounts: Sequence[Context] = self._accounts.every
         if len(accounts) > 1:
             accounts = self._accounts.candidates(request.authority)
@@ -159,6 +166,7 @@ class NoSqlDoor:
                     links=links,
                     resource_type=resource_type,
                     now_wall_seconds=now,
+                    expiry_seconds=self._wall_seconds,
                 )
             except Unauthorized:
                 # The last one says why.

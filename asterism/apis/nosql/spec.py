@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from asterism.access.account_settings import CONSISTENCY_LEVELS, DEFAULT_CONSISTENCY
-from asterism.apis.door_spec import DoorSpec, Greeting, PortSpec, SeedSpec, Surroundings
+from asterism.apis.door_spec import (
+    HIDDEN_KEY,
+    CollectionKind,
+    DoorSpec,
+    Greeting,
+    Introduction,
+    PortSpec,
+    SeedSpec,
+    Surroundings,
+)
 from asterism.apis.settings import HOW, StartRefused, option
 
 if TYPE_CHECKING:
@@ -61,10 +70,14 @@ def _build(services: DoorServices, settings: NoSqlSettings) -> Mapping[str, AnyD
     return {"nosql": door}
 
 
-def _greeting(_: NoSqlSettings, server: Surroundings) -> Greeting:
+def _connection_strings(_: NoSqlSettings, server: Surroundings, with_secrets: bool) -> Mapping[str, str]:
+    key = server.key if server.key_is_public or with_secrets else HIDDEN_KEY
+    return {"nosql": f"AccountEndpoint={server.endpoints['nosql'].url};AccountKey={key};"}
+
+
+def _greeting(settings: NoSqlSettings, server: Surroundings) -> Greeting:
     url = server.endpoints["nosql"].url
-    key = server.key if server.key_is_public else "********"
-    lines = [("Endpoint", url), ("Connection string", f"AccountEndpoint={url};AccountKey={key};")]
+    lines = [("Endpoint", url), ("Connection string", _connection_strings(settings, server, False)["nosql"])]
     if not server.key_is_public:
         lines.append(("Key", "the one given with --key or ASTERISM_KEY; it is not shown here"))
     return Greeting(lines)
@@ -82,6 +95,12 @@ async def _create_seed(services: DoorServices, databases: list[SeedDatabase]) ->
     return await create_databases(services, databases)
 
 
+def _introduce(settings: NoSqlSettings, server: Surroundings, account: str, key: str) -> Introduction:
+    from asterism.apis.nosql.introduction import introduce
+
+    return introduce(settings, server, account, key)
+
+
 SPEC = DoorSpec(
     name="nosql",
     help="Cosmos DB for NoSQL",
@@ -91,6 +110,12 @@ SPEC = DoorSpec(
     modules=("asterism.apis.nosql.door",),
     build=_build,
     greeting=_greeting,
+    introduce=_introduce,
+    connection_strings=_connection_strings,
+    # As `CosmosProfile.describes`, whose module a spec does not load.
+    collections=CollectionKind(
+        "container", "containers", owns=lambda settings: "indexingPolicy" in settings, explorer="documents"
+    ),
     seed=SeedSpec(
         "databases",
         '"databases": [{"id", "containers": [{"id", "partitionKey", "items"}]}]',

@@ -61,7 +61,7 @@ def _check_shared_key(
 ) -> None:
     given = request.headers
     date = given.get(headers.SIGNED_DATE) or given.get(headers.DATE) or ""
-    _check_date(date, context.clock.wall_seconds())
+    _check_date(date, context.clock.date_seconds())
     content_md5, content_type, comp = given.get("content-md5"), given.get("content-type"), query.get("comp")
     signed = (authorization, request.method, content_md5, content_type, date, request.authority, request.path, comp)
     if signed in account.checked:

@@ -23,7 +23,7 @@ from asterism.apis.table.errors import (
 )
 from asterism.apis.table.resource_paths import Kind, read_resource
 from asterism.apis.table.resources.cors import answer_preflight, cors_headers
-from asterism.apis.table.routes import BY_KEY, refusal_for
+from asterism.apis.table.routes import BY_KEY, OPERATIONS, refusal_for
 from asterism.apis.transports.http import HeaderList, Request, Response
 from asterism.clock import Clock
 from asterism.errors import AsterismError, Forbidden
@@ -73,6 +73,7 @@ class TableDoor:
             _TableWords(self._context),
             self._handle,
             meter or RequestMeter(clock.monotonic_seconds),
+            operations=OPERATIONS,
         )
 
     async def answer(self, request: Request) -> Response:

@@ -71,6 +71,7 @@ ROUTES: Final[tuple[Route, ...]] = (
 )
 
 BY_KEY: Final[dict[RouteKey, Route]] = {route.key: route for route in ROUTES}
+OPERATIONS: Final = frozenset(route.operation for route in ROUTES)
 _KINDS: Final = frozenset((kind, comp) for _, kind, comp in BY_KEY)
 
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from asterism.access.keys import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
-from asterism.apis.door_spec import DoorSpec, Greeting, PortSpec, Surroundings
+from asterism.apis.door_spec import (
+    HIDDEN_KEY,
+    CollectionKind,
+    DoorSpec,
+    Endpoint,
+    Greeting,
+    Introduction,
+    PortSpec,
+    Surroundings,
+)
 from asterism.apis.settings import WHO, StartRefused, option
 from asterism.apis.table.accounts import Account, follow_accounts, parse_account
 from asterism.limits import MIB, limit
@@ -98,6 +108,24 @@ def _build(services: DoorServices, settings: TableSettings) -> Mapping[str, AnyD
     }
 
 
+def _connection_strings(settings: TableSettings, server: Surroundings, with_secrets: bool) -> Mapping[str, str]:
+    """Return the strings of the first account, at both ports."""
+
+    def connection_string(account: Account, place: Endpoint) -> str:
+        key = base64.b64encode(account.keys[0]).decode() if account.is_public or with_secrets else HIDDEN_KEY
+        scheme = "https" if place.is_encrypted else "http"
+        return (
+            f"DefaultEndpointsProtocol={scheme};AccountName={account.name};AccountKey={key};"
+            f"TableEndpoint={place.url}{account.name};"
+        )
+
+    account = next(iter(settings.accounts.values()))
+    return {
+        "table": connection_string(account, server.endpoints["table"]),
+        "cosmos-table": connection_string(settings.cosmos_accounts[account.name], server.endpoints["cosmos-table"]),
+    }
+
+
 def _greeting(settings: TableSettings, server: Surroundings) -> Greeting:
     account, *others = settings.accounts
     lines = [
@@ -113,6 +141,12 @@ def _greeting(settings: TableSettings, server: Surroundings) -> Greeting:
         "--table-account."
     )
     return Greeting(lines, [warning])
+
+
+def _introduce(settings: TableSettings, server: Surroundings, account: str, key: str) -> Introduction:
+    from asterism.apis.table.introduction import introduce
+
+    return introduce(settings, server, account, key)
 
 
 SPEC = DoorSpec(
@@ -140,5 +174,15 @@ SPEC = DoorSpec(
     modules=("asterism.apis.table.door",),
     build=_build,
     greeting=_greeting,
-    account_names=lambda settings: tuple(settings.cosmos_accounts),
+    introduce=_introduce,
+    connection_strings=_connection_strings,
+    collections=CollectionKind(
+        "table",
+        "tables",
+        owns=lambda settings: "table" in settings,
+        explorer="entities",
+        name_property="table",
+        is_in_database=False,
+    ),
+    account_keys=lambda settings: {name: account.keys[0] for name, account in settings.cosmos_accounts.items()},
 )

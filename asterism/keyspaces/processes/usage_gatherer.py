@@ -10,7 +10,7 @@ from typing import Any
 
 from asterism.keyspaces.catalog.catalog import Catalog
 from asterism.keyspaces.routing.keyspace import Keyspace
-from asterism.metrics import PartitionUsage, RequestCounts
+from asterism.metrics import PartitionUsage, RequestCounts, WorkCounts
 
 # A process that does not answer within this has ended, or its numbers can wait.
 _ANSWER_SECONDS_MAX = 3.0
@@ -25,10 +25,11 @@ _ALL = ""
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """The work of all processes: of each keyspace, by its resource id, and of the doors."""
+    """The work of all processes: of each keyspace, by its resource id, of the doors, and behind them."""
 
     keyspaces: dict[bytes, Usage]
     requests: RequestCounts
+    work: WorkCounts
 
 
 @dataclass(slots=True)
@@ -38,13 +39,16 @@ class _Question:
     rid_text: str
     usage: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     requests: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    work: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 class UsageGatherer:
     """Asks the others and answers them. A `Presence` of `Coordination`."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, own_work: Callable[[], WorkCounts] = WorkCounts) -> None:
+        """`own_work` returns the work of this process behind its requests."""
         self._catalog = catalog
+        self._own_work = own_work
         self._numbers = count(1)
         # The requests that the doors of this process have answered.
         self.requests = RequestCounts()
@@ -66,7 +70,10 @@ class UsageGatherer:
         requests = RequestCounts()
         for counts in (self.requests.to_json(), *question.requests.values()):
             requests.add_json(counts)
-        return Served(_sum_usage(self._catalog.keyspaces.values(), question), requests)
+        work = WorkCounts()
+        for counts in (self._own_work().to_json(), *question.work.values()):
+            work.add_json(counts)
+        return Served(_sum_usage(self._catalog.keyspaces.values(), question), requests, work)
 
     async def _ask(self, rid_text: str) -> _Question:
         question = _Question(rid_text)
@@ -94,23 +101,26 @@ class UsageGatherer:
     def report(self) -> Mapping[str, Any]:
         if not self.is_busy:
             return {}
+        asked_for_all = [tag for tag, rid_text in self._asked.items() if rid_text == _ALL]
         return {
             "asks": {tag: question.rid_text for tag, question in self._asks.items()},
             "usage": {tag: self._own(rid_text) for tag, rid_text in self._asked.items()},
-            "requests": {tag: self.requests.to_json() for tag, rid_text in self._asked.items() if rid_text == _ALL},
+            "requests": {tag: self.requests.to_json() for tag in asked_for_all},
+            "work": {tag: self._own_work().to_json() for tag in asked_for_all},
         }
 
     def hear(self, reports: list[Mapping[str, Any]]) -> None:
         self._others = len(reports)
         self._asked = {tag: rid for report in reports for tag, rid in report.get("asks", {}).items()}
         for report in reports:
-            requests = report.get("requests", {})
+            requests, work = report.get("requests", {}), report.get("work", {})
             for tag, usage in report.get("usage", {}).items():
                 question = self._asks.get(tag)
                 if question is not None:
                     question.usage[report["name"]] = usage
                     # Absent in the report of an older version.
                     question.requests[report["name"]] = requests.get(tag, {})
+                    question.work[report["name"]] = work.get(tag, {})
 
     def _own(self, rid_text: str) -> Mapping[str, Any]:
         if rid_text:

@@ -9,6 +9,7 @@ only the copy is resumed.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -57,6 +58,8 @@ class Conductor:
         self._clock = clock
         self._announce_seconds = announce_seconds
         self._on_step = on_step
+        # The jobs that this process has finished, by kind.
+        self.finished: Counter[str] = Counter()
 
     async def carry_out(self, keyspace: Keyspace, progress: Progress) -> list[PartitionRange]:
         """Carry out a job until its map is published; return the ranges that are no longer needed.
@@ -142,6 +145,7 @@ class Conductor:
 
         await self._catalog.publish_map(keyspace, change, with_changes=batch, as_leader=True)
         forget()
+        self.finished[job.kind] += 1
         self._admission.refresh(keyspace)
         self._reach(progress, Step.PUBLISHED)
         self._catalog.garbage.update(source.partition for source in sources)

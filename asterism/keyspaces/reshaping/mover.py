@@ -84,6 +84,11 @@ class Mover:
 
     async def move(self, keyspace: Keyspace, range_id: int, node: NodeRecord) -> ReshapeJob:
         """Move a partition now, within the container's rules and the node's state."""
+        self.plan_move(keyspace, range_id, node)
+        return await self._reshaper.move(keyspace, range_id, node.number)
+
+    def plan_move(self, keyspace: Keyspace, range_id: int, node: NodeRecord) -> PartitionRange:
+        """Return the partition that would move; ReshapeRefused gives the reason why it cannot."""
         if node.state is not NodeState.ONLINE:
             raise ReshapeRefused(reason=f"The node '{node.name}' is {node.state}.")
         missing = self._placer.rules_of(keyspace).labels - node.labels
@@ -91,7 +96,7 @@ class Mover:
             raise ReshapeRefused(
                 reason=f"The container is kept on nodes with {_words(missing)}; '{node.name}' does not have it."
             )
-        return await self._reshaper.move(keyspace, range_id, node.number)
+        return self._reshaper.plan_move(keyspace, range_id, node.number)
 
     async def plan(self) -> Plan:
         return await self._placer.plan()

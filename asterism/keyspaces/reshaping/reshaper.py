@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from asterism.clock import Clock
 from asterism.errors import AsterismError, ReshapeRefused, StorageUnavailable
@@ -63,6 +64,24 @@ _JOBS_AT_ONCE = 2
 _POLL_SECONDS = 0.02
 
 
+@dataclass(frozen=True, slots=True)
+class SplitOutline:
+    """A split that is planned, and the bytes that its two children would have."""
+
+    plan: SplitPlan
+    low_bytes: int
+    high_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class MergeOutline:
+    """Two neighbors that can be merged, in their order on the line."""
+
+    left: PartitionRange
+    right: PartitionRange
+    merged_bytes: int
+
+
 class Reshaper:
     """The one place that changes partition maps. One per process; requests never wait for it, except at a seal."""
 
@@ -102,6 +121,11 @@ class Reshaper:
         self.notice_growth = self._growth_watch.notice
 
     # --- starting and stopping --------------------------------------------------------------------------------------
+
+    @property
+    def finished_jobs(self) -> Mapping[str, int]:
+        """Return how many jobs of each kind this process has finished: those whose map it has published."""
+        return self._conductor.finished
 
     @property
     def progress(self) -> dict[int, Progress]:
@@ -262,6 +286,12 @@ class Reshaper:
 
     async def split(self, keyspace: Keyspace, range_id: int, reason: SplitReason = SplitReason.DEMAND) -> ReshapeJob:
         """Begin a split where the partition's data is best halved; ReshapeRefused gives the reason why it cannot be."""
+        return await self.split_at(keyspace, (await self.plan_split(keyspace, range_id, reason)).plan)
+
+    async def plan_split(
+        self, keyspace: Keyspace, range_id: int, reason: SplitReason = SplitReason.DEMAND
+    ) -> SplitOutline:
+        """Find the place where a partition's data is best halved; ReshapeRefused as for `split`."""
         partition = existing_range(keyspace, range_id)
         if keyspace.record.definition.system_key:
             raise ReshapeRefused(reason="A container without a partition key is one partition for ever.")
@@ -275,7 +305,7 @@ class Reshaper:
         )
         if isinstance(plan, CannotSplit):
             raise ReshapeRefused(reason=plan.reason)
-        return await self.split_at(keyspace, plan)
+        return SplitOutline(plan, low_bytes=finder.bytes_below, high_bytes=max(size.bytes - finder.bytes_below, 0))
 
     async def split_at(self, keyspace: Keyspace, plan: SplitPlan) -> ReshapeJob:
         """Begin a split that is planned already."""
@@ -288,6 +318,15 @@ class Reshaper:
         return await self._begin(keyspace, plan.reason.value, (source,), targets)
 
     async def merge(self, keyspace: Keyspace, left_id: int, right_id: int) -> ReshapeJob:
+        outline = await self.plan_merge(keyspace, left_id, right_id)
+        left, right = outline.left, outline.right
+        node = await self.placer.for_merge(keyspace, left, right)
+        (number,) = await self._catalog.allocate_partitions([node])
+        targets = (Target(number, KeyRange(left.range.start, right.range.end)),)
+        return await self._begin(keyspace, "demand", (left, right), targets)
+
+    async def plan_merge(self, keyspace: Keyspace, left_id: int, right_id: int) -> MergeOutline:
+        """Check that two partitions can be merged; ReshapeRefused gives the reason why they cannot be."""
         left, right = existing_range(keyspace, left_id), existing_range(keyspace, right_id)
         if left.range.end != right.range.start:
             left, right = right, left
@@ -302,18 +341,19 @@ class Reshaper:
         sizes = await bytes_by_range(self._router, keyspace)
         if sizes[left.id] + sizes[right.id] >= self._limits.physical_partition_bytes_max * SIZE_SPLIT_FRACTION:
             raise ReshapeRefused(reason="Together the two partitions would be too large, and split again at once.")
-        node = await self.placer.for_merge(keyspace, left, right)
-        (number,) = await self._catalog.allocate_partitions([node])
-        targets = (Target(number, KeyRange(left.range.start, right.range.end)),)
-        return await self._begin(keyspace, "demand", (left, right), targets)
+        return MergeOutline(left, right, merged_bytes=sizes[left.id] + sizes[right.id])
 
     async def move(self, keyspace: Keyspace, range_id: int, node: NodeNumber, *, reason: str = "demand") -> ReshapeJob:
         """Begin to move a partition to another node, regardless of the rules for that node."""
+        source = self.plan_move(keyspace, range_id, node)
+        (number,) = await self._catalog.allocate_partitions([node])
+        return await self._begin(keyspace, reason, (source,), (Target(number, source.range),))
+
+    def plan_move(self, keyspace: Keyspace, range_id: int, node: NodeNumber) -> PartitionRange:
         source = existing_range(keyspace, range_id)
         if source.node == node:
             raise ReshapeRefused(reason=f"Partition {range_id} is on that node already.")
-        (number,) = await self._catalog.allocate_partitions([node])
-        return await self._begin(keyspace, reason, (source,), (Target(number, source.range),))
+        return source
 
     async def merge_plan(self, keyspace: Keyspace) -> tuple[MergePlan, ...]:
         """Propose merges, now that throughput or data has shrunk; the operator may accept them."""
@@ -343,6 +383,11 @@ class Reshaper:
     def job_on(self, keyspace: Keyspace, range_id: int) -> ReshapeJob | None:
         return next((job for job in self._jobs_of(keyspace) if range_id in job.source_ids), None)
 
+    def check_free(self, keyspace: Keyspace, range_id: int) -> None:
+        """Refuse a partition that a job is at work on."""
+        if self.job_on(keyspace, range_id) is not None:
+            raise ReshapeRefused(reason=f"Partition {range_id} is being split, merged or moved already.")
+
     async def _begin(
         self, keyspace: Keyspace, reason: str, sources: tuple[PartitionRange, ...], targets: tuple[Target, ...]
     ) -> ReshapeJob:
@@ -363,8 +408,7 @@ class Reshaper:
         def announce(current: PartitionMap) -> PartitionMap:
             for range_id in job.source_ids:
                 existing_range(keyspace, range_id)
-                if self.job_on(keyspace, range_id) is not None:
-                    raise ReshapeRefused(reason=f"Partition {range_id} is being split, merged or moved already.")
+                self.check_free(keyspace, range_id)
             return job.announce(current)
 
         # In one batch, so that of two processes only one begins: the other finds the job when it decides again.

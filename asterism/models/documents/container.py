@@ -32,7 +32,7 @@ from asterism.models.documents.codec import Document, DocumentCodec
 from asterism.models.documents.indexes.missing_values import MissingValues
 from asterism.models.documents.indexes.rules import IndexingRules
 from asterism.models.documents.item_key import ItemKey
-from asterism.models.documents.item_record import tag_and_body
+from asterism.models.documents.item_record import body_of, tag_and_body
 from asterism.models.documents.planner import ChangePlanner, earliest_expiry
 from asterism.models.documents.results import ItemAnswer, Scope
 from asterism.models.documents.settings import DocumentProfile
@@ -381,6 +381,10 @@ class Container:
         """Write a unit of one operation, and answer it."""
         partition, lsn = await self.commit(work)
         return ItemAnswer(done.body, done.etag, partition.id, lsn, done.charge, done.created)
+
+    def entry_count(self, stored: bytes) -> int:
+        """Count the entries of a stored item: itself, its change, two places in the order of creation, its index."""
+        return 4 + self.rules.count(self.codec.decode(body_of(stored)))
 
     # --- scopes -----------------------------------------------------------------------------------------------------
 

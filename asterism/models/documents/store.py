@@ -279,12 +279,24 @@ class DocumentStore:
         return found
 
     async def replace_offer(self, offer: OfferRecord, throughput: Throughput) -> OfferRecord:
-        keyspaces = self._governed(offer)
+        self.check_replacement(offer, throughput, minimum=await self.minimum_for(offer, throughput))
+        changed = await self.catalog.replace_offer(offer, throughput, now=self._now())
+        for keyspace in self._governed(offer):
+            self._admission.refresh(keyspace)
+            self.services.reshaper.grow(keyspace)
+        return changed
+
+    async def minimum_for(self, offer: OfferRecord, throughput: Throughput) -> int:
+        """Return the least RU/s to which an offer can be changed, in the mode of the new throughput."""
         stored = 0
-        for keyspace in keyspaces:
+        for keyspace in self._governed(offer):
             stored += await stored_bytes(self.services.router, keyspace)
         lowest = minimum_autoscale_max_ru if isinstance(throughput, Autoscale) else minimum_ru
-        minimum = lowest(stored_bytes=stored, highest_ever_ru=offer.highest_ever_ru)
+        return lowest(stored_bytes=stored, highest_ever_ru=offer.highest_ever_ru)
+
+    def check_replacement(self, offer: OfferRecord, throughput: Throughput, *, minimum: int) -> None:
+        """Refuse a change of an offer as the service does."""
+        keyspaces = self._governed(offer)
         validate(throughput, self._limits, minimum)
         is_fixed = len(offer.resource_rid) == 8 and bool(keyspaces) and keyspaces[0].record.definition.system_key
         if is_fixed and effective_ru(throughput) > self._limits.physical_partition_ru_per_second_max:
@@ -293,11 +305,6 @@ class DocumentStore:
             raise MalformedRequest(
                 reason="An offer cannot change between manual and autoscale throughput in place; migrate it instead."
             )
-        changed = await self.catalog.replace_offer(offer, throughput, now=self._now())
-        for keyspace in keyspaces:
-            self._admission.refresh(keyspace)
-            self.services.reshaper.grow(keyspace)
-        return changed
 
     def is_offer_pending(self, offer: OfferRecord) -> bool:
         """Return whether splits that the offer calls for are still to be done."""

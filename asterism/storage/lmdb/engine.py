@@ -284,6 +284,10 @@ class LmdbEngine:
         except lmdb.Error as error:
             raise EngineFailed(str(error)) from error
 
+    @property
+    def commits(self) -> int:
+        return self._committer.commits
+
     async def status(self) -> EngineStatus:
         try:
             with self._store.begin_read() as txn:

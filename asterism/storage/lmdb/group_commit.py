@@ -104,6 +104,8 @@ class GroupCommitter:
         # Number of changes that the next transaction waits for.
         self._expected = 1
         self._stopped_by: EngineFailed | None = None
+        # Transactions with a change that were committed.
+        self.commits = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._became_idle: asyncio.Event | None = None
         self._orders: SimpleQueue[_Order] = SimpleQueue()
@@ -197,6 +199,7 @@ class GroupCommitter:
         self._expected = max(1, min(len(group) + len(self._waiting), GROUP_CHANGES_MAX) * 3 // 4)
         failure = self._spoiled_by or commit_failure
         if failure is None:
+            self.commits += 1 if group else 0
             for entry in group:
                 entry.resolve()
         elif len(group) > 1 and (self._spoiled_by is not None or isinstance(failure, OutOfSpace)):

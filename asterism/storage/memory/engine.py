@@ -62,6 +62,7 @@ class MemoryEngine:
     def __init__(self, store: MemoryStore | None = None) -> None:
         self._store = MemoryStore() if store is None else store
         self._is_closed = False
+        self.commits = 0
         self._watches: list[Callable[[], None]] = []
 
     def _partition(self, number: PartitionNumber) -> MemoryPartition:
@@ -110,6 +111,7 @@ class MemoryEngine:
     async def apply(self, partition: PartitionNumber, epoch: Epoch, batch: Batch) -> Lsn:
         changed = self._fenced(partition, epoch)
         lsn = changed.apply(batch)
+        self.commits += 1
         if changed.announced:
             loop = asyncio.get_running_loop()
             for callback in self._store.watches_of(changed):
@@ -127,6 +129,7 @@ class MemoryEngine:
         if sequence in self._store.partitions:
             raise EngineFailed(f"partition {partition} exists already")
         self._store.partitions[sequence] = MemoryPartition(partition, fence, lsn, announced=announced)
+        self.commits += 1
         await asyncio.sleep(0)
 
     def watch(self, partition: PartitionNumber, callback: Callable[[], None]) -> Callable[[], None]:
@@ -142,6 +145,7 @@ class MemoryEngine:
         found.dropping = True
         found.journal = []
         found.entries.remove_span(Span(), limit=DROP_ENTRIES_PER_CALL)
+        self.commits += 1
         is_empty = not found.entries.entry_count
         if is_empty:
             del self._store.partitions[sequence_of(partition)]
@@ -170,6 +174,7 @@ class MemoryEngine:
         expected: Fence | None = None,
     ) -> Lsn:
         lsn_now = self._partition(partition).set_fence(fence, lsn=lsn, expected=expected)
+        self.commits += 1
         await asyncio.sleep(0)
         return lsn_now
 
@@ -196,6 +201,7 @@ class MemoryEngine:
         range_deletes: Sequence[Span] = (),
     ) -> None:
         self._partition(partition).write_copied(epoch, puts=puts, deletes=deletes, range_deletes=range_deletes)
+        self.commits += 1
         await asyncio.sleep(0)
 
     # --- the engine itself ----------------------------------------------------------------------------------------

@@ -188,6 +188,7 @@ class PostgresEngine:
             node.next_token(),
             *arguments,
         )
+        node.commits += 1
         if answer == EXISTS:
             raise EngineFailed(f"partition {partition} exists already")
 
@@ -201,6 +202,7 @@ class PostgresEngine:
         (is_gone,) = await node.ask(
             node.writers, node.timeouts.commit_seconds, DROP_PARTITION, partition, DROP_ENTRIES_AT_ONCE
         )
+        node.commits += 1
         return bool(is_gone)
 
     async def partitions(self) -> dict[PartitionNumber, tuple[Fence, Lsn]]:
@@ -310,6 +312,10 @@ class PostgresEngine:
     def statements_sent(self) -> int:
         """Number of round trips to the node since the engine was opened."""
         return sum(pool.statements for pool in self._node.pools)
+
+    @property
+    def commits(self) -> int:
+        return self._node.commits
 
     async def status(self) -> EngineStatus:
         version, is_writable, bytes_used, names, states, lags = await self._ask(READ_STATUS)

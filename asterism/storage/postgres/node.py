@@ -59,6 +59,8 @@ class PostgresNode:
             self.standby_snapshots = Pool(hosts, standby_timeouts, size=snapshots, primary=False)
             self.pools += [self.standby_readers, self.standby_snapshots]
         self._tokens = itertools.count(1)
+        # Transactions of writers that were committed: a statement is one.
+        self.commits = 0
 
     def next_token(self) -> int:
         """Return the token of the next order: a database refuses one that is not above the gateway's last."""

@@ -167,8 +167,8 @@ class PartitionWriter:
             fail_all(members, EngineFailed(f"the database refused the group with status {status}"))
         return nothing_left
 
-    @staticmethod
-    def _acknowledge(members: list[WaitingBatch], lsn_before: int) -> None:
+    def _acknowledge(self, members: list[WaitingBatch], lsn_before: int) -> None:
+        self._node.commits += 1
         for lsn, waiting in enumerate(members, lsn_before + 1):
             if not waiting.future.done():
                 waiting.future.set_result(Lsn(lsn))
@@ -194,6 +194,7 @@ class PartitionWriter:
             if not order.future.done():
                 order.future.set_exception(translate(error))
             return
+        self._node.commits += 1
         if not order.future.done():
             order.future.set_result(answer)
 

@@ -34,11 +34,15 @@ class Operator:
 
     assembly: Assembly
     key: str = WELL_KNOWN_EMULATOR_KEY
+    # The only account that the requests may reach.
+    account: str | None = None
 
     async def ask(self, verb: str, name: str, *, query: str = "", body: object = None) -> Response:
         link, date = f"_asterism/{name}", formatdate(usegmt=True)
         signed = signature(base64.b64decode(self.key), verb=verb, resource_type="asterism", link=link, date=date)
         headers = {"authorization": quote(f"type=master&ver=1.0&sig={signed}", safe=""), "x-ms-date": date}
+        if self.account is not None:
+            headers["x-asterism-account"] = self.account
         return await self.assembly.operator_door.answer(
             make_request(verb, f"/{link}", query, headers, json.dumps(body))
         )

@@ -1,0 +1,92 @@
+"""The pages of a container or a table. A page names its collection; its script fetches and draws the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asterism.apis.portal.call import Portal, PortalCall
+from asterism.apis.transports.http import Response
+from asterism.errors import MalformedRequest
+
+
+async def show_partitions(portal: Portal, call: PortalCall) -> Response:
+    return await _show(portal, call, "partitions")
+
+
+async def show_items(portal: Portal, call: PortalCall) -> Response:
+    return await _show(portal, call, "items")
+
+
+async def show_scripts(portal: Portal, call: PortalCall) -> Response:
+    return await _show(portal, call, "scripts")
+
+
+async def show_settings(portal: Portal, call: PortalCall) -> Response:
+    return await _show(portal, call, "settings")
+
+
+async def show_feed(portal: Portal, call: PortalCall) -> Response:
+    return await _show(portal, call, "feed")
+
+
+async def show_entities(portal: Portal, call: PortalCall) -> Response:
+    return await _show(portal, call, "entities")
+
+
+async def show_comparison(portal: Portal, call: PortalCall) -> Response:
+    """Show two collections side by side: `left` and `right`, each ACCOUNT/DATABASE/CONTAINER or ACCOUNT/TABLE."""
+    sides = [_collection_of_text(call.parameter(side)) for side in ("left", "right")]
+    for side in sides:
+        await _check(portal, call, side)
+    return portal.renderer.page("compare.html", call.context(sides=sides))
+
+
+async def _show(portal: Portal, call: PortalCall, tab: str) -> Response:
+    collection = _collection(call.parts)
+    partitions = await _check(portal, call, collection)
+    context = call.context(collection=collection, tab=tab, partition_key=partitions["partition_key"])
+    return portal.renderer.page(f"{tab}.html", context)
+
+
+async def _check(portal: Portal, call: PortalCall, collection: dict[str, Any]) -> Any:
+    """Return the partitions without their details; a collection that does not exist is refused by the door."""
+    return await portal.client.admin(
+        call.visitor, "partitions", owner=collection["account"], details="false", **collection["names"]
+    )
+
+
+def _collection(parts: dict[str, str]) -> dict[str, Any]:
+    """Return the collection as templates and scripts need it: what it is, its page, and how the doors name it."""
+    account = parts["account"]
+    if "table" in parts:
+        table = parts["table"]
+        return {
+            "kind": "table",
+            "account": account,
+            "name": table,
+            "page": f"/t/{account}/{table}",
+            # `account` is a parameter of the route for tables.
+            "names": {"account": account, "table": table},
+            "title": table,
+        }
+    database, container = parts["database"], parts["container"]
+    return {
+        "kind": "container",
+        "account": account,
+        "database": database,
+        "name": container,
+        "page": f"/c/{account}/{database}/{container}",
+        "names": {"database": database, "container": container},
+        "title": f"{database} / {container}",
+    }
+
+
+def _collection_of_text(text: str) -> dict[str, Any]:
+    parts = text.split("/")
+    if len(parts) == 2 and all(parts):
+        return _collection({"account": parts[0], "table": parts[1]})
+    if len(parts) == 3 and all(parts):
+        return _collection(dict(zip(("account", "database", "container"), parts, strict=True)))
+    raise MalformedRequest(
+        reason="Name the two sides as left=ACCOUNT/DATABASE/CONTAINER and right=ACCOUNT/DATABASE/CONTAINER."
+    )
