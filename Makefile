@@ -1,5 +1,9 @@
 # Every verb does its own set-up: a fresh machine needs Python 3.11 or later and make, nothing else.
 
+# Compiled modules are kept, whatever the shell says: tests start more than a hundred processes, and each would compile
+# five hundred modules again.
+export PYTHONDONTWRITEBYTECODE :=
+
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -31,7 +35,7 @@ PYTEST = $(BIN)/pytest -q -n $(TEST_WORKERS) --dist worksteal
 CONFORMANCE_SET_UP = $(STAMPS)/conformance $(if $(filter postgres,$(STORE)),$(STAMPS)/postgresql)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-all tests tests-of-every-engine lint simulate bench conformance conformance-clients conformance-tables reference pictures portal-libraries format clean
+.PHONY: help serve test test-all tests tests-of-every-engine lint simulate bench conformance conformance-clients conformance-tables reference pictures portal-libraries screenshots format clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -85,6 +89,9 @@ pictures: $(BIN)/python ## Write docs/pictures from scripts/pictures.py
 
 portal-libraries: $(STAMPS)/node ## Write the portal's editor and chart libraries from the versions in scripts/portal_libraries.py
 	$(BIN)/python -m scripts.portal_libraries
+
+screenshots: $(STAMPS)/test $(STAMPS)/chromium ## Take the pictures of the portal in docs/pictures, with a real browser
+	$(BIN)/python -m scripts.screenshots
 
 format: $(STAMPS)/test ## Put the code into the project's format
 	$(BIN)/ruff check --fix .

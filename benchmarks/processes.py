@@ -73,6 +73,17 @@ def load_core() -> int:
 _CORES = os.sched_getaffinity(0)
 
 
+@contextmanager
+def on_all_cores() -> Iterator[None]:
+    """Let this process, and those that it starts meanwhile, use all cores."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, _CORES)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -48,12 +48,12 @@ PICTURES: Final = (
         "portal-compare.png",
         f"/compare?left={ACCOUNT}/{DEMO}/telemetry-by-date&right={ACCOUNT}/{DEMO}/telemetry-by-device",
         "telemetry-by-device",
-        height=1100,
+        is_full=True,
     ),
     Picture("portal-home.png", "/", "telemetry-by-date"),
-    Picture("portal-partitions.png", _page("telemetry-by-date"), "Heat map", is_full=True),
+    Picture("portal-partitions.png", _page("telemetry-by-date"), "Use of throughput", is_full=True),
     Picture("portal-items.png", _page("telemetry-by-device", "/items"), "Query", theme="dark"),
-    Picture("portal-phone.png", _page("telemetry-by-date"), "Heat map", width=390, height=844),
+    Picture("portal-phone.png", _page("telemetry-by-date"), "Use of throughput", width=390, height=844),
 )
 
 

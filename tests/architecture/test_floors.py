@@ -87,6 +87,7 @@ UNIT_THAT_IMPORTS = {
     "azure": "testing",
     "aiohttp": "testing",
     "jinja2": "apis.portal",
+    "markupsafe": "apis.portal",
 }
 
 PURE_UNITS = {"values", "errors", "limits", "metrics", "partitioning", "throughput", "access"}

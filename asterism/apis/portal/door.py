@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 from http.cookies import CookieError, SimpleCookie
 from typing import Final
@@ -23,6 +24,8 @@ from asterism.errors import AsterismError, Forbidden, MalformedRequest, Resource
 from asterism.values.json.text import dumps
 
 _CSRF_HEADER: Final = "x-csrf-token"
+# By then the server is ready: what a person sees first should not make the start slower.
+_PREPARE_AFTER_SECONDS: Final = 0.5
 _SIGN_IN: Final = "/sign-in"
 _SIGN_OUT: Final = "/sign-out"
 _FORM_BYTES_MAX: Final = 8192
@@ -30,7 +33,7 @@ _WRONG_KEY: Final = "This is not a key of the server's accounts. Run `asterism k
 
 
 class PortalDoor:
-    """Built quickly: templates, pages and static files are loaded with the first request."""
+    """Built quickly: templates, pages and static files are loaded when the server is ready."""
 
     def __init__(self, services: DoorServices, settings: PortalSettings) -> None:
         self._services = services
@@ -40,9 +43,20 @@ class PortalDoor:
         )
         self._loaded: tuple[Portal, StaticFiles] | None = None
         self._pipeline = make_pipeline("portal", _PortalWords(self), self._handle, services.meter)
+        asyncio.get_running_loop().call_later(_PREPARE_AFTER_SECONDS, self._prepare)
 
     async def answer(self, request: Request) -> Response:
         return await self._pipeline.run(PortalCall(request, self._services.new_request_id()))
+
+    def _prepare(self) -> None:
+        """Load what the first page needs, in a thread, so that no request waits for it."""
+        asyncio.get_running_loop().run_in_executor(None, self._load_first_page)
+
+    def _load_first_page(self) -> None:
+        from asterism.apis.portal import routes
+
+        assert routes.ROUTES
+        self.portal.renderer.prepare()
 
     @property
     def portal(self) -> Portal:

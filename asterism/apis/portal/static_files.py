@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,7 @@ _TYPES: Final = {
 # A year: the digest in the address makes another address of another content.
 _CACHED: Final = "public, max-age=31536000, immutable"
 _DIGEST_CHARACTERS: Final = 12
+_IMPORT: Final = re.compile(rb'^(?:import|export) [^;]*?"\./([\w/.-]+)";', re.MULTILINE)
 
 
 class StaticFiles:
@@ -35,6 +37,17 @@ class StaticFiles:
         """Return the address of a file for a page; KeyError for a file that does not exist, so that a test notices."""
         self._files[name]
         return f"{PREFIX}{self._digest}/{name}"
+
+    def modules(self, name: str) -> list[str]:
+        """Return the addresses of a script and of all that it imports, so that a page can ask for them at once."""
+        found, waiting = [name], [name]
+        while waiting:
+            imported = _IMPORT.findall(self._files[waiting.pop()])
+            new = [text for text in map(bytes.decode, imported) if text not in found]
+            found += dict.fromkeys(new)
+            # Libraries are bundles without imports of their own.
+            waiting += [text for text in new if "/" not in text]
+        return [self.address(module) for module in found]
 
     def answer(self, path: str, headers: HeaderList) -> Response | None:
         """Return a file, whatever the digest in its address: a page of the version before still gets its scripts."""

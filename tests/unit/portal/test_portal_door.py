@@ -9,6 +9,7 @@ import pytest
 from asterism.access.account_settings import key_text
 from asterism.access.keys import DEVELOPMENT_ACCOUNT, WELL_KNOWN_EMULATOR_KEY, AccountKeys, Grant
 from asterism.apis.portal.sessions import Session, sign_session
+from asterism.apis.portal.static_files import StaticFiles
 from tests.unit.portal.portal_at_hand import assembled_portal, header_of, visitor
 
 KEYS = AccountKeys.complete(primary=WELL_KNOWN_EMULATOR_KEY)
@@ -263,3 +264,15 @@ async def test_the_portal_counts_its_requests_by_page() -> None:
         counted = assembly.services.meter.counts.doors["portal"].operations
         assert {"sign_in", "home", "api_get"} <= set(counted)
         assert json.dumps(sorted(counted))
+
+
+async def test_a_page_names_every_module_that_its_script_imports() -> None:
+    files = StaticFiles()
+    addresses = [address.rpartition("/")[2] for address in files.modules("items.js")]
+    assert addresses[0] == "items.js"
+    assert {"ui.js", "api.js", "editor.js", "codemirror.js", "query.js"} <= set(addresses)
+    assert len(addresses) == len(set(addresses))
+    async with assembled_portal() as assembly:
+        page = (await visitor(assembly).send("GET", "/sign-in")).body.decode()
+        assert f'<script type="module" src="{files.address("page.js")}"></script>' in page
+        assert f'<link rel="modulepreload" href="{files.address("ui.js")}">' in page

@@ -138,7 +138,7 @@ async def test_recent_use_is_taken_from_the_history(operator: Operator) -> None:
 
 
 async def test_without_a_history_recent_use_is_unknown_and_the_load_since_the_start_is_judged(tmp_path: Path) -> None:
-    async with assembled(ServerConfig(metrics_history_hours=0), DataDirectory(tmp_path)) as assembly:
+    async with assembled(ServerConfig(metrics_history_hours=0, throttle=False), DataDirectory(tmp_path)) as assembly:
         store, operator = assembly.services.documents, Operator(assembly)
         database = await store.create_database("asterism", "shop", None)
         container = await store.create_container(database, properties("orders"), None)

@@ -2,13 +2,8 @@
 import { toast } from "./ui.js";
 
 function switchTheme() {
-  const root = document.documentElement;
-  const isDark = root.dataset.theme
-    ? root.dataset.theme === "dark"
-    : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = isDark ? "light" : "dark";
-  localStorage.setItem("asterism-theme", root.dataset.theme);
-  document.dispatchEvent(new CustomEvent("theme"));
+  const other = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+  document.dispatchEvent(new CustomEvent("choose-theme", { detail: other }));
 }
 
 async function copy(button) {

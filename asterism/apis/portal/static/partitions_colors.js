@@ -35,8 +35,7 @@ export function chartColors() {
   return { text: variable("--faint"), grid: variable("--line"), throttled: variable("--bad") };
 }
 
-// Call `redraw` when the theme changes: by the switch of the page, or by the system.
+// Call `redraw` when the theme changes: by the switch of the page, or by the system (theme.js).
 export function onTheme(redraw) {
   document.addEventListener("theme", redraw);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 }
