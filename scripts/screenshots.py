@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlencode
 
 from azure.cosmos import CosmosClient, PartitionKey
 from playwright.sync_api import Browser, Page, expect, sync_playwright
@@ -25,6 +26,10 @@ ACCOUNT: Final = "asterism"
 WAIT_MILLISECONDS_MAX: Final = 60_000
 # Long enough for the heat map to have a past.
 LOAD_SECONDS: Final = 90
+QUERY: Final = """SELECT c.deviceId, c.at, c.temperatureCelsius, c.humidityPercent
+FROM c
+WHERE c.temperatureCelsius > 20
+ORDER BY c.temperatureCelsius DESC"""
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,9 @@ class Picture:
     height: int = 900
     theme: str = "light"
     is_full: bool = False
+    # A button to press first, and the text that then stands on the page.
+    press: str = ""
+    pressed: str = ""
 
 
 def _page(container: str, tab: str = "") -> str:
@@ -52,7 +60,14 @@ PICTURES: Final = (
     ),
     Picture("portal-home.png", "/", "telemetry-by-date"),
     Picture("portal-partitions.png", _page("telemetry-by-date"), "Use of throughput", is_full=True),
-    Picture("portal-items.png", _page("telemetry-by-device", "/items"), "Query", theme="dark"),
+    Picture(
+        "portal-query.png",
+        _page("telemetry-by-device", f"/items?{urlencode({'query': QUERY})}"),
+        "Query",
+        theme="dark",
+        press="Run",
+        pressed="Download CSV",
+    ),
     Picture("portal-phone.png", _page("telemetry-by-date"), "Use of throughput", width=390, height=844),
 )
 
@@ -102,6 +117,9 @@ def _take(browser: Browser, server: Server, picture: Picture) -> None:
     page = context.new_page()
     page.goto(f"{server.portal_url.rstrip('/')}{picture.path}")
     expect(page.get_by_text(picture.ready).first).to_be_visible(timeout=WAIT_MILLISECONDS_MAX)
+    if picture.press:
+        page.get_by_role("button", name=picture.press, exact=True).click()
+        expect(page.get_by_text(picture.pressed).first).to_be_visible(timeout=WAIT_MILLISECONDS_MAX)
     _settle(page)
     page.screenshot(path=FOLDER / picture.name, full_page=picture.is_full)
     context.close()

@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from scripts.pictures import ENGINES, FLOORS, FOLDER, PICTURES
+from scripts.screenshots import PICTURES as SCREENSHOTS
 from tests.architecture.test_floors import FLOOR_OF_UNIT, PACKAGE, PROJECT
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -17,8 +18,9 @@ def test_a_picture_is_up_to_date(name: str) -> None:
     assert (FOLDER / name).read_text(encoding="utf-8") == PICTURES[name](), "run `make pictures`"
 
 
-def test_every_picture_is_made_by_the_script() -> None:
-    assert sorted(path.name for path in FOLDER.iterdir()) == sorted(PICTURES)
+def test_every_picture_is_made_by_a_script() -> None:
+    drawn_and_taken = [*PICTURES, *(picture.name for picture in SCREENSHOTS)]
+    assert sorted(path.name for path in FOLDER.iterdir()) == sorted(drawn_and_taken)
 
 
 @pytest.mark.parametrize("name", sorted(PICTURES))
