@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,13 +13,13 @@ class Clock:
 
     wall_seconds: Callable[[], float]
     monotonic_seconds: Callable[[], float]
-    # The true wall time, where `wall_seconds` is a shifted one.
-    true_wall_seconds: Callable[[], float] | None = None
+    # The time of dates that clients sign: the true one, where `wall_seconds` is shifted. A field, not a property:
+    # every request reads it.
+    date_seconds: Callable[[], float] = field(default=None)  # type: ignore[assignment]  # set below
 
-    @property
-    def date_seconds(self) -> Callable[[], float]:
-        """Return the reading for dates that clients sign: they sign with the true time, whatever this server's is."""
-        return self.true_wall_seconds or self.wall_seconds
+    def __post_init__(self) -> None:
+        if self.date_seconds is None:
+            object.__setattr__(self, "date_seconds", self.wall_seconds)
 
     def stored_seconds(self) -> int:
         """Return whole wall seconds for storage, which has no times before 1970: a clock that is set to an earlier time

@@ -96,7 +96,12 @@ def test_a_server_that_does_not_throttle_is_named_as_such(server: RunningServer)
 
 def test_an_interrupt_ends_the_load_and_says_how_far_it_came(throttling_server: RunningServer) -> None:
     with subprocess.Popen(
-        command("demo", "--seconds", "600"), stderr=subprocess.PIPE, text=True, env=variables(throttling_server)
+        command("demo", "--seconds", "600"),
+        stderr=subprocess.PIPE,
+        text=True,
+        env=variables(throttling_server),
+        # Tests that a shell runs in the background ignore interrupts, and their children would inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         assert process.stderr is not None
         assert process.stderr.readline().startswith("Watch both containers at http://127.0.0.1:")

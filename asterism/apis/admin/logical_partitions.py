@@ -12,7 +12,7 @@ from asterism.errors import AsterismError
 from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.keyspaces.routing.statistics import LogicalPartition, first_item, logical_partitions
 from asterism.models.documents.item_record import body_of
-from asterism.partitioning.key_range import point_to_text
+from asterism.partitioning.key_range import KeyRange, point_to_text
 from asterism.partitioning.partition_key import PartitionKeyKind, extract
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.values.item import Item
@@ -58,6 +58,8 @@ class KeyNames:
         self._keyspace = keyspace
         self._kind = services.kind_of(keyspace)
         self._known: dict[bytes, dict[str, Any]] = {}
+        # Whose node does not answer: a read would wait for it, and names are not worth that.
+        self.unreachable: list[KeyRange] = []
 
     async def of(self, effective_key: bytes) -> dict[str, Any]:
         """Name a logical partition by its hash and by its partition key value, which an item of it shows."""
@@ -71,6 +73,8 @@ class KeyNames:
         definition = self._keyspace.record.definition
         if definition.kind is PartitionKeyKind.RANGE:
             return named | {"partition_key": [readable_key(effective_key)]}
+        if any(interval.contains(effective_key) for interval in self.unreachable):
+            return named
         try:
             stored = await first_item(self._services.router, self._keyspace, effective_key)
             if stored is None:

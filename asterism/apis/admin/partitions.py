@@ -48,6 +48,7 @@ async def show_partitions(services: AdminServices, request: Request) -> Response
     record = keyspace.record
     names = KeyNames(services, keyspace)
     measured = await _measure(services, keyspace, asked)
+    names.unreachable = [partition.range.range for partition in measured if partition.size is None]
     jobs = await _jobs(services, keyspace)
     answer: dict[str, Any] = {name: parameters[name] for name in _NAMES if name in parameters}
     answer |= {

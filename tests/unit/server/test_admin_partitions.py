@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from asterism.apis.admin import logical_partitions
+from asterism.apis.admin import logical_partitions, sizes
 from asterism.apis.admin.job_progress import PERCENT_MAX, estimate_percent
+from asterism.errors import StorageUnavailable
 from asterism.keyspaces.reshaping.job import Progress, Step
 from asterism.keyspaces.routing.statistics import first_item
 from asterism.models.documents.container import Container
@@ -66,6 +67,19 @@ async def test_the_largest_and_hottest_keys_of_all_partitions_come_with_their_pa
     fullest = max(answer["partitions"], key=lambda partition: partition["bytes"])
     assert large["partition"] == hot["partition"] == fullest["id"]
     assert len(answer["largest"]) == 10
+
+
+async def test_keys_on_a_node_that_does_not_answer_are_not_read_for_their_names(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object) -> None:
+        raise StorageUnavailable(reason="away")
+
+    monkeypatch.setattr(sizes, "partition_size", refuse)
+    # A read would wait for the node, and so would the operator.
+    monkeypatch.setattr(logical_partitions, "first_item", lambda *_: pytest.fail("a key was read"))
+    answer = await shown(operator)
+    assert [set(hot) >= {"effective_key"} and "partition_key" not in hot for hot in answer["hottest"][:1]] == [True]
 
 
 async def test_as_many_keys_of_each_partition_are_named_as_asked_for(operator: Operator) -> None:
