@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import importlib
 from http.cookies import CookieError, SimpleCookie
 from typing import Final
 from urllib.parse import parse_qs, quote
@@ -15,7 +16,7 @@ from asterism.apis.portal.call import Portal, PortalCall
 from asterism.apis.portal.errors import SignedOut, failure, status_and_message
 from asterism.apis.portal.origin_guard import SAFE_METHODS, page_refusal
 from asterism.apis.portal.sessions import Session, csrf_token, new_session_id, read_session, sign_session
-from asterism.apis.portal.spec import PortalSettings
+from asterism.apis.portal.spec import SPEC, PortalSettings
 from asterism.apis.portal.static_files import PREFIX, StaticFiles
 from asterism.apis.portal.visitors import VisitorAccount, VisitorAccounts
 from asterism.apis.services import DoorServices
@@ -53,9 +54,8 @@ class PortalDoor:
         asyncio.get_running_loop().run_in_executor(None, self._load_first_page)
 
     def _load_first_page(self) -> None:
-        from asterism.apis.portal import routes
-
-        assert routes.ROUTES
+        for module in SPEC.modules:
+            importlib.import_module(module)
         self.portal.renderer.prepare()
 
     @property

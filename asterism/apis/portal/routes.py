@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from asterism.apis.portal.call import Portal, PortalCall
@@ -24,6 +25,10 @@ class Route:
     needs_session: bool = True
 
 
+def _tab(name: str) -> Handler:
+    return partial(collections.show_tab, tab=name)
+
+
 ROUTES: Final = (
     Route("GET", "/", "home", home.show_home, "Doors, accounts, databases, containers, tables, jobs, nodes."),
     Route("GET", "/sign-in", "sign_in_page", signing.show_sign_in, "Asks for an account key.", needs_session=False),
@@ -32,28 +37,26 @@ ROUTES: Final = (
         "GET",
         "/c/{account}/{database}/{container}",
         "partitions",
-        collections.show_partitions,
+        _tab("partitions"),
         "The partitions of a container: line, sizes, load, history, verdict.",
     ),
-    Route("GET", "/c/{account}/{database}/{container}/items", "items", collections.show_items, "Items and queries."),
-    Route("GET", "/c/{account}/{database}/{container}/scripts", "scripts", collections.show_scripts, "Scripts."),
+    Route("GET", "/c/{account}/{database}/{container}/items", "items", _tab("items"), "Items and queries."),
+    Route("GET", "/c/{account}/{database}/{container}/scripts", "scripts", _tab("scripts"), "Scripts."),
     Route(
         "GET",
         "/c/{account}/{database}/{container}/settings",
         "settings",
-        collections.show_settings,
+        _tab("settings"),
         "Throughput, indexing policy, time to live, deletion.",
     ),
-    Route(
-        "GET", "/c/{account}/{database}/{container}/feed", "feed", collections.show_feed, "The change feed as it grows."
-    ),
-    Route("GET", "/t/{account}/{table}", "table_partitions", collections.show_partitions, "The ranges of a table."),
-    Route("GET", "/t/{account}/{table}/entities", "entities", collections.show_entities, "Entities of a table."),
-    Route("GET", "/t/{account}/{table}/settings", "table_settings", collections.show_settings, "Deletion of a table."),
+    Route("GET", "/c/{account}/{database}/{container}/feed", "feed", _tab("feed"), "The change feed as it grows."),
+    Route("GET", "/t/{account}/{table}", "table_partitions", _tab("partitions"), "The ranges of a table."),
+    Route("GET", "/t/{account}/{table}/entities", "entities", _tab("entities"), "Entities of a table."),
+    Route("GET", "/t/{account}/{table}/settings", "table_settings", _tab("settings"), "Deletion of a table."),
     Route("GET", "/compare", "compare", collections.show_comparison, "Two containers side by side."),
     *(
         Route(method, "/api/{account}/{target}/{rest*}", f"api_{method.lower()}", proxy.forward, "A request to a door.")
-        for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "MERGE", "DELETE")
+        for method in ("GET", "POST", "PUT", "PATCH", "MERGE", "DELETE")
     ),
 )
 

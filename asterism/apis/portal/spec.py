@@ -50,7 +50,7 @@ SPEC = DoorSpec(
     ports=(PortSpec("portal", "--portal-port", 8090, "Port for the web page; 0 for any.", is_web_page=True),),
     settings=PortalSettings,
     accounts=("cosmos", "storage"),
-    modules=("asterism.apis.portal.door", "asterism.apis.portal.rendering"),
+    modules=("asterism.apis.portal.door", "asterism.apis.portal.rendering", "asterism.apis.portal.routes"),
     build=_build,
     greeting=_greeting,
     is_off=lambda settings: settings.is_off,

@@ -9,28 +9,12 @@ from asterism.apis.transports.http import Response
 from asterism.errors import MalformedRequest
 
 
-async def show_partitions(portal: Portal, call: PortalCall) -> Response:
-    return await _show(portal, call, "partitions")
-
-
-async def show_items(portal: Portal, call: PortalCall) -> Response:
-    return await _show(portal, call, "items")
-
-
-async def show_scripts(portal: Portal, call: PortalCall) -> Response:
-    return await _show(portal, call, "scripts")
-
-
-async def show_settings(portal: Portal, call: PortalCall) -> Response:
-    return await _show(portal, call, "settings")
-
-
-async def show_feed(portal: Portal, call: PortalCall) -> Response:
-    return await _show(portal, call, "feed")
-
-
-async def show_entities(portal: Portal, call: PortalCall) -> Response:
-    return await _show(portal, call, "entities")
+async def show_tab(portal: Portal, call: PortalCall, *, tab: str) -> Response:
+    """Show a page of a collection; `tab` names its template."""
+    collection = _collection(call.parts)
+    partitions = await _check(portal, call, collection)
+    context = call.context(collection=collection, tab=tab, partition_key=partitions["partition_key"])
+    return portal.renderer.page(f"{tab}.html", context)
 
 
 async def show_comparison(portal: Portal, call: PortalCall) -> Response:
@@ -39,13 +23,6 @@ async def show_comparison(portal: Portal, call: PortalCall) -> Response:
     for side in sides:
         await _check(portal, call, side)
     return portal.renderer.page("compare.html", call.context(sides=sides))
-
-
-async def _show(portal: Portal, call: PortalCall, tab: str) -> Response:
-    collection = _collection(call.parts)
-    partitions = await _check(portal, call, collection)
-    context = call.context(collection=collection, tab=tab, partition_key=partitions["partition_key"])
-    return portal.renderer.page(f"{tab}.html", context)
 
 
 async def _check(portal: Portal, call: PortalCall, collection: dict[str, Any]) -> Any:
