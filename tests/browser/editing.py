@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from playwright.sync_api import Locator, Page
 
 
@@ -20,3 +22,11 @@ def replace_word(page: Page, label: str, old: str, new: str) -> None:
     """Replace a word that stands alone between double quotes, with colors: not in a large text, which has none."""
     editor(page, label).get_by_text(f'"{old}"', exact=True).dblclick()
     page.keyboard.insert_text(new)
+
+
+def wait_until(page: Page, condition: Callable[[], bool]) -> None:
+    """Return when a condition outside the page holds; the last check is the caller's own assertion."""
+    for _ in range(300):
+        if condition():
+            return
+        page.wait_for_timeout(100)

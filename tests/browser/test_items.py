@@ -10,7 +10,7 @@ from azure.cosmos import ContainerProxy, PartitionKey
 from playwright.sync_api import Page, expect
 
 from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY, derive_readonly_key
-from tests.browser.editing import editor, replace_word, write
+from tests.browser.editing import editor, replace_word, wait_until, write
 from tests.browser.page_watch import PageWatch
 from tests.browser.portal_server import PortalServer
 from tests.browser.signing_in import sign_in
@@ -45,8 +45,10 @@ def test_a_person_creates_changes_duplicates_and_deletes_an_item(page: Page, con
 
     replace_word(page, ITEM, "old", "new")
     page.keyboard.press("Control+Enter")
-    expect(page.get_by_text(re.compile("Saved for"))).to_be_visible()
+    # "Saved for" stands there since the item was created.
+    wait_until(page, lambda: container.read_item("first", "Ada")["note"] == "new")
     assert container.read_item("first", "Ada")["note"] == "new"
+    expect(page.get_by_text(re.compile("Saved for"))).to_be_visible()
 
     page.get_by_role("button", name="Duplicate").click()
     page.get_by_role("button", name="Create", exact=True).click()

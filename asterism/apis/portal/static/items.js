@@ -52,7 +52,12 @@ for (const tab of ["browse", "query"]) {
 }
 document.getElementById("new-item")?.addEventListener("click", () => editor.create(list.key()));
 if (address.has("query")) query.show(address.get("query"));
-if (address.has("query") || address.get("tab") === "query") document.getElementById("query-tab").click();
+if (address.has("query") || address.get("tab") === "query") {
+  const tab = document.getElementById("query-tab");
+  // It waits for the scripts of the page, as every button does, and this is one.
+  tab.disabled = false;
+  tab.click();
+}
 const key = address.has("key") ? keyOfAddress(address.get("key")) : null;
 if (address.has("key") && key === null) {
   toast('The key in the address is not JSON, for example ?key=["Oslo"]. All items are shown.', { isProblem: true });
@@ -60,5 +65,3 @@ if (address.has("key") && key === null) {
 chooser.show(key);
 list.show(key);
 suggest();
-// Until here a click would have been lost.
-for (const button of document.querySelectorAll("[data-waits]")) button.disabled = false;

@@ -57,3 +57,7 @@ document.addEventListener("click", (event) => {
     reveal.textContent = isShown ? "Show" : "Hide";
   }
 });
+// A click before the scripts listen would be lost. This event comes when all scripts of the page have run once.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const button of document.querySelectorAll("[data-waits]")) button.disabled = false;
+});
