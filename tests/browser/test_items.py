@@ -73,6 +73,7 @@ def test_numbers_and_the_order_of_properties_survive_an_edit(page: Page, contain
     expect(page.get_by_text(re.compile("Saved for"))).to_be_visible()
     replace_word(page, ITEM, "old", "new")
     page.get_by_role("button", name="Save", exact=True).click()
+    wait_until(page, lambda: container.read_item("exact", 5)["2"] == "new")
     expect(editor(page, ITEM)).to_contain_text('"2": "new"')
     page.reload()
     open_item(page, "exact")
