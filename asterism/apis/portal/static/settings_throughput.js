@@ -92,13 +92,15 @@ export function mountThroughput(subject) {
   async function show(present, partitions) {
     const hasOffer = present !== null;
     setText(place("now"), describe(present, partitions, subject));
+    if (hasOffer && !isDirty) {
+      offer = present;
+      if (Number(input.value) !== offer.ru) input.value = String(offer.ru);
+      place("label").textContent = offer.isAutoscale ? "Highest RU/s (autoscale)" : "RU/s";
+      if (plan !== null || place("consequences").textContent === "") await showPlan();
+    }
+    // After the offer is known, by which a number that the visitor types is judged.
     form.hidden = !hasOffer || !mayChange();
     await showJobs(subject, place("jobs"), hasOffer && present.isPending);
-    if (!hasOffer || isDirty) return;
-    offer = present;
-    if (Number(input.value) !== offer.ru) input.value = String(offer.ru);
-    place("label").textContent = offer.isAutoscale ? "Highest RU/s (autoscale)" : "RU/s";
-    if (plan !== null || place("consequences").textContent === "") await showPlan();
   }
 
   input.addEventListener("input", () => {
