@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Final
 
 _UNITS: Final = ("B", "KB", "MB", "GB", "TB", "PB")
 _STEP: Final = 1024
 NO_FIGURE: Final = "\N{EN DASH}"
-
-_DURATIONS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
 MASK: Final = "********"
@@ -40,18 +37,3 @@ def count_text(count: float | None) -> str:
     if float(count).is_integer() or abs(count) >= 100:
         return f"{count:,.0f}"
     return f"{count:,.1f}"
-
-
-def moment_text(wall_seconds: float | None) -> str:
-    if wall_seconds is None:
-        return NO_FIGURE
-    return datetime.fromtimestamp(wall_seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def duration_text(seconds: float) -> str:
-    """Return a time span in its largest unit: `3 days`."""
-    for size, unit in _DURATIONS:
-        if seconds >= size:
-            number = round(seconds / size)
-            return f"{number:,} {unit}{'' if number == 1 else 's'}"
-    return "less than a second"

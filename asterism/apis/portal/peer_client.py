@@ -21,7 +21,7 @@ from asterism.apis.portal.visitors import VisitorAccount, VisitorAccounts
 from asterism.apis.transports.http import Door, Request, Response
 from asterism.clock import Clock
 from asterism.errors import Forbidden, ResourceNotFound
-from asterism.values.json.text import dumps, loads
+from asterism.values.json.text import loads
 
 ACCOUNT_HEADER: Final = "x-asterism-account"
 # Doors answer this name whatever their rules for host names.
@@ -96,19 +96,13 @@ class PeerClient:
     async def admin(self, session: Session, name: str, *, owner: str | None = None, **parameters: str) -> Any:
         """Return the JSON of a route of the operator's door; PeerRefusal if it refuses. `owner` is the account whose
         data the route is about; routes for tables have a parameter `account` besides."""
-        return await self._json(session, owner, "GET", name, query_string=urlencode(parameters))
-
-    async def _json(
-        self, session: Session, account: str | None, method: str, name: str, *, query_string: str = "", body: Any = None
-    ) -> Any:
         answer = await self.ask(
             session,
             "admin",
-            account or session.account,
-            method=method,
+            owner or session.account,
+            method="GET",
             path=name,
-            query_string=query_string,
-            body=b"" if body is None else dumps(body),
+            query_string=urlencode(parameters),
         )
         content = loads(answer.body)
         if answer.status >= 400:

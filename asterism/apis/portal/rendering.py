@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from asterism import __version__
-from asterism.apis.portal.figures import bytes_text, count_text, duration_text, masked, moment_text
+from asterism.apis.portal.figures import bytes_text, count_text, masked
 from asterism.apis.portal.static_files import StaticFiles
 from asterism.apis.transports.http import HeaderList, Response
 
@@ -49,7 +49,7 @@ class Renderer:
             auto_reload=False,
         )
         environment.globals.update(static=static_files.address, module=self._module, version=__version__, mask=masked)
-        environment.filters.update(bytes=bytes_text, count=count_text, moment=moment_text, duration=duration_text)
+        environment.filters.update(bytes=bytes_text, count=count_text)
 
     def prepare(self) -> None:
         """Compile the templates that a visitor needs first; other pages compile theirs when they are asked for."""
