@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from asterism.storage.contract import Engine, Fence
-from asterism.storage.lmdb import LmdbEngine
+from asterism.storage.lmdb import FoldPace, LmdbEngine
 from asterism.storage.memory import MemoryEngine, MemoryStore
 from asterism.storage.nodes import NodeEngines
 from asterism.storage.postgres import PostgresEngine
@@ -25,6 +25,16 @@ async def _open_memory(directory: Path) -> Engine:
 
 async def _open_lmdb(directory: Path) -> Engine:
     return LmdbEngine.open(directory / "lmdb", durable=False)
+
+
+async def _open_lmdb_shared(directory: Path) -> Engine:
+    """Without a log, as several processes use a store."""
+    return LmdbEngine.open(directory / "lmdb", durable=False, shared=True)
+
+
+async def _open_lmdb_folding(directory: Path) -> Engine:
+    """Folding all the time, so that calls meet every state of it."""
+    return LmdbEngine.open(directory / "lmdb", durable=False, fold_pace=FoldPace(changes=5, seconds=0.001))
 
 
 async def _open_nodes(directory: Path) -> NodeEngines:
@@ -74,6 +84,8 @@ EngineOpener = Callable[[Path], Awaitable[Engine]]
 ENGINES: dict[str, EngineOpener] = {
     "memory": _open_memory,
     "lmdb": _open_lmdb,
+    "lmdb-shared": _open_lmdb_shared,
+    "lmdb-folding": _open_lmdb_folding,
     "postgres": _open_postgres,
     "catalog-node": _open_nodes,
     "other-nodes": _open_spread,

@@ -20,9 +20,9 @@ PAGE_BYTES_AT, LAST_PAGE_AT, META_AT = 40, 136, 4096
 PAGE_BYTES = 4096
 
 
-async def filled_store(directory: Path, *, entries: int = 200) -> Path:
-    """Make a store with some data; return its data file."""
-    engine = LmdbEngine.open(directory, durable=False)
+async def filled_store(directory: Path, *, entries: int = 200, shared: bool = False) -> Path:
+    """Make a store with some data; return its data file. A `shared` one has a transaction for each entry."""
+    engine = LmdbEngine.open(directory, durable=False, shared=shared)
     await engine.create_partition(ONE, Fence(EPOCH))
     for number in range(entries):
         await engine.apply(ONE, EPOCH, Batch(puts=[(b"%06d" % number, bytes(3000))]))
@@ -83,8 +83,8 @@ async def test_a_copy_of_the_data_file_alone_is_a_store(tmp_path: Path) -> None:
 
 async def test_a_file_that_lacks_free_pages_only_is_opened(tmp_path: Path) -> None:
     """LMDB counts pages that a transaction allocated and freed again, and never writes them."""
-    data_file = await filled_store(tmp_path)
-    engine = LmdbEngine.open(tmp_path, durable=False)
+    data_file = await filled_store(tmp_path, shared=True)
+    engine = LmdbEngine.open(tmp_path, durable=False, shared=True)
     await engine.apply(ONE, EPOCH, Batch(puts=[(b"huge", bytes(1_000_000))]))
     await engine.apply(ONE, EPOCH, Batch(deletes=[b"huge"]))
     await engine.close()

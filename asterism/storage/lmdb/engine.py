@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -30,18 +32,25 @@ from asterism.storage.lmdb.layout import (
     META,
     META_END,
     META_PREFIX,
+    Checkpoint,
     PartitionMeta,
     PartitionNames,
     decode_meta,
 )
-from asterism.storage.lmdb.views import LmdbSnapshot, journal_entries, scan_page
+from asterism.storage.lmdb.log_commit import DEFAULT_FOLD_PACE, FoldPace, LogCommitter
+from asterism.storage.lmdb.overlay import Lookup, read_keys
+from asterism.storage.lmdb.store_lock import StoreLock
+from asterism.storage.lmdb.views import LmdbSnapshot, StoreView, journal_entries, scan_page
 from asterism.storage.lmdb.watching import Watchers
+from asterism.storage.lmdb.write_log import WriteLog, remove_log, replay
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
 
 # Changes of `transactions.REMOVE_ENTRIES_PER_CHANGE` entries in one call of `drop_partition`.
 DROP_CHANGES_PER_CALL = 10
 
 _unpack_meta = META.unpack
+
+_logger = logging.getLogger(__name__)
 
 
 class LmdbEngine:
@@ -50,12 +59,24 @@ class LmdbEngine:
     The fence is read inside every transaction and never cached: another process may have changed it.
     """
 
-    def __init__(self, store: StoreEnvironment, *, shared: bool = False, claim: DirectoryClaim | None = None) -> None:
+    def __init__(
+        self,
+        store: StoreEnvironment,
+        lock: StoreLock,
+        *,
+        checkpoint: Checkpoint | None,
+        fold_pace: FoldPace,
+        claim: DirectoryClaim | None = None,
+    ) -> None:
+        """Take over an open environment and its lock. With a `checkpoint` no other process has the store open, and
+        writes go through a log."""
         self._store = store
+        self._lock = lock
         self._claim = claim
+        self._is_closed = False
         self._names = PartitionNames()
-        self._committer = GroupCommitter(store, self._names)
-        self._watchers = Watchers(self._lsn_now, file=store.data_file if shared else None)
+        self._committer = _new_committer(store, self._names, checkpoint, fold_pace)
+        self._watchers = Watchers(self._lsn_now, file=store.data_file if checkpoint is None else None)
 
     @classmethod
     def open(
@@ -66,19 +87,31 @@ class LmdbEngine:
         durable: bool = True,
         shared: bool = False,
         server: str | None = None,
+        fold_pace: FoldPace = DEFAULT_FOLD_PACE,
     ) -> Self:
         """Open the directory, and create it if it is missing. Without `map_bytes` the map is as large as allowed, up to
         1 TiB. An engine that is not `durable` leaves the time of writes to the operating system: for tests. `shared`:
-        other processes write to the store, and `watch` reports their batches. With `server`, only processes that name
-        the same server can have the directory open at a time; others are refused."""
-        claim = None if server is None else DirectoryClaim(Path(path), server=server)
-        try:
-            store = StoreEnvironment(Path(path), map_bytes=map_bytes, durable=durable)
-        except BaseException:
+        other processes write to the store, and `watch` reports their batches; without it, no other process can open the
+        store, and writes go through a log. With `server`, only processes that name the same server can have the
+        directory open at a time; others are refused."""
+        with ExitStack() as undo:
+            claim = None if server is None else DirectoryClaim(Path(path), server=server)
             if claim is not None:
-                claim.release()
-            raise
-        return cls(store, shared=shared, claim=claim)
+                undo.callback(claim.release)
+            store = StoreEnvironment(Path(path), map_bytes=map_bytes, durable=durable)
+            undo.callback(store.close)
+            lock = StoreLock(store.directory, shared=shared)
+            undo.callback(lock.release)
+            checkpoint = None
+            if lock.is_alone:
+                checkpoint = replay(store.directory, store.env)
+                remove_log(store.directory)
+            if shared:
+                lock.share()
+                checkpoint = None
+            engine = cls(store, lock, checkpoint=checkpoint, fold_pace=fold_pace, claim=claim)
+            undo.pop_all()
+        return engine
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -90,12 +123,14 @@ class LmdbEngine:
         try:
             txn = self._store.begin_read()
             get = txn.get
-            record = get(meta_key)
+            layers = self._committer.layers
+            record = get(meta_key) if not layers else read_keys(layers, get, (meta_key,))[0]
             if record is not None:
                 flags, stored_epoch, lsn, _ = _unpack_meta(record)
                 if stored_epoch == epoch and not flags & FLAGS_CLOSED:
                     # Loops inside the interpreter: with many keys, these save a tenth of the time.
-                    values = list(map(get, map(prefix.__add__, keys)))
+                    stored_keys = map(prefix.__add__, keys)
+                    values = list(map(get, stored_keys)) if not layers else read_keys(layers, get, list(stored_keys))
                     txn.abort()
                     return lsn, values
             txn.abort()
@@ -118,32 +153,34 @@ class LmdbEngine:
     ) -> ScanPage:
         try:
             with self._store.begin_read() as txn:
-                self._check_fence(txn, partition, epoch)
+                view = StoreView(txn, self._committer.layers)
+                self._check_fence(view.get, partition, epoch)
                 prefix = self._names[partition][1]
-                return scan_page(txn, prefix, span, reverse=reverse, limit=limit, bytes_max=bytes_max)
+                return scan_page(view, prefix, span, reverse=reverse, limit=limit, bytes_max=bytes_max)
         except lmdb.Error as error:
             raise self._store.translate(error) from error
 
     async def snapshot(self, partition: PartitionNumber, epoch: Epoch, *, at_least: Lsn | None = None) -> LmdbSnapshot:
         try:
             txn = self._store.begin_read()
+            view = StoreView(txn, self._committer.layers)
             try:
-                meta = self._check_fence(txn, partition, epoch)
+                meta = self._check_fence(view.get, partition, epoch)
             except BaseException:
                 txn.abort()
                 raise
         except lmdb.Error as error:
             raise self._store.translate(error) from error
-        return LmdbSnapshot(txn, self._names[partition][1], meta.lsn)
+        return LmdbSnapshot(view, self._names[partition][1], meta.lsn, self._committer.open_views)
 
-    def _meta(self, txn: lmdb.Transaction[bytes], partition: PartitionNumber) -> PartitionMeta:
-        record = txn.get(self._names[partition][0])
+    def _meta(self, get: Lookup, partition: PartitionNumber) -> PartitionMeta:
+        record = get(self._names[partition][0])
         if record is None or (meta := decode_meta(record)).dropping:
             raise PartitionUnknown(partition)
         return meta
 
-    def _check_fence(self, txn: lmdb.Transaction[bytes], partition: PartitionNumber, epoch: Epoch) -> PartitionMeta:
-        meta = self._meta(txn, partition)
+    def _check_fence(self, get: Lookup, partition: PartitionNumber, epoch: Epoch) -> PartitionMeta:
+        meta = self._meta(get, partition)
         if meta.sealed or meta.epoch != epoch:
             raise EpochFenced(partition)
         return meta
@@ -171,7 +208,7 @@ class LmdbEngine:
         """Return the LSN; None for a partition that does not exist, or while the store cannot be read."""
         try:
             with self._store.begin_read() as txn:
-                record = txn.get(self._names[partition][0])
+                record = StoreView(txn, self._committer.layers).get(self._names[partition][0])
         except lmdb.Error:
             return None
         return None if record is None else decode_meta(record).lsn
@@ -187,11 +224,9 @@ class LmdbEngine:
         found: dict[PartitionNumber, tuple[Fence, Lsn]] = {}
         try:
             with self._store.begin_read() as txn:
-                cursor = txn.cursor()
-                # A cursor that found nothing would start at the store's first entry.
-                for key, record in cursor.iternext() if cursor.set_range(META_PREFIX) else ():
-                    if key >= META_END:
-                        break
+                take = StoreView(txn, self._committer.layers).entries(META_PREFIX, META_END)
+                while (entry := next(iter(take(1)), None)) is not None and entry[0] < META_END:
+                    key, record = entry
                     meta = decode_meta(record)
                     if not meta.dropping:
                         number = PartitionNumber(int.from_bytes(key[len(META_PREFIX) :], "big"))
@@ -203,7 +238,7 @@ class LmdbEngine:
     async def read_fence(self, partition: PartitionNumber) -> tuple[Fence, Lsn]:
         try:
             with self._store.begin_read() as txn:
-                meta = self._meta(txn, partition)
+                meta = self._meta(StoreView(txn, self._committer.layers).get, partition)
         except lmdb.Error as error:
             raise self._store.translate(error) from error
         return meta.fence(), meta.lsn
@@ -229,9 +264,10 @@ class LmdbEngine:
     async def read_unfenced(self, partition: PartitionNumber, keys: Sequence[bytes]) -> list[bytes | None]:
         try:
             with self._store.begin_read() as txn:
-                self._meta(txn, partition)
+                view = StoreView(txn, self._committer.layers)
+                self._meta(view.get, partition)
                 prefix = self._names[partition][1]
-                return [txn.get(prefix + key) for key in keys]
+                return view.read([prefix + key for key in keys])
         except lmdb.Error as error:
             raise self._store.translate(error) from error
 
@@ -240,20 +276,22 @@ class LmdbEngine:
     ) -> ScanPage:
         try:
             with self._store.begin_read() as txn:
-                self._meta(txn, partition)
+                view = StoreView(txn, self._committer.layers)
+                self._meta(view.get, partition)
                 prefix = self._names[partition][1]
-                return scan_page(txn, prefix, span, reverse=False, limit=limit, bytes_max=bytes_max)
+                return scan_page(view, prefix, span, reverse=False, limit=limit, bytes_max=bytes_max)
         except lmdb.Error as error:
             raise self._store.translate(error) from error
 
     async def read_journal(self, partition: PartitionNumber, *, after: Lsn, limit: int = 1000) -> list[JournalEntry]:
         try:
             with self._store.begin_read() as txn:
-                meta = self._meta(txn, partition)
+                view = StoreView(txn, self._committer.layers)
+                meta = self._meta(view.get, partition)
                 if not meta.journaling:
                     return []
                 first = max(after, meta.journal_after)
-                return journal_entries(txn, self._names[partition][1], after=first, limit=limit)
+                return journal_entries(view, self._names[partition][1], after=first, limit=limit)
         except lmdb.Error as error:
             raise self._store.translate(error) from error
 
@@ -280,7 +318,7 @@ class LmdbEngine:
 
     def stats(self) -> EngineStats:
         try:
-            return self._store.stats()
+            return self._store.stats(log_bytes=self._committer.log_bytes)
         except lmdb.Error as error:
             raise EngineFailed(str(error)) from error
 
@@ -298,9 +336,27 @@ class LmdbEngine:
         return EngineStatus(self.stats().bytes_used, is_writable=is_writable, server_version=f"LMDB {version}")
 
     async def close(self) -> None:
+        # A fleet closes the store of a node that has left it, and once more all that it has opened.
+        if self._is_closed:
+            return
+        self._is_closed = True
         self._watchers.close()
         await self._committer.close()
         self._store.close()
+        self._lock.release()
         if self._claim is not None:
             self._claim.release()
-            self._claim = None
+
+
+def _new_committer(
+    store: StoreEnvironment, names: PartitionNames, checkpoint: Checkpoint | None, fold_pace: FoldPace
+) -> LogCommitter | GroupCommitter:
+    """Return the committer that goes through a log, if there is a checkpoint, and if its files can be made."""
+    if checkpoint is not None:
+        try:
+            log = WriteLog(store.directory, durable=store.is_durable)
+        except OSError as error:
+            _logger.warning("%s is used without a log, because its files cannot be made: %s", store.directory, error)
+        else:
+            return LogCommitter(store, names, log, checkpoint, fold_pace)
+    return GroupCommitter(store, names)

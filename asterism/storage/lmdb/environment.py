@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import resource
@@ -16,6 +15,7 @@ import lmdb
 from asterism.storage.contract import EngineFailed, OutOfSpace, StorageRefusal
 from asterism.storage.lmdb.file_check import DATA_FILE, allocate_lock_file, check_data_file, is_marked, mark_store
 from asterism.storage.lmdb.layout import FORMAT_KEY, FORMAT_VERSION, check_format, encode_format
+from asterism.storage.lmdb.write_log import sync_directory
 
 # The map is only address space, the file grows as it is used; if a limit on address space forbids this much, the map is
 # halved until it is allowed.
@@ -45,7 +45,8 @@ PROBE_BYTES = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class EngineStats:
-    """Statistics of a node's store for operators. `bytes_used` includes pages that are free for reuse."""
+    """Statistics of a node's store for operators. `bytes_used` includes pages that are free for reuse, and the log;
+    `entries` does not include what is only in the log."""
 
     bytes_used: int
     map_bytes: int
@@ -64,6 +65,14 @@ class StoreEnvironment:
         self._map_bytes_open = 0
         self._checks_to_skip = 0
         self.env = self._open()
+
+    @property
+    def directory(self) -> Path:
+        return self._path
+
+    @property
+    def is_durable(self) -> bool:
+        return self._durable
 
     @property
     def data_file(self) -> Path:
@@ -89,8 +98,8 @@ class StoreEnvironment:
         if is_new:
             mark_store(self._path)
             if self._durable:
-                _sync_directory(self._path)
-                _sync_directory(self._path.parent)
+                sync_directory(self._path)
+                sync_directory(self._path.parent)
         return env
 
     def _open_largest(self) -> lmdb.Environment:
@@ -134,17 +143,20 @@ class StoreEnvironment:
             return self.env.begin()
 
     def has_room(self, txn: lmdb.Transaction[bytes]) -> bool:
-        """Return True if the store may grow: its tree leaves more than the reserve, in the map and on the disk.
+        """Return True if the store may grow: its tree leaves more than the reserve, in the map and on the disk."""
+        return self.has_plenty(txn) or self.room_bytes(txn) > 0
+
+    def has_plenty(self, txn: lmdb.Transaction[bytes]) -> bool:
+        """Return True if there is so much room that the next transactions cannot use it up.
 
         Asking the file system costs as much as writing an item, so with plenty of room it is asked only now and then.
         """
         if self._checks_to_skip > 0:
             self._checks_to_skip -= 1
             return True
-        room_bytes = self.room_bytes(txn)
-        if room_bytes > PLENTY_BYTES:
-            self._checks_to_skip = ROOM_CHECKS_SKIPPED
-        return room_bytes > 0
+        is_plenty = self.room_bytes(txn) > PLENTY_BYTES
+        self._checks_to_skip = ROOM_CHECKS_SKIPPED if is_plenty else 0
+        return is_plenty
 
     def room_bytes(self, txn: lmdb.Transaction[bytes]) -> int:
         tree = txn.stat()
@@ -197,12 +209,12 @@ class StoreEnvironment:
             return error.errno in SPACE_ERRORS
         return False
 
-    def stats(self) -> EngineStats:
+    def stats(self, *, log_bytes: int) -> EngineStats:
         info, tree = self.env.info(), self.env.stat()
         # The first line of the reader table is its heading.
         readers = [line for line in self.env.readers().splitlines()[1:] if line.strip()]
         return EngineStats(
-            bytes_used=(info["last_pgno"] + 1) * tree["psize"],
+            bytes_used=(info["last_pgno"] + 1) * tree["psize"] + log_bytes,
             map_bytes=info["map_size"],
             entries=tree["entries"],
             readers=len(readers),
@@ -231,13 +243,3 @@ def _file_bytes_limit() -> int:
     """Return the operating system's limit for the size of a file of this process."""
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     return sys.maxsize if limit == resource.RLIM_INFINITY else limit
-
-
-def _sync_directory(path: Path) -> None:
-    # A directory that this process may not open cannot be synced, and was not made by it.
-    with contextlib.suppress(PermissionError):
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -27,7 +27,10 @@ import lmdb
 from asterism.storage.contract import EngineFailed, OutOfSpace, StorageRefusal
 from asterism.storage.lmdb.environment import StoreEnvironment
 from asterism.storage.lmdb.layout import PartitionNames
-from asterism.storage.lmdb.transactions import WriteView
+from asterism.storage.lmdb.overlay import Layer
+from asterism.storage.lmdb.pending import PendingChange
+from asterism.storage.lmdb.views import StoreView
+from asterism.storage.lmdb.write_views import TreeWrites, WriteView
 
 # Time for which a group holds the event loop before it yields to other tasks.
 SLICE_SECONDS_MAX = 0.0005
@@ -51,54 +54,30 @@ class _Order(enum.Enum):
     STOP = enum.auto()
 
 
-class _PendingChange:
-    """A change and the future of its caller."""
-
-    __slots__ = ("change", "future", "refusal", "result")
-
-    def __init__(self, change: Callable[[WriteView], Any], future: asyncio.Future[Any]) -> None:
-        self.change = change
-        self.future = future
-        self.result: Any = None
-        self.refusal: StorageRefusal | None = None
-
-    def carry_out(self, view: WriteView) -> None:
-        self.result = self.refusal = None
-        try:
-            self.result = self.change(view)
-        except StorageRefusal as refusal:
-            self.refusal = refusal
-
-    def resolve(self) -> None:
-        # The caller was canceled.
-        if self.future.done():
-            return
-        if self.refusal is None:
-            self.future.set_result(self.result)
-        else:
-            self.future.set_exception(self.refusal)
-
-    def fail(self, refusal: StorageRefusal) -> None:
-        # Each caller raises an exception of its own; a shared one would collect all their tracebacks.
-        self.refusal = type(refusal)(*refusal.args)
-        self.resolve()
-
-
 class GroupCommitter:
     """Carry out changes in the order of their submission. All methods run on the event loop's thread, except those
     whose name begins with `_writer`."""
 
-    def __init__(self, store: StoreEnvironment, names: PartitionNames) -> None:
+    def __init__(
+        self,
+        store: StoreEnvironment,
+        names: PartitionNames,
+        *,
+        group_seconds_max: float = GROUP_SECONDS_MAX,
+        group_changes_max: int = GROUP_CHANGES_MAX,
+    ) -> None:
         self._store = store
         self._names = names
-        self._waiting: deque[_PendingChange] = deque()
-        self._group: list[_PendingChange] = []
+        self._group_seconds_max = group_seconds_max
+        self._group_changes_max = group_changes_max
+        self._waiting: deque[PendingChange] = deque()
+        self._group: list[PendingChange] = []
         # Reason for which the group's transaction must not be committed.
         self._spoiled_by: StorageRefusal | None = None
         # Number of waiting changes that get a transaction each, after one of them spoiled a shared one.
         self._alone_count = 0
         self._begins_failed = 0
-        self._is_busy = False
+        self.is_busy = False
         # Set while the next transaction waits for further changes.
         self._gathering: asyncio.Handle | None = None
         # Number of changes that the next transaction waits for.
@@ -106,6 +85,10 @@ class GroupCommitter:
         self._stopped_by: EngineFailed | None = None
         # Transactions with a change that were committed.
         self.commits = 0
+        # Nothing is ever laid over the tree: a change is in it when its caller hears of it.
+        self.layers: list[Layer] = []
+        self.open_views: set[StoreView] = set()
+        self.log_bytes = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._became_idle: asyncio.Event | None = None
         self._orders: SimpleQueue[_Order] = SimpleQueue()
@@ -114,22 +97,26 @@ class GroupCommitter:
 
     def submit(self, change: Callable[[WriteView], ChangeResult]) -> asyncio.Future[ChangeResult]:
         """Queue a change. The future is resolved when the change is durable, or refused."""
+        future: asyncio.Future[ChangeResult] = asyncio.get_running_loop().create_future()
+        self.enqueue(PendingChange(change, future))
+        return future
+
+    def enqueue(self, entry: PendingChange) -> None:
+        """Queue a change whose caller waits already."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._adopt(loop)
         if self._stopped_by is not None:
             raise EngineFailed(str(self._stopped_by))
-        future: asyncio.Future[ChangeResult] = loop.create_future()
-        self._waiting.append(_PendingChange(change, future))
-        if not self._is_busy:
-            self._is_busy = True
+        self._waiting.append(entry)
+        if not self.is_busy:
+            self.is_busy = True
             self._gather()
         elif self._gathering is not None and len(self._waiting) >= self._expected:
             self._begin()
-        return future
 
     def _adopt(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self._is_busy:
+        if self.is_busy:
             raise EngineFailed("another event loop has writes in flight in this engine")
         self._loop = loop
 
@@ -138,21 +125,30 @@ class GroupCommitter:
         if self._stopped_by is None:
             self._stopped_by = EngineFailed("the engine is closed")
         # Writes of a closed event loop can never be completed.
-        if self._is_busy and self._loop is asyncio.get_running_loop():
-            self._became_idle = self._became_idle or asyncio.Event()
-            await self._became_idle.wait()
+        if self._loop is asyncio.get_running_loop():
+            await self.wait_until_idle()
         self._orders.put(_Order.STOP)
         self._writer.join()
+
+    def abandon(self) -> None:
+        """End the writer although the event loop of its changes has ended; undo a transaction that is open."""
+        self._orders.put(_Order.STOP)
+        self._writer.join()
+
+    async def wait_until_idle(self) -> None:
+        while self.is_busy:
+            self._became_idle = self._became_idle or asyncio.Event()
+            await self._became_idle.wait()
 
     # --- on the event loop ----------------------------------------------------------------------------------------
 
     def _on_begun(self, txn: lmdb.Transaction[bytes]) -> None:
         self._begins_failed = 0
         self._group = []
-        changes_max = 1 if self._alone_count else GROUP_CHANGES_MAX
+        changes_max = 1 if self._alone_count else self._group_changes_max
         with self._transaction_at_stake():
-            view = WriteView(txn, self._names, has_room=self._store.has_room(txn))
-            self._fill(view, changes_max, GROUP_SECONDS_MAX)
+            view = WriteView(TreeWrites(txn), self._names, has_room=self._store.has_room(txn))
+            self._fill(view, changes_max, self._group_seconds_max)
 
     def _continue_filling(self, view: WriteView, changes_max: int, seconds_left: float) -> None:
         with self._transaction_at_stake():
@@ -196,7 +192,7 @@ class GroupCommitter:
     def _on_ended(self, commit_failure: StorageRefusal | None) -> None:
         group, self._group = self._group, []
         # Three quarters, so that the number falls again when some of the writers have stopped.
-        self._expected = max(1, min(len(group) + len(self._waiting), GROUP_CHANGES_MAX) * 3 // 4)
+        self._expected = max(1, min(len(group) + len(self._waiting), self._group_changes_max) * 3 // 4)
         failure = self._spoiled_by or commit_failure
         if failure is None:
             self.commits += 1 if group else 0
@@ -236,9 +232,10 @@ class GroupCommitter:
         if self._waiting:
             self._gather()
             return
-        self._is_busy = False
+        self.is_busy = False
         if self._became_idle is not None:
             self._became_idle.set()
+            self._became_idle = None
 
     def _on_begin_failed(self, error: Exception) -> None:
         """Reopen the environment; if that does not help, fail the waiting changes and let the next call retry."""

@@ -19,8 +19,9 @@ from asterism.storage.contract import (
 )
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber, sequence_of
 
-# Version 2 keeps programs off that know only 1: they would write items that readers of version 2 do not find.
-FORMAT_VERSION = 2
+# Version 2 keeps programs off that know only 1: they would write items that readers of version 2 do not find. Version 3
+# keeps those off that do not know the write log: they would not see what is only in it.
+FORMAT_VERSION = 3
 OLDEST_FORMAT_VERSION = 1
 FORMAT_NAME = b"asterism-lmdb"
 
@@ -31,6 +32,7 @@ FORMAT_KEY = ENGINE_PREFIX + b"F"
 META_PREFIX = ENGINE_PREFIX + b"M"
 META_END = ENGINE_PREFIX + b"N"
 JOURNAL_PREFIX = ENGINE_PREFIX + b"J"
+CHECKPOINT_KEY = ENGINE_PREFIX + b"L"
 
 # flags, epoch, LSN, and the LSN above which the journal is valid: one record, because every read needs the first three.
 META = struct.Struct(">BQQQ")
@@ -41,6 +43,7 @@ FLAG_DROPPING = 4
 FLAGS_CLOSED = FLAG_SEALED | FLAG_DROPPING
 
 _LSN = struct.Struct(">Q")
+_SEQUENCE = struct.Struct(">Q")
 _COUNT = struct.Struct(">I")
 _LENGTH = struct.Struct(">H")
 
@@ -91,6 +94,24 @@ def decode_meta(record: bytes) -> PartitionMeta:
         dropping=bool(flags & FLAG_DROPPING),
         journal_after=Lsn(journal_after),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The last record of the write log that is in the tree; records up to it count no more.
+
+    The id tells the store's log from that of another: it is drawn when a store first has a log.
+    """
+
+    store_id: bytes
+    sequence: int
+
+    def encode(self) -> bytes:
+        return self.store_id + _SEQUENCE.pack(self.sequence)
+
+
+def decode_checkpoint(record: bytes) -> Checkpoint:
+    return Checkpoint(record[: -_SEQUENCE.size], _SEQUENCE.unpack_from(record, len(record) - _SEQUENCE.size)[0])
 
 
 def encode_format() -> bytes:

@@ -7,10 +7,8 @@ share a transaction, although LMDB cannot undo a single one of them.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
-
-import lmdb
 
 from asterism.storage.contract import (
     LSN_BYTES,
@@ -22,76 +20,28 @@ from asterism.storage.contract import (
     Fence,
     FenceChanged,
     OutOfSpace,
-    PartitionUnknown,
     RecordDamaged,
     Span,
     decode_counters,
     encode_counters,
 )
 from asterism.storage.lmdb.layout import (
+    CHECKPOINT_KEY,
     JOURNAL_PREFIX,
     PARTITION_NUMBER_MAX,
+    Checkpoint,
     PartitionMeta,
-    PartitionNames,
     after_prefix,
     bounds,
-    decode_meta,
     encode_journal,
     journal_key,
 )
+from asterism.storage.lmdb.overlay import Overlaid
+from asterism.storage.lmdb.write_views import WriteView
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber, sequence_of
 
 # Entries of a partition or a journal that are removed at once: a millisecond or two of the event loop.
 REMOVE_ENTRIES_PER_CHANGE = 1000
-
-
-class WriteView:
-    """A write transaction, and the meta records it has read: each is read once and written once per transaction."""
-
-    __slots__ = ("_changed", "_cursor", "_metas", "_names", "has_room", "txn")
-
-    def __init__(self, txn: lmdb.Transaction[bytes], names: PartitionNames, *, has_room: bool) -> None:
-        self.txn = txn
-        # Without room, only changes that remove more than they add are carried out.
-        self.has_room = has_room
-        self._names = names
-        self._metas: dict[PartitionNumber, PartitionMeta | None] = {}
-        self._changed: set[PartitionNumber] = set()
-        # One for the whole transaction: to make it takes as long as two puts.
-        self._cursor: lmdb.Cursor[bytes] | None = None
-
-    def put_many(self, entries: Sequence[tuple[bytes, bytes]]) -> None:
-        if self._cursor is None:
-            self._cursor = self.txn.cursor()
-        self._cursor.putmulti(entries)
-
-    def prefix(self, partition: PartitionNumber) -> bytes:
-        return self._names[partition][1]
-
-    def stored_meta(self, partition: PartitionNumber) -> PartitionMeta | None:
-        """Return the meta record, also of a partition that is being dropped."""
-        if partition not in self._metas:
-            record = self.txn.get(self._names[partition][0])
-            self._metas[partition] = None if record is None else decode_meta(record)
-        return self._metas[partition]
-
-    def meta(self, partition: PartitionNumber) -> PartitionMeta:
-        meta = self.stored_meta(partition)
-        if meta is None or meta.dropping:
-            raise PartitionUnknown(partition)
-        return meta
-
-    def change_meta(self, partition: PartitionNumber, meta: PartitionMeta | None) -> None:
-        self._metas[partition] = meta
-        self._changed.add(partition)
-
-    def save_metas(self) -> None:
-        for partition in self._changed:
-            meta = self._metas[partition]
-            if meta is None:
-                self.txn.delete(self._names[partition][0])
-            else:
-                self.txn.put(self._names[partition][0], meta.encode())
 
 
 def apply_batch(partition: PartitionNumber, epoch: Epoch, batch: Batch, view: WriteView) -> Lsn:
@@ -99,38 +49,37 @@ def apply_batch(partition: PartitionNumber, epoch: Epoch, batch: Batch, view: Wr
     if meta.sealed or meta.epoch != epoch:
         raise EpochFenced(partition)
     prefix = view.prefix(partition)
-    txn = view.txn
-    _check_expectations(txn, prefix, batch)
+    _check_expectations(view, prefix, batch)
     if not view.has_room and not batch.may_use_reserve and _grows(batch):
         raise OutOfSpace("the store is nearly full: the remaining space is reserved for deletes")
-    totals = _add_up(txn, prefix, batch)
+    totals = _add_up(view, prefix, batch)
 
     lsn = Lsn(meta.lsn + 1)
     stamp = lsn.to_bytes(LSN_BYTES, "big")
     for span in batch.range_deletes:
-        remove_span(txn, *bounds(prefix, span))
+        view.remove_span(*bounds(prefix, span))
     for key in batch.deletes:
-        txn.delete(prefix + key)
-    # One call for all puts, and a cursor that keeps its position: entries of an index are adjacent.
-    puts = [(prefix + key, value) for key, value in batch.puts]
-    puts += [(prefix + key, stamp + value) for key, value in batch.versioned_puts]
-    puts += [(prefix + head + stamp + tail, value) for head, tail, value in batch.stamped_puts]
+        view.delete(prefix + key)
+    view.put_many(prefix, batch.puts)
+    puts = [(key, stamp + value) for key, value in batch.versioned_puts]
+    puts += [(head + stamp + tail, value) for head, tail, value in batch.stamped_puts]
     for key, counters in totals:
         if counters is None:
-            txn.delete(prefix + key)
+            view.delete(prefix + key)
         else:
-            puts.append((prefix + key, counters))
-    view.put_many(puts)
+            puts.append((key, counters))
+    view.put_many(prefix, puts)
     if meta.journaling:
-        txn.put(journal_key(prefix, lsn), encode_journal(batch, stamp))
+        view.put_many(b"", [(journal_key(prefix, lsn), encode_journal(batch, stamp))])
     meta.lsn = lsn
     view.change_meta(partition, meta)
     return lsn
 
 
-def _check_expectations(txn: lmdb.Transaction[bytes], prefix: bytes, batch: Batch) -> None:
+def _check_expectations(view: WriteView, prefix: bytes, batch: Batch) -> None:
+    get = view.get
     for expectation in batch.expectations:
-        value = txn.get(prefix + expectation.key)
+        value = get(prefix + expectation.key)
         wanted = expectation.begins_with
         if value is not None if wanted is None else value is None or not value.startswith(wanted):
             raise ExpectationFailed(expectation.key)
@@ -142,7 +91,7 @@ def _grows(batch: Batch) -> bool:
     return not batch.range_deletes and put_count > len(batch.deletes)
 
 
-def _add_up(txn: lmdb.Transaction[bytes], prefix: bytes, batch: Batch) -> list[tuple[bytes, bytes | None]]:
+def _add_up(view: WriteView, prefix: bytes, batch: Batch) -> list[tuple[bytes, bytes | None]]:
     """Return the totals after the batch's adds, None for a record to delete; refuse before anything is written."""
     totals: dict[bytes, tuple[int, ...]] = {}
     for add in batch.adds:
@@ -151,7 +100,7 @@ def _add_up(txn: lmdb.Transaction[bytes], prefix: bytes, batch: Batch) -> list[t
         if counters is None:
             is_emptied = batch.range_deletes and any(span.contains(key) for span in batch.range_deletes)
             try:
-                counters = () if is_emptied else decode_counters(txn.get(prefix + key))
+                counters = () if is_emptied else decode_counters(view.get(prefix + key))
             except struct.error:
                 raise RecordDamaged(key) from None
         if not counters:
@@ -167,18 +116,6 @@ def _add_up(txn: lmdb.Transaction[bytes], prefix: bytes, batch: Batch) -> list[t
         return [(key, encode_counters(counters) if any(counters) else None) for key, counters in totals.items()]
     except struct.error as error:
         raise EngineFailed("a counter of the batch overflows 64 bits") from error
-
-
-def remove_span(txn: lmdb.Transaction[bytes], low: bytes, high: bytes, *, limit: int | None = None) -> int:
-    """Remove the stored keys from `low` up to `high`, at most `limit` of them; return the number of removed keys."""
-    removed = 0
-    with txn.cursor() as cursor:
-        found = cursor.set_range(low)
-        # Deleting moves the cursor to the next entry; past the last one its key is empty.
-        while found and removed != limit and (key := cursor.key()) and key < high:
-            found = cursor.delete()
-            removed += 1
-    return removed
 
 
 def create_partition(view: WriteView, partition: PartitionNumber, fence: Fence, lsn: Lsn) -> None:
@@ -214,7 +151,7 @@ def remove_forgotten_journal(view: WriteView, partition: PartitionNumber) -> boo
         return False
     prefix = view.prefix(partition)
     low, high = JOURNAL_PREFIX + prefix, journal_key(prefix, meta.journal_after + 1)
-    return remove_span(view.txn, low, high, limit=REMOVE_ENTRIES_PER_CHANGE) == REMOVE_ENTRIES_PER_CHANGE
+    return view.remove_span(low, high, limit=REMOVE_ENTRIES_PER_CHANGE) == REMOVE_ENTRIES_PER_CHANGE
 
 
 def drop_some(view: WriteView, partition: PartitionNumber) -> bool:
@@ -225,7 +162,7 @@ def drop_some(view: WriteView, partition: PartitionNumber) -> bool:
     prefix = view.prefix(partition)
     budget = REMOVE_ENTRIES_PER_CHANGE
     for head in (prefix, JOURNAL_PREFIX + prefix):
-        budget -= remove_span(view.txn, head, after_prefix(head), limit=budget)
+        budget -= view.remove_span(head, after_prefix(head), limit=budget)
     meta.dropping = True
     view.change_meta(partition, meta if budget == 0 else None)
     return budget > 0
@@ -245,10 +182,26 @@ def write_copied(
     if not view.has_room and puts:
         raise OutOfSpace("the store is nearly full: the remaining space is reserved for deletes")
     prefix = view.prefix(partition)
-    txn = view.txn
     for span in range_deletes:
-        remove_span(txn, *bounds(prefix, span))
+        view.remove_span(*bounds(prefix, span))
     for key in deletes:
-        txn.delete(prefix + key)
-    for key, value in puts:
-        txn.put(prefix + key, value)
+        view.delete(prefix + key)
+    view.put_many(prefix, puts)
+
+
+# --- from the log into the tree -------------------------------------------------------------------------------------
+
+
+def fold(view: WriteView, changes: Mapping[bytes, Overlaid]) -> None:
+    """Write changes of the overlay as they are."""
+    if None not in changes.values():
+        view.put_many(b"", changes.items())  # type: ignore[arg-type]  # no value is None
+        return
+    view.put_many(b"", [(key, value) for key, value in changes.items() if value is not None])
+    for key, value in changes.items():
+        if value is None:
+            view.delete(key)
+
+
+def set_checkpoint(view: WriteView, checkpoint: Checkpoint) -> None:
+    view.put_many(b"", [(CHECKPOINT_KEY, checkpoint.encode())])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 import lmdb
@@ -16,7 +16,11 @@ from asterism.storage.lmdb.layout import (
     decode_journal,
     journal_key,
 )
+from asterism.storage.lmdb.overlay import Layer, OverlaidEntries, Overlay, look_up, read_keys
 from asterism.values.identifiers import Lsn
+
+# Returns the next entries, as many as it is asked for, or all that are left.
+TakeEntries = Callable[[int], list[tuple[bytes, bytes]]]
 
 # Entries are read from the store in runs, with a loop inside the library: one by one costs twice as much. The first run
 # is short, because values may be large and the span small; each further run is twice as long, as far as bytes allow.
@@ -24,8 +28,54 @@ _FIRST_RUN_ENTRIES = 16
 _RUN_ENTRIES_MAX = 512
 
 
+class StoreView:
+    """One state of the store: a transaction, and what lies over the tree at its beginning.
+
+    It is good until a group is laid over the tree; `keep` makes it good for longer.
+    """
+
+    __slots__ = ("_layers", "txn")
+
+    def __init__(self, txn: lmdb.Transaction[bytes], layers: Sequence[Layer] = ()) -> None:
+        self.txn = txn
+        self._layers = layers
+
+    def keep(self, group: Iterable[bytes], *, added_to: Overlay) -> None:
+        """Keep what a group is about to change in an overlay that the view looks at."""
+        self._layers = [
+            layer if layer.overlay is not added_to else _with_undone(layer, group) for layer in self._layers
+        ]
+
+    def get(self, key: bytes) -> bytes | None:
+        return look_up(self._layers, self.txn.get, key)
+
+    def read(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return read_keys(self._layers, self.txn.get, keys)
+
+    def entries(self, low: bytes, high: bytes, *, reverse: bool = False) -> TakeEntries:
+        """Return a function that returns the next entries from `low`, or downward from `high`; the tree's go on beyond
+        the other bound."""
+        cursor = self.txn.cursor()
+        stored: Iterator[tuple[bytes, bytes]] = iter(())
+        if reverse:
+            if _place_below(cursor, high):
+                stored = cursor.iterprev()
+        elif cursor.set_range(low):
+            stored = cursor.iternext()
+        if not self._layers:
+            return lambda count: list(islice(stored, count))
+        return OverlaidEntries(stored, self._layers, low, high, reverse=reverse).take
+
+
+def _with_undone(layer: Layer, group: Iterable[bytes]) -> Layer:
+    # The empty record of a layer is shared by all views.
+    kept = layer if layer.undone else Layer(layer.overlay, {})
+    kept.overlay.keep_for(kept.undone, group)
+    return kept
+
+
 def scan_page(
-    txn: lmdb.Transaction[bytes],
+    view: StoreView,
     prefix: bytes,
     span: Span,
     *,
@@ -35,15 +85,14 @@ def scan_page(
 ) -> ScanPage:
     """Return a page of a span; read one entry further than the page, to set `more`."""
     low, high = bounds(prefix, span)
-    cursor = txn.cursor()
     entries: list[tuple[bytes, bytes]] = []
-    if low >= high or not (_place_below(cursor, high) if reverse else cursor.set_range(low)):
+    if low >= high:
         return ScanPage(entries, more=False)
-    stored = cursor.iterprev() if reverse else cursor.iternext()
+    take = view.entries(low, high, reverse=reverse)
     bytes_left = float("inf") if bytes_max is None else bytes_max
     run_entries = _FIRST_RUN_ENTRIES
     while True:
-        run = list(islice(stored, min(run_entries, limit + 1 - len(entries))))
+        run = take(min(run_entries, limit + 1 - len(entries)))
         is_last = not run or (run[-1][0] < low if reverse else run[-1][0] >= high)
         if is_last:
             run = [entry for entry in run if (entry[0] >= low if reverse else entry[0] < high)]
@@ -51,7 +100,7 @@ def scan_page(
         if bytes_max is not None:
             run_bytes = sum([len(key) + len(value) for key, value in run]) - PREFIX_BYTES * len(run)
         if bytes_left - run_bytes <= 0:
-            following = () if is_last else islice(stored, 1)
+            following = () if is_last else take(1)
             more = any(key >= low if reverse else key < high for key, _ in following)
             return _cut_page(entries, run, limit, bytes_left, more=more)
         bytes_left -= run_bytes
@@ -85,13 +134,10 @@ def _place_below(cursor: lmdb.Cursor[bytes], high: bytes) -> bool:
     return cursor.prev() if cursor.set_range(high) else cursor.last()
 
 
-def journal_entries(txn: lmdb.Transaction[bytes], prefix: bytes, *, after: int, limit: int) -> list[JournalEntry]:
-    cursor = txn.cursor()
-    if not cursor.set_range(journal_key(prefix, after + 1)):
-        return []
+def journal_entries(view: StoreView, prefix: bytes, *, after: int, limit: int) -> list[JournalEntry]:
     end = after_prefix(JOURNAL_PREFIX + prefix)
     entries: list[JournalEntry] = []
-    for key, record in islice(cursor.iternext(), limit):
+    for key, record in view.entries(journal_key(prefix, after + 1), end)(limit):
         if key >= end:
             break
         entries.append(decode_journal(Lsn(int.from_bytes(key[-LSN_BYTES:], "big")), record))
@@ -101,8 +147,11 @@ def journal_entries(txn: lmdb.Transaction[bytes], prefix: bytes, *, after: int, 
 class LmdbSnapshot:
     """An open read transaction; LMDB keeps every page that is visible to it until it is closed."""
 
-    def __init__(self, txn: lmdb.Transaction[bytes], prefix: bytes, lsn: Lsn) -> None:
-        self._txn = txn
+    def __init__(self, view: StoreView, prefix: bytes, lsn: Lsn, open_views: set[StoreView]) -> None:
+        """Take over the view. As long as it is among the open ones, it keeps what changes."""
+        open_views.add(view)
+        self._open_views = open_views
+        self._view = view
         self._prefix = prefix
         self._lsn = lsn
 
@@ -111,10 +160,9 @@ class LmdbSnapshot:
         return self._lsn
 
     async def read(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        get = self._txn.get
         prefix = self._prefix
         try:
-            return [get(prefix + key) for key in keys]
+            return self._view.read([prefix + key for key in keys])
         except lmdb.Error as error:
             raise EngineFailed(f"the snapshot cannot be read: {error}") from error
 
@@ -122,9 +170,10 @@ class LmdbSnapshot:
         self, span: Span, *, reverse: bool = False, limit: int = 1000, bytes_max: int | None = None
     ) -> ScanPage:
         try:
-            return scan_page(self._txn, self._prefix, span, reverse=reverse, limit=limit, bytes_max=bytes_max)
+            return scan_page(self._view, self._prefix, span, reverse=reverse, limit=limit, bytes_max=bytes_max)
         except lmdb.Error as error:
             raise EngineFailed(f"the snapshot cannot be read: {error}") from error
 
     async def close(self) -> None:
-        self._txn.abort()
+        self._open_views.discard(self._view)
+        self._view.txn.abort()

@@ -1,0 +1,59 @@
+"""The lock of those that may write to a store: one process with a log, or several that all write to the tree."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from pathlib import Path
+
+from asterism.storage.contract import EngineFailed
+
+LOCK_FILE = "log.lock"
+# A process that only replays the log before it shares the store takes no longer than this.
+_ATTEMPT_SECONDS = 0.01
+_SECONDS_MAX = 30.0
+# One that has the store to itself keeps it; a process that ends may take a moment.
+_ALONE_SECONDS_MAX = 2.0
+
+
+class StoreLock:
+    """The lock of one process. The operating system releases it if the process dies."""
+
+    def __init__(self, directory: Path, *, shared: bool) -> None:
+        """Take the store alone, or, if others share it already and `shared` allows that, with them."""
+        try:
+            self._handle = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise EngineFailed(f"{directory} cannot be used: {error.strerror}") from None
+        try:
+            self.is_alone = self._take(directory, shared=shared)
+        except BaseException:
+            self.release()
+            raise
+
+    def _take(self, directory: Path, *, shared: bool) -> bool:
+        began_at = time.monotonic()
+        while True:
+            if self._lock(fcntl.LOCK_EX):
+                return True
+            if shared and self._lock(fcntl.LOCK_SH):
+                return False
+            if time.monotonic() > began_at + (_SECONDS_MAX if shared else _ALONE_SECONDS_MAX):
+                raise EngineFailed(f"another process has the store in {directory} open; stop it first")
+            time.sleep(_ATTEMPT_SECONDS)
+
+    def share(self) -> None:
+        """Let other processes in that share the store."""
+        fcntl.flock(self._handle, fcntl.LOCK_SH)
+        self.is_alone = False
+
+    def release(self) -> None:
+        os.close(self._handle)
+
+    def _lock(self, kind: int) -> bool:
+        try:
+            fcntl.flock(self._handle, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
