@@ -1,160 +1,112 @@
 """How fast the LMDB engine applies batches with nothing above it: the ceiling for every door's writes.
 
-`python -m benchmarks.bare_engine` prints one JSON object.
+`python -m benchmarks.bare_engine` prints one JSON object. With --paced-seconds it also has the times of reads on the
+store that the batches have made, without writers and beside writers at a fixed rate.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import itertools
 import json
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import uvloop
 
-from asterism.clock import SYSTEM_CLOCK
-from asterism.keyspaces.catalog.records import KeyspaceRecord
-from asterism.keyspaces.reshaping.reshaper import Reshaper
-from asterism.keyspaces.routing.keyspace import Keyspace, Spent
-from asterism.keyspaces.routing.router import PartitionRouter
-from asterism.limits import DEFAULT_LIMITS
-from asterism.models.documents.container import Container, DocumentServices
-from asterism.models.documents.cosmos.profile import CosmosProfile
-from asterism.partitioning.partition_map import PartitionRange, initial_map
 from asterism.storage.contract import Batch, Fence
 from asterism.storage.lmdb import LmdbEngine
-from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
-from benchmarks.workload import make_item
-
-PARTITION = PartitionNumber(1)
-EPOCH = Epoch(1)
-CONTAINER = {"id": "bare", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}
+from benchmarks.created_batches import EPOCH, PARTITION, batches_of_creates
+from benchmarks.disk_writes import read_written
+from benchmarks.engine_reads import PACED_PER_SECOND, measure_reads
+from benchmarks.load import percentile
 
 
 @dataclass(frozen=True, slots=True)
-class BareEngineResult:
+class WriteFigures:
+    """Figures of batches applied by so many tasks at once, each waiting for its own to be durable."""
+
     batches: int
     tasks: int
+    durable: bool
     seconds: float
     batches_per_second: float
-    # One key of about 1 KB, read alone, again and again.
-    read_microseconds: float
-    durable: bool
+    # The same, with the time to close the engine: work that was put off is done by then.
+    batches_per_second_closed: float
+    apply_p50_ms: float
+    apply_p99_ms: float
+    # From before the first batch until the engine is closed; see `WrittenBytes`.
+    call_bytes_per_batch: float
+    page_bytes_per_batch: float
+    device_bytes_per_batch: float
 
 
-class RecordingOwner(PartitionRouter):
-    """Stands where the owner stands, and keeps the batches that the documents floor hands down."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-        self.batches: list[Batch] = []
-
-    async def apply(
-        self,
-        keyspace: Keyspace,
-        point: bytes,
-        batch: Batch,
-        *,
-        planned_under: Mapping[str, Any] | None = None,  # noqa: ARG002  (the router's own signature)
-        cost: float = 0.0,  # noqa: ARG002
-        spent: Spent | None = None,  # noqa: ARG002
-    ) -> tuple[PartitionRange, Lsn]:
-        self.batches.append(batch)
-        return keyspace.record.map.find(point), Lsn(len(self.batches))
-
-
-class IdleReshaper(Reshaper):
-    def __init__(self) -> None:
-        pass
-
-    def notice_growth(self, keyspace: Keyspace, partition: PartitionRange, bytes_delta: int) -> None:
-        pass
-
-
-async def batches_of_creates(count: int) -> list[Batch]:
-    """The very batches that creating the benchmark's items makes, default indexing included."""
-    owner = RecordingOwner()
-    name, definition, settings = CosmosProfile().new_container(CONTAINER)
-    record = KeyspaceRecord(
-        rid=os.urandom(4) + b"\x80" + os.urandom(3),
-        name=name,
-        settings=settings,
-        definition=definition,
-        map=initial_map(definition, [PARTITION], epoch=EPOCH),
-        etag="",
-        changed_at=0,
-    )
-    numbers = itertools.count(1)
-    services = DocumentServices(
-        owner, IdleReshaper(), DEFAULT_LIMITS, SYSTEM_CLOCK, os.urandom, lambda: next(numbers), CosmosProfile()
-    )
-    container = Container(Keyspace(record, b"", time.monotonic), services)
-    for number in range(count):
-        await container.create_item(make_item(f"b{number:08d}"), None)
-    return owner.batches
-
-
-async def measure_bare_engine(
-    batches: Sequence[Batch], *, tasks: int, directory: Path, durable: bool = True, reads: int = 50_000
-) -> BareEngineResult:
-    """Apply the batches to a new partition from so many tasks at once, each waiting for its own to be durable."""
+async def measure_writes(
+    batches: Sequence[Batch], *, tasks: int, directory: Path, durable: bool = True
+) -> WriteFigures:
+    """Apply the batches to a new partition, and close the engine."""
     engine = LmdbEngine.open(directory, durable=durable)
+    latencies: array[float] = array("d")
     try:
         await engine.create_partition(PARTITION, Fence(EPOCH))
         queue = iter(batches)
+        written_before = read_written(os.getpid(), directory)
         started_at = time.perf_counter()
         async with asyncio.TaskGroup() as group:
             for _ in range(tasks):
-                group.create_task(_apply_all(engine, queue))
-        seconds = time.perf_counter() - started_at
-        read_seconds = await _time_reads(engine, batches[0], reads)
+                group.create_task(_apply_all(engine, queue, latencies))
+        applied_at = time.perf_counter()
     finally:
         await engine.close()
-    return BareEngineResult(
+    closed_at = time.perf_counter()
+    written = read_written(os.getpid(), directory).since(written_before)
+    return WriteFigures(
         batches=len(batches),
         tasks=tasks,
-        seconds=seconds,
-        batches_per_second=len(batches) / seconds,
-        read_microseconds=read_seconds / reads * 1e6,
         durable=durable,
+        seconds=applied_at - started_at,
+        batches_per_second=len(batches) / (applied_at - started_at),
+        batches_per_second_closed=len(batches) / (closed_at - started_at),
+        apply_p50_ms=percentile(latencies, 50) * 1000,
+        apply_p99_ms=percentile(latencies, 99) * 1000,
+        call_bytes_per_batch=written.calls / len(batches),
+        page_bytes_per_batch=written.pages / len(batches),
+        device_bytes_per_batch=written.device / len(batches),
     )
 
 
-async def _apply_all(engine: LmdbEngine, batches: Iterator[Batch]) -> None:
+async def _apply_all(engine: LmdbEngine, batches: Iterator[Batch], latencies: array[float]) -> None:
     for batch in batches:
+        started_at = time.perf_counter()
         await engine.apply(PARTITION, EPOCH, batch)
-
-
-async def _time_reads(engine: LmdbEngine, batch: Batch, reads: int) -> float:
-    keys = [(batch.versioned_puts or batch.puts)[0][0]]
-    started_at = time.perf_counter()
-    for _ in range(reads):
-        await engine.read(PARTITION, EPOCH, keys)
-    return time.perf_counter() - started_at
+        latencies.append(time.perf_counter() - started_at)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--batches", type=int, default=20_000)
     parser.add_argument("--tasks", type=int, default=32)
+    parser.add_argument("--random-values", action="store_true", help="items of strings without order or repetition")
+    parser.add_argument("--paced-seconds", type=float, default=0.0, help="time reads beside writers for this long")
     parser.add_argument("--not-durable", action="store_true", help="leave it to the operating system when to write")
     parser.add_argument("--directory", type=Path, help="where the store is made, and removed again")
     options = parser.parse_args()
-    batches = asyncio.run(batches_of_creates(options.batches))
+    paced_count = round(options.paced_seconds * PACED_PER_SECOND)
+    made = batches_of_creates(options.batches + paced_count, random_values=options.random_values)
+    batches = asyncio.run(made)
+    durable = not options.not_durable
     with tempfile.TemporaryDirectory(dir=options.directory) as directory:
-        result = uvloop.run(
-            measure_bare_engine(
-                batches, tasks=options.tasks, directory=Path(directory), durable=not options.not_durable
-            )
-        )
-    print(json.dumps(asdict(result), indent=2))
+        store = Path(directory)
+        applied, paced = batches[: options.batches], batches[options.batches :]
+        figures = asdict(uvloop.run(measure_writes(applied, tasks=options.tasks, directory=store, durable=durable)))
+        if paced:
+            figures |= asdict(uvloop.run(measure_reads(applied, paced, directory=store, durable=durable)))
+    print(json.dumps(figures, indent=2))
 
 
 if __name__ == "__main__":

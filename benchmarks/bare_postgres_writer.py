@@ -9,8 +9,8 @@ import sys
 
 import uvloop
 
-from benchmarks.bare_engine import batches_of_creates
 from benchmarks.bare_postgres import BarePostgres
+from benchmarks.created_batches import batches_of_creates
 
 
 async def write(connection_string: str, connections: int, item_count: int, first: int, together: int) -> float:

@@ -9,8 +9,15 @@ from __future__ import annotations
 import json
 
 from benchmarks.measurement import Measurement
-from benchmarks.processes import NotMeasured, free_port, fresh_folder, output_on_server_core, python_module
-from benchmarks.subject import PROJECT, Subject
+from benchmarks.processes import (
+    NotMeasured,
+    environment_with_benchmarks,
+    free_port,
+    fresh_folder,
+    output_on_server_core,
+    python_module,
+)
+from benchmarks.subject import Subject
 from benchmarks.wire import ACCOUNT_KEY
 
 CASE = "in_process"
@@ -19,12 +26,6 @@ SECONDS_MAX = 90.0
 
 async def measure(subject: Subject) -> list[Measurement]:
     with fresh_folder() as folder:
-        # The case's own modules come from here, the server's package from the checkout: this folder holds only ours.
-        modules = folder / "modules"
-        modules.mkdir()
-        (modules / "benchmarks").symlink_to(PROJECT / "benchmarks", target_is_directory=True)
-        environment = subject.environment
-        environment["PYTHONPATH"] = f"{modules}:{environment['PYTHONPATH']}"
         result = folder / "result.json"
         options = ["--data", str(folder / "data"), "--port", str(free_port()), "--key", ACCOUNT_KEY]
         options += subject.known(
@@ -34,7 +35,7 @@ async def measure(subject: Subject) -> list[Measurement]:
             python_module("benchmarks.in_process", str(result), "--", *options),
             what="the server in process",
             seconds_max=SECONDS_MAX,
-            environment=environment,
+            environment=environment_with_benchmarks(subject, folder),
         )
         if not result.exists():
             raise NotMeasured("the server in process ended without a result")

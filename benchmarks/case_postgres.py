@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from statistics import median
 
-from benchmarks.bare_engine import batches_of_creates
 from benchmarks.bare_postgres import BarePostgres, EngineAlone
+from benchmarks.created_batches import batches_of_creates
 from benchmarks.measurement import Measurement
 from benchmarks.processes import NotMeasured, server_core
 from benchmarks.subject import PROJECT, Subject

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from benchmarks import table_wire
-from benchmarks.query_data import query_request
+from benchmarks.query_data import INDEX_PAGE, query_request
 from benchmarks.rsgi import Call
 from benchmarks.workload import Creates, reads
 
@@ -19,7 +19,6 @@ WRITERS = 32
 ENTITY_TEXT = "t" * 820
 
 SCAN_PAGE = "SELECT c.id, c.name, c.price FROM c"
-INDEX_PAGE = "SELECT c.id, c.name, c.price FROM c WHERE c.quantity = 42"
 PAGE_ITEMS = 100
 UPSERT = "x-ms-documentdb-is-upsert"
 
@@ -72,9 +71,7 @@ def _upserts() -> Iterator[Call]:
 
 
 def _pages(text: str) -> Iterator[Call]:
-    call = Call.of(query_request(CONTAINER, text))
-    call.scope.headers["x-ms-max-item-count"] = str(PAGE_ITEMS)
-    return itertools.repeat(call)
+    return itertools.repeat(Call.of(query_request(CONTAINER, text, page_items=PAGE_ITEMS)))
 
 
 def _inserts(prefix: str) -> Iterator[bytes]:

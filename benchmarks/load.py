@@ -10,13 +10,20 @@ import asyncio
 import time
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from benchmarks.pacing import Pace
 from benchmarks.wire import answer_length
 
 DRAIN_SECONDS_MAX = 10.0
+
+
+def percentile(values: Iterable[float], percent: float) -> float:
+    """Return the value that so many percent of the values are below; 0 if there are none."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))] if ordered else 0.0
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,8 @@ class LoadResult:
     latencies: array[float]
     statuses: Counter[int]
     broken_connections: int
+    # Of all answers, those of the warm-up too.
+    received_bytes: int
     # The share of its core that the generator used; near 1.0 the generator, not the server, is the limit.
     generator_load: float
 
@@ -42,24 +51,30 @@ class LoadResult:
 
     def percentile_ms(self, percent: float, *, after: float = 0.0, before: float = float("inf")) -> float:
         """A percentile of the latencies of answers that arrived in the given time; 0 if there were none."""
-        chosen = sorted(
-            latency for arrival, latency in zip(self.arrivals, self.latencies, strict=True) if after <= arrival < before
-        )
-        return chosen[min(len(chosen) - 1, int(len(chosen) * percent / 100))] * 1000 if chosen else 0.0
+        pairs = zip(self.arrivals, self.latencies, strict=True)
+        return percentile((latency for arrival, latency in pairs if after <= arrival < before), percent) * 1000
 
 
 class Load:
-    """Connections that send the requests of a shared iterator until they are stopped."""
+    """Connections that send the requests of a shared iterator until they are stopped.
 
-    def __init__(self, port: int, requests: Iterator[bytes], *, connections: int) -> None:
+    With `per_second`, all connections together send at most at that rate: a load beside the one that is measured.
+    """
+
+    def __init__(
+        self, port: int, requests: Iterator[bytes], *, connections: int, per_second: float | None = None
+    ) -> None:
         self.requests = requests
+        self.pace: Pace | None = None
         self.sending = True
         self.arrivals: array[float] = array("d")
         self.latencies: array[float] = array("d")
         self.statuses: Counter[int] = Counter()
         self.broken_connections = 0
+        self.received_bytes = 0
         self._port = port
         self._connection_count = connections
+        self._per_second = per_second
         self._idle_count = 0
         self._all_idle = asyncio.Event()
         self._connecting: set[asyncio.Future[None]] = set()
@@ -68,6 +83,8 @@ class Load:
 
     async def start(self) -> None:
         self.forget()
+        if self._per_second is not None:
+            self.pace = Pace(per_second=self._per_second, started=self._started)
         for _ in range(self._connection_count):
             await self.connect()
 
@@ -109,6 +126,7 @@ class Load:
             latencies=self.latencies,
             statuses=self.statuses,
             broken_connections=self.broken_connections,
+            received_bytes=self.received_bytes,
             generator_load=(cpu_ended - self._cpu_started) / (ended - self._started),
         )
 
@@ -134,7 +152,15 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.WriteTransport, transport)
-        self._send()
+        self._send_when_due()
+
+    def _send_when_due(self) -> None:
+        pace = self._load.pace
+        delay_seconds = 0.0 if pace is None else pace.next_due() - time.perf_counter()
+        if delay_seconds > 0:
+            asyncio.get_running_loop().call_later(delay_seconds, self._send)
+        else:
+            self._send()
 
     def _send(self) -> None:
         request = next(self._load.requests, None) if self._load.sending else None
@@ -147,6 +173,7 @@ class _Connection(asyncio.Protocol):
         self._transport.write(request)
 
     def data_received(self, data: bytes) -> None:
+        self._load.received_bytes += len(data)
         if self._pending:
             data = self._pending + data
         if not answer_length(data):
@@ -163,7 +190,7 @@ class _Connection(asyncio.Protocol):
             self._transport.close()
             load.reconnect()
         else:
-            self._send()
+            self._send_when_due()
 
     def connection_lost(self, _exception: Exception | None) -> None:
         if self._waiting:

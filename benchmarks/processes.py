@@ -66,6 +66,18 @@ def output_on_server_core(
     return done.stdout
 
 
+def environment_with_benchmarks(subject: Subject, folder: Path) -> dict[str, str]:
+    """Return an environment for a process that imports `benchmarks` from here and the package from the checkout.
+
+    The `folder` must be fresh: a folder below it holds our modules and nothing else.
+    """
+    modules = folder / "modules"
+    modules.mkdir()
+    (modules / "benchmarks").symlink_to(PROJECT / "benchmarks", target_is_directory=True)
+    environment = subject.environment
+    return environment | {"PYTHONPATH": f"{modules}:{environment['PYTHONPATH']}"}
+
+
 def load_core() -> int:
     return max(_CORES)
 

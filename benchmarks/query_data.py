@@ -18,6 +18,8 @@ FILL_CONNECTIONS = 64
 
 EQUALITY = "SELECT * FROM c WHERE c.bunch = @bunch"
 ORDERED = "SELECT * FROM c ORDER BY c.x OFFSET 0 LIMIT 10"
+# Every item has this quantity: the entries of one value fill a page, and newer items have theirs behind it.
+INDEX_PAGE = "SELECT c.id, c.name, c.price FROM c WHERE c.quantity = 42"
 COUNT = "SELECT VALUE COUNT(1) FROM c"
 # No index knows what a value is when multiplied.
 SCAN = "SELECT VALUE c.id FROM c WHERE c.x * 2 = 1"
@@ -62,12 +64,19 @@ async def fill(port: int, container: str, count: int) -> None:
 
 
 def query_request(
-    container: str, text: str, parameters: dict[str, object] | None = None, *, continuation: str | None = None
+    container: str,
+    text: str,
+    parameters: dict[str, object] | None = None,
+    *,
+    continuation: str | None = None,
+    page_items: int | None = None,
 ) -> bytes:
     link = container_link(container)
     headers = {"x-ms-documentdb-isquery": "True", "x-ms-documentdb-query-enablecrosspartition": "True"}
     if continuation is not None:
         headers["x-ms-continuation"] = continuation
+    if page_items is not None:
+        headers["x-ms-max-item-count"] = str(page_items)
     given = [{"name": name, "value": value} for name, value in (parameters or {}).items()]
     body = {"query": text, "parameters": given}
     return signed_request("POST", f"/{link}/docs", resource_type="docs", link=link, body=body, headers=headers)

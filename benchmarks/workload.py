@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ DATABASE = "bench"
 DATABASE_LINK = f"dbs/{DATABASE}"
 ITEM_BYTES = 1024
 READ_ITEMS = 1000
+RANDOM_PROPERTIES = 20
 # Manual throughput for which a container begins with one partition.
 ONE_PARTITION_RU_PER_SECOND = 6000
 
@@ -34,6 +36,15 @@ def make_item(item_id: str, *, item_bytes: int = ITEM_BYTES) -> dict[str, Any]:
     }
     item["text"] = "x" * (item_bytes - len(json.dumps(item, separators=(",", ":"))))
     return item
+
+
+def make_random_item(item_id: str, chance: random.Random, *, item_bytes: int = ITEM_BYTES) -> dict[str, Any]:
+    """Strings without order or repetition: each index entry of the item belongs to another page of the store."""
+    item = {"id": item_id, "pk": f"p-{item_id}"} | {f"r{number:02d}": "" for number in range(RANDOM_PROPERTIES)}
+    free_bytes = item_bytes - len(json.dumps(item, separators=(",", ":")))
+    # Two characters for a byte.
+    value_bytes = free_bytes // RANDOM_PROPERTIES // 2
+    return {name: value or chance.randbytes(value_bytes).hex() for name, value in item.items()}
 
 
 def container_link(container: str) -> str:
