@@ -25,7 +25,7 @@ CONNECTIONS = 8
 # So many that the rate holds while a create waits 0.2 s behind queries: otherwise the checkout with the faster creates
 # would have more of them to do.
 CREATE_CONNECTIONS = 128
-CREATES_PER_SECOND = 500
+CREATES_PER_SECOND = 250
 # The kinds take turns, so that whatever disturbs the machine for a while disturbs all of them.
 ROUNDS = 5
 ROUND_SECONDS = 1.5

@@ -32,17 +32,17 @@ from asterism.storage.lmdb.layout import (
     META,
     META_END,
     META_PREFIX,
-    Checkpoint,
     PartitionMeta,
     PartitionNames,
     decode_meta,
 )
 from asterism.storage.lmdb.log_commit import DEFAULT_FOLD_PACE, FoldPace, LogCommitter
 from asterism.storage.lmdb.overlay import Lookup, read_keys
+from asterism.storage.lmdb.recovery import Recovered, recover
 from asterism.storage.lmdb.store_lock import StoreLock
 from asterism.storage.lmdb.views import LmdbSnapshot, StoreView, journal_entries, scan_page
 from asterism.storage.lmdb.watching import Watchers
-from asterism.storage.lmdb.write_log import WriteLog, remove_log, replay
+from asterism.storage.lmdb.write_log import WriteLog, remove_log
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
 
 # Changes of `transactions.REMOVE_ENTRIES_PER_CHANGE` entries in one call of `drop_partition`.
@@ -64,19 +64,19 @@ class LmdbEngine:
         store: StoreEnvironment,
         lock: StoreLock,
         *,
-        checkpoint: Checkpoint | None,
+        recovered: Recovered | None,
         fold_pace: FoldPace,
         claim: DirectoryClaim | None = None,
     ) -> None:
-        """Take over an open environment and its lock. With a `checkpoint` no other process has the store open, and
-        writes go through a log."""
+        """Take over an open environment and its lock. One that was `recovered` is open in no other process, and writes
+        go through a log."""
         self._store = store
         self._lock = lock
         self._claim = claim
         self._is_closed = False
         self._names = PartitionNames()
-        self._committer = _new_committer(store, self._names, checkpoint, fold_pace)
-        self._watchers = Watchers(self._lsn_now, file=store.data_file if checkpoint is None else None)
+        self._committer = _new_committer(store, self._names, recovered, fold_pace)
+        self._watchers = Watchers(self._lsn_now, file=store.data_file if recovered is None else None)
 
     @classmethod
     def open(
@@ -102,14 +102,17 @@ class LmdbEngine:
             undo.callback(store.close)
             lock = StoreLock(store.directory, shared=shared)
             undo.callback(lock.release)
-            checkpoint = None
-            if lock.is_alone:
-                checkpoint = replay(store.directory, store.env)
+            recovered = recover(store) if lock.is_alone else None
+            if recovered is not None and not recovered.unfolded:
                 remove_log(store.directory)
             if shared:
+                if recovered is not None and recovered.unfolded:
+                    raise EngineFailed(
+                        f"the disk of {store.directory} has no room for the changes in its log; make some"
+                    )
                 lock.share()
-                checkpoint = None
-            engine = cls(store, lock, checkpoint=checkpoint, fold_pace=fold_pace, claim=claim)
+                recovered = None
+            engine = cls(store, lock, recovered=recovered, fold_pace=fold_pace, claim=claim)
             undo.pop_all()
         return engine
 
@@ -349,14 +352,16 @@ class LmdbEngine:
 
 
 def _new_committer(
-    store: StoreEnvironment, names: PartitionNames, checkpoint: Checkpoint | None, fold_pace: FoldPace
+    store: StoreEnvironment, names: PartitionNames, recovered: Recovered | None, fold_pace: FoldPace
 ) -> LogCommitter | GroupCommitter:
-    """Return the committer that goes through a log, if there is a checkpoint, and if its files can be made."""
-    if checkpoint is not None:
+    """Return the committer that goes through a log, if the store was recovered, and if the log's files can be made."""
+    if recovered is not None:
         try:
             log = WriteLog(store.directory, durable=store.is_durable)
         except OSError as error:
+            if recovered.unfolded:
+                raise EngineFailed(f"the log of {store.directory} cannot be opened: {error}") from error
             _logger.warning("%s is used without a log, because its files cannot be made: %s", store.directory, error)
         else:
-            return LogCommitter(store, names, log, checkpoint, fold_pace)
+            return LogCommitter(store, names, log, recovered, fold_pace)
     return GroupCommitter(store, names)

@@ -34,6 +34,7 @@ from asterism.storage.lmdb.layout import Checkpoint, PartitionNames
 from asterism.storage.lmdb.log_record import encode_record
 from asterism.storage.lmdb.overlay import Layer, Overlaid, Overlay, layers_of_now
 from asterism.storage.lmdb.pending import PendingChange
+from asterism.storage.lmdb.recovery import Recovered
 from asterism.storage.lmdb.views import StoreView
 from asterism.storage.lmdb.write_log import WriteLog
 from asterism.storage.lmdb.write_views import LoggedWrites, TreeWrites, WriteView
@@ -77,23 +78,23 @@ class LogCommitter:
     whose name begins with `_writer`."""
 
     def __init__(
-        self, store: StoreEnvironment, names: PartitionNames, log: WriteLog, checkpoint: Checkpoint, pace: FoldPace
+        self, store: StoreEnvironment, names: PartitionNames, log: WriteLog, recovered: Recovered, pace: FoldPace
     ) -> None:
         self._store = store
         self._names = names
         self._log = log
         self._pace = pace
         self._tree = self._new_tree()
-        self._store_id = checkpoint.store_id
+        self._store_id = recovered.checkpoint.store_id
         # Of the last record that was begun.
-        self._sequence = checkpoint.sequence
+        self._sequence = recovered.checkpoint.sequence + len(recovered.unfolded)
         # Changes that the tree does not have: what is being folded, and all that came later. Both, if they have any.
         self.layers: list[Layer] = []
         self._active = Overlay()
         self._frozen: Overlay | None = None
         # Views of open snapshots.
         self.open_views: set[StoreView] = set()
-        self._frozen_sequence = checkpoint.sequence
+        self._frozen_sequence = self._sequence
         self._waiting: deque[PendingChange] = deque()
         self._group: list[PendingChange] = []
         self._group_changes: dict[bytes, Overlaid] = {}
@@ -106,17 +107,23 @@ class LogCommitter:
         # A fold, or the way back to the log.
         self._background: asyncio.Task[None] | None = None
         self._fold_timer: asyncio.TimerHandle | None = None
-        self._fold_failed_at = -RETRY_SECONDS
+        # The time of a fold that failed, if no other has succeeded since.
+        self._fold_failed_at: float | None = None
         # Number of waiting changes, the first ones, whose record failed and may be whole on the disk all the same.
         self._undecided_count = 0
         # True while changes wait for everything to be folded, and while they go to the tree directly.
-        self._is_draining = False
+        self._is_draining = bool(recovered.unfolded)
         self._is_direct = False
         self._direct_checked_at = 0.0
         self._logged_commits = 0
         self._stopped_by: EngineFailed | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._became_idle: asyncio.Event | None = None
+        if recovered.unfolded:
+            self._frozen = Overlay()
+            for group in recovered.unfolded:
+                self._frozen.add(group)
+            self._arrange()
         self._records: SimpleQueue[bytes | None] = SimpleQueue()
         self._writer = threading.Thread(target=self._writer_main, name="asterism-log-writer", daemon=True)
         self._writer.start()
@@ -318,7 +325,7 @@ class LogCommitter:
     # --- folding ------------------------------------------------------------------------------------------------------
 
     def _is_due(self) -> bool:
-        if time.monotonic() < self._fold_failed_at + RETRY_SECONDS:
+        if self._fold_failed_at is not None and time.monotonic() < self._fold_failed_at + RETRY_SECONDS:
             return False
         return self._is_grown(1)
 
@@ -332,13 +339,13 @@ class LogCommitter:
         return len(self._active.latest) >= multiple * pace.changes
 
     def _watch_age(self) -> None:
-        if self._active.groups and self._fold_timer is None:
+        if self.layers and self._fold_timer is None:
             assert self._loop is not None
             self._fold_timer = self._loop.call_later(self._pace.seconds, self._on_aged)
 
     def _on_aged(self) -> None:
         self._fold_timer = None
-        if self._active.groups and not self._is_writing and self._background is None:
+        if self.layers and not self._is_writing and self._background is None:
             self._begin_fold()
         else:
             self._watch_age()
@@ -367,9 +374,12 @@ class LogCommitter:
         if failure is None:
             self._frozen = None
             self._arrange()
+            self._fold_failed_at = None
         else:
-            _log.warning("the overlay could not be folded into the tree: %s", failure)
+            if self._fold_failed_at is None:
+                _log.warning("the log cannot be folded into data.mdb; writes will be refused: %s", failure)
             self._fold_failed_at = time.monotonic()
+            self._watch_age()
         self._after_fold(failure)
 
     async def _write_into_tree(self) -> None:

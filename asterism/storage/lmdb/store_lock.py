@@ -45,7 +45,12 @@ class StoreLock:
 
     def share(self) -> None:
         """Let other processes in that share the store."""
-        fcntl.flock(self._handle, fcntl.LOCK_SH)
+        began_at = time.monotonic()
+        # The system may give the lock to another process before it is ours again.
+        while not self._lock(fcntl.LOCK_SH):
+            if time.monotonic() > began_at + _SECONDS_MAX:
+                raise EngineFailed("another process has opened the store for itself; stop it first")
+            time.sleep(_ATTEMPT_SECONDS)
         self.is_alone = False
 
     def release(self) -> None:
