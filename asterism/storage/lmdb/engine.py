@@ -38,7 +38,7 @@ from asterism.storage.lmdb.layout import (
 )
 from asterism.storage.lmdb.log_commit import DEFAULT_FOLD_PACE, FoldPace, LogCommitter
 from asterism.storage.lmdb.overlay import Lookup, read_keys
-from asterism.storage.lmdb.recovery import Recovered, recover
+from asterism.storage.lmdb.recovery import Recovered, read_log, replay
 from asterism.storage.lmdb.store_lock import StoreLock
 from asterism.storage.lmdb.views import LmdbSnapshot, StoreView, journal_entries, scan_page
 from asterism.storage.lmdb.watching import Watchers
@@ -102,14 +102,11 @@ class LmdbEngine:
             undo.callback(store.close)
             lock = StoreLock(store.directory, shared=shared)
             undo.callback(lock.release)
-            recovered = recover(store) if lock.is_alone else None
-            if recovered is not None and not recovered.unfolded:
-                remove_log(store.directory)
+            recovered = read_log(store) if lock.is_alone else None
             if shared:
-                if recovered is not None and recovered.unfolded:
-                    raise EngineFailed(
-                        f"the disk of {store.directory} has no room for the changes in its log; make some"
-                    )
+                if recovered is not None:
+                    replay(store, recovered)
+                    remove_log(store.directory)
                 lock.share()
                 recovered = None
             engine = cls(store, lock, recovered=recovered, fold_pace=fold_pace, claim=claim)
@@ -359,7 +356,7 @@ def _new_committer(
         try:
             log = WriteLog(store.directory, durable=store.is_durable)
         except OSError as error:
-            if recovered.unfolded:
+            if recovered.stretches:
                 raise EngineFailed(f"the log of {store.directory} cannot be opened: {error}") from error
             _logger.warning("%s is used without a log, because its files cannot be made: %s", store.directory, error)
         else:

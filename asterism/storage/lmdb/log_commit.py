@@ -15,14 +15,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import lmdb
 
@@ -32,9 +30,10 @@ from asterism.storage.lmdb.environment import StoreEnvironment
 from asterism.storage.lmdb.group_commit import GroupCommitter
 from asterism.storage.lmdb.layout import Checkpoint, PartitionNames
 from asterism.storage.lmdb.log_record import encode_record
+from asterism.storage.lmdb.log_writer import LogWriter
 from asterism.storage.lmdb.overlay import Layer, Overlaid, Overlay, layers_of_now
 from asterism.storage.lmdb.pending import PendingChange
-from asterism.storage.lmdb.recovery import Recovered
+from asterism.storage.lmdb.recovery import Recovered, Stretch
 from asterism.storage.lmdb.views import StoreView
 from asterism.storage.lmdb.write_log import WriteLog
 from asterism.storage.lmdb.write_views import LoggedWrites, TreeWrites, WriteView
@@ -74,8 +73,7 @@ DEFAULT_FOLD_PACE = FoldPace()
 
 
 class LogCommitter:
-    """Carry out changes in the order of their submission. All methods run on the event loop's thread, except those
-    whose name begins with `_writer`."""
+    """Carry out changes in the order of their submission. All methods run on the event loop's thread."""
 
     def __init__(
         self, store: StoreEnvironment, names: PartitionNames, log: WriteLog, recovered: Recovered, pace: FoldPace
@@ -87,7 +85,7 @@ class LogCommitter:
         self._tree = self._new_tree()
         self._store_id = recovered.checkpoint.store_id
         # Of the last record that was begun.
-        self._sequence = recovered.checkpoint.sequence + len(recovered.unfolded)
+        self._sequence = recovered.checkpoint.sequence
         # Changes that the tree does not have: what is being folded, and all that came later. Both, if they have any.
         self.layers: list[Layer] = []
         self._active = Overlay()
@@ -112,21 +110,27 @@ class LogCommitter:
         # Number of waiting changes, the first ones, whose record failed and may be whole on the disk all the same.
         self._undecided_count = 0
         # True while changes wait for everything to be folded, and while they go to the tree directly.
-        self._is_draining = bool(recovered.unfolded)
+        self._is_draining = False
         self._is_direct = False
         self._direct_checked_at = 0.0
         self._logged_commits = 0
         self._stopped_by: EngineFailed | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._became_idle: asyncio.Event | None = None
-        if recovered.unfolded:
-            self._frozen = Overlay()
-            for group in recovered.unfolded:
-                self._frozen.add(group)
-            self._arrange()
-        self._records: SimpleQueue[bytes | None] = SimpleQueue()
-        self._writer = threading.Thread(target=self._writer_main, name="asterism-log-writer", daemon=True)
-        self._writer.start()
+        self._resume(recovered.stretches)
+        self._writer = LogWriter(log, on_written=self._on_written, on_died=self._on_writer_died)
+
+    def _resume(self, stretches: Sequence[Stretch]) -> None:
+        """Go on where another process ended: while it folded one file, if there are two."""
+        for stretch in stretches:
+            if self._active.groups:
+                self._frozen, self._active = self._active, Overlay()
+                self._frozen_sequence = self._sequence
+            for group in stretch.groups():
+                self._active.add(group)
+            self._sequence = stretch.last_sequence
+            self._log.resume(stretch.file_number, stretch.end)
+        self._arrange()
 
     def _new_tree(self) -> GroupCommitter:
         return GroupCommitter(
@@ -173,6 +177,8 @@ class LogCommitter:
             self._tree = self._new_tree()
         self._loop = loop
         self._gathering = self._fold_timer = None
+        if self._frozen is not None:
+            self._begin_fold()
         self._watch_age()
 
     async def close(self) -> None:
@@ -186,8 +192,7 @@ class LogCommitter:
                 await self._became_idle.wait()
         if self._fold_timer is not None:
             self._fold_timer.cancel()
-        self._records.put(None)
-        self._writer.join()
+        self._writer.stop()
         await self._tree.close()
         is_folded = await asyncio.to_thread(self._fold_rest)
         self._log.close(is_folded=is_folded)
@@ -251,7 +256,7 @@ class LogCommitter:
             self._on_written(None)
         else:
             self._sequence += 1
-            self._records.put(record)
+            self._writer.write(record)
 
     def _begin_read(self) -> lmdb.Transaction[bytes]:
         try:
@@ -462,31 +467,10 @@ class LogCommitter:
             self._background = None
         self._continue()
 
-    # --- on the writer's thread ---------------------------------------------------------------------------------------
+    # --- the end of the writer --------------------------------------------------------------------------------------
 
-    def _writer_main(self) -> None:
-        try:
-            while (record := self._records.get()) is not None:
-                failure: Exception | None = None
-                try:
-                    self._log.append(record)
-                except OSError as error:
-                    failure = error
-                self._writer_posts(self._on_written, failure)
-        except BaseException as error:
-            self._stopped_by = EngineFailed(f"the log's writer has ended: {error!r}")
-            self._writer_posts(self._on_writer_died)
-
-    def _writer_posts(self, callback: Callable[..., None], *arguments: Any) -> None:
-        assert self._loop is not None
-        try:
-            self._loop.call_soon_threadsafe(callback, *arguments)
-        except RuntimeError:
-            # The loop is closed, and no caller is waiting any more.
-            return
-
-    def _on_writer_died(self) -> None:
-        assert self._stopped_by is not None
+    def _on_writer_died(self, error: BaseException) -> None:
+        self._stopped_by = EngineFailed(f"the log's writer has ended: {error!r}")
         self._is_writing = False
         for entry in self._group:
             entry.fail(self._stopped_by)

@@ -89,13 +89,16 @@ def find_record(data: bytes, at: int) -> RecordPlace | None:
     return RecordPlace(sequence, store_id, put_count, delete_count, body_at, end, end + -end % ALIGNMENT_BYTES)
 
 
-def decode_record(data: bytes, place: RecordPlace) -> tuple[list[tuple[bytes, bytes]], list[bytes]]:
-    """Return the puts and the deletes of a record."""
+def decode_record(data: bytes, place: RecordPlace) -> dict[bytes, bytes | None]:
+    """Return the changes of a record: its puts, then its deletes."""
     put_parts = 2 * place.put_count
     parts_at = place.body_at + (put_parts + place.delete_count) * _LENGTH_BYTES
     lengths = _in_little_endian(array("I", data[place.body_at : parts_at]))
     parts = [data[start:stop] for start, stop in pairwise(accumulate(lengths, initial=parts_at))]
-    return list(zip(parts[0:put_parts:2], parts[1:put_parts:2], strict=True)), parts[put_parts:]
+    # Without a tuple for each put: these would be most of the work of the garbage collector.
+    changes: dict[bytes, bytes | None] = dict(zip(parts[0:put_parts:2], parts[1:put_parts:2], strict=True))
+    changes.update(dict.fromkeys(parts[put_parts:]))
+    return changes
 
 
 def _in_little_endian(numbers: array[int]) -> array[int]:

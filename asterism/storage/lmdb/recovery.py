@@ -1,20 +1,22 @@
-"""Recovery of a store after a crash: what only its write log has goes into the tree.
+"""Recovery of a store after a crash: what only its write log has.
 
-Everything is read and checked before anything is written. A log that is damaged, or of another store, is refused.
+A process with a log goes on as the one before: the records become overlays, and the next record goes behind the last.
+Processes without one write them into the tree first. Everything is read and checked before anything is written: a log
+that is damaged, or of another store, is refused.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import lmdb
 
-from asterism.storage.contract import EngineFailed, OutOfSpace
+from asterism.storage.contract import EngineFailed
+from asterism.storage.lmdb import transactions
 from asterism.storage.lmdb.environment import StoreEnvironment
 from asterism.storage.lmdb.layout import CHECKPOINT_KEY, Checkpoint, decode_checkpoint
 from asterism.storage.lmdb.log_record import (
@@ -28,6 +30,7 @@ from asterism.storage.lmdb.log_record import (
 )
 from asterism.storage.lmdb.overlay import Overlaid
 from asterism.storage.lmdb.write_log import LOG_FILES
+from asterism.storage.lmdb.write_views import TreeWrites
 
 # Log that is written into the tree by one transaction: LMDB holds changed pages in memory.
 _BYTES_PER_TRANSACTION = 64 * 1024 * 1024
@@ -36,12 +39,34 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+class Stretch:
+    """Consecutive records at the beginning of a file of the log that are not in the tree."""
+
+    file_number: int
+    data: bytes
+    places: list[RecordPlace]
+
+    @property
+    def end(self) -> int:
+        """Return the place for the next record."""
+        return self.places[-1].next_at
+
+    @property
+    def last_sequence(self) -> int:
+        return self.places[-1].sequence
+
+    def groups(self) -> Iterator[dict[bytes, Overlaid]]:
+        """Return the changes of each record."""
+        for place in self.places:
+            yield decode_record(self.data, place)
+
+
+@dataclass(frozen=True, slots=True)
 class Recovered:
-    """The checkpoint in the tree, and the records after it for which the tree had no room: those are still in the log
-    alone."""
+    """The checkpoint of the tree, and the log after it: nothing, the records of one file, or of both in their order."""
 
     checkpoint: Checkpoint
-    unfolded: list[dict[bytes, Overlaid]]
+    stretches: list[Stretch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,51 +78,42 @@ class _File:
     places: list[RecordPlace]
 
 
-def recover(store: StoreEnvironment) -> Recovered:
-    """Write into the tree what only the log has. No other process may have the store open. `EngineFailed`: the log is
-    damaged, or not that of this store; nothing is changed then."""
+def read_log(store: StoreEnvironment) -> Recovered:
+    """Return what only the log has. No other process may have the store open. `EngineFailed`: the log is damaged, or
+    that of another store."""
     with store.env.begin() as txn:
         record = txn.get(CHECKPOINT_KEY)
     files = [_read_file(store.directory, name) for name in LOG_FILES]
     checkpoint = _new_checkpoint(files) if record is None else decode_checkpoint(record)
-    waiting = _unfolded(files, checkpoint, store.directory)
-    if not waiting:
-        return Recovered(checkpoint, [])
-    began_at = time.perf_counter()
-    megabytes = sum(place.next_at - place.body_at for _, place in waiting) / 1e6
+    _check(files, checkpoint, store.directory)
+    stretches = []
+    for number, file in enumerate(files):
+        places = [place for place in file.places if place.sequence > checkpoint.sequence]
+        if places:
+            stretches.append(Stretch(number, file.data, places))
+    stretches.sort(key=lambda stretch: stretch.last_sequence)
+    if stretches:
+        megabytes = sum(stretch.end for stretch in stretches) / 1e6
+        _log.info("%.1f MB of log are recovered after an unclean end", megabytes)
+    return Recovered(checkpoint, stretches)
+
+
+def replay(store: StoreEnvironment, recovered: Recovered) -> None:
+    """Write into the tree what only the log has, for processes that share the store without a log."""
     try:
-        for part in _in_parts(waiting):
-            checkpoint = _write_into_tree(part, checkpoint, store.env)
+        for stretch in recovered.stretches:
+            for part in _in_parts(stretch):
+                _write_into_tree(part, recovered.checkpoint, store.env)
     except lmdb.Error as error:
-        refusal = store.translate(error)
-        if not isinstance(refusal, OutOfSpace):
-            raise EngineFailed(f"the log of {store.directory} cannot be written into data.mdb: {error}") from error
-        _log.warning("there is no room to write the log of %s into data.mdb; it is only read", store.directory)
-        left = [(file, place) for file, place in waiting if place.sequence > checkpoint.sequence]
-        return Recovered(checkpoint, [_changes(file, place) for file, place in left])
-    seconds = time.perf_counter() - began_at
-    _log.info("%.1f MB of log were replayed after an unclean end, in %.1f s", megabytes, seconds)
-    return Recovered(checkpoint, [])
+        raise EngineFailed(f"the log of {store.directory} cannot be written into data.mdb: {error}") from error
 
 
-def _write_into_tree(
-    part: list[tuple[_File, RecordPlace]], checkpoint: Checkpoint, env: lmdb.Environment
-) -> Checkpoint:
+def _write_into_tree(part: Stretch, checkpoint: Checkpoint, env: lmdb.Environment) -> None:
     with env.begin(write=True) as txn:
-        cursor = txn.cursor()
-        for file, place in part:
-            puts, deletes = decode_record(file.data, place)
-            cursor.putmulti(puts)
-            for key in deletes:
-                txn.delete(key)
-        reached = Checkpoint(checkpoint.store_id, part[-1][1].sequence)
-        txn.put(CHECKPOINT_KEY, reached.encode())
-    return reached
-
-
-def _changes(file: _File, place: RecordPlace) -> dict[bytes, Overlaid]:
-    puts, deletes = decode_record(file.data, place)
-    return {**dict(puts), **dict.fromkeys(deletes)}
+        writes = TreeWrites(txn)
+        for group in part.groups():
+            transactions.fold(writes, group)
+        txn.put(CHECKPOINT_KEY, Checkpoint(checkpoint.store_id, part.last_sequence).encode())
 
 
 def _new_checkpoint(files: list[_File]) -> Checkpoint:
@@ -117,21 +133,20 @@ def _read_file(directory: Path, name: str) -> _File:
     return _File(name, data, list(find_records(data)))
 
 
-def _unfolded(files: list[_File], checkpoint: Checkpoint, directory: Path) -> list[tuple[_File, RecordPlace]]:
-    """Return the records after the checkpoint, in order."""
+def _check(files: list[_File], checkpoint: Checkpoint, directory: Path) -> None:
+    """Refuse a log of another store, with damage, or with a record missing."""
     for file in files:
         if file.places and file.places[0].store_id != checkpoint.store_id:
             raise EngineFailed(f"{file.name} in {directory} is the log of another store; move it away")
         _check_for_damage(file, checkpoint, directory)
-    found = [(file, place) for file in files for place in file.places if place.sequence > checkpoint.sequence]
-    found.sort(key=lambda item: item[1].sequence)
-    for expected, (file, place) in enumerate(found, checkpoint.sequence + 1):
-        if place.sequence != expected:
+    found = [(place.sequence, file) for file in files for place in file.places if place.sequence > checkpoint.sequence]
+    found.sort(key=lambda item: item[0])
+    for expected, (sequence, file) in enumerate(found, checkpoint.sequence + 1):
+        if sequence != expected:
             raise EngineFailed(
                 f"record {expected} of the log is missing from {directory}: {file.name} continues with "
-                f"{place.sequence}; restore data.mdb, {' and '.join(LOG_FILES)} from one copy"
+                f"{sequence}; restore data.mdb, {' and '.join(LOG_FILES)} from one copy"
             )
-    return found
 
 
 def _check_for_damage(file: _File, checkpoint: Checkpoint, directory: Path) -> None:
@@ -156,15 +171,11 @@ def _whole_records(file: _File, start: int) -> Iterator[RecordPlace]:
         at = file.data.find(MAGIC, at + 1)
 
 
-def _in_parts(unfolded: list[tuple[_File, RecordPlace]]) -> Iterator[list[tuple[_File, RecordPlace]]]:
+def _in_parts(stretch: Stretch) -> Iterator[Stretch]:
     """Return the records for one transaction after the other."""
-    part: list[tuple[_File, RecordPlace]] = []
-    part_bytes = 0
-    for file, place in unfolded:
-        part.append((file, place))
-        part_bytes += place.next_at - place.body_at
-        if part_bytes >= _BYTES_PER_TRANSACTION:
-            yield part
-            part, part_bytes = [], 0
-    if part:
-        yield part
+    first, part_bytes = 0, 0
+    for number, place in enumerate(stretch.places, 1):
+        part_bytes += place.end - place.body_at
+        if part_bytes >= _BYTES_PER_TRANSACTION or number == len(stretch.places):
+            yield Stretch(stretch.file_number, stretch.data, stretch.places[first:number])
+            first, part_bytes = number, 0

@@ -37,7 +37,7 @@ from asterism.storage.lmdb.layout import (
     journal_key,
 )
 from asterism.storage.lmdb.overlay import Overlaid
-from asterism.storage.lmdb.write_views import WriteView
+from asterism.storage.lmdb.write_views import Writes, WriteView
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber, sequence_of
 
 # Entries of a partition or a journal that are removed at once: a millisecond or two of the event loop.
@@ -192,7 +192,7 @@ def write_copied(
 # --- from the log into the tree -------------------------------------------------------------------------------------
 
 
-def fold(view: WriteView, changes: Mapping[bytes, Overlaid]) -> None:
+def fold(view: Writes, changes: Mapping[bytes, Overlaid]) -> None:
     """Write changes of the overlay as they are."""
     if None not in changes.values():
         view.put_many(b"", changes.items())  # type: ignore[arg-type]  # no value is None

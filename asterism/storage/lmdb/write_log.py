@@ -48,6 +48,10 @@ class WriteLog:
             fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
         self.bytes_written = at + written
 
+    def resume(self, file_number: int, at: int) -> None:
+        """Go on behind the last record of a file."""
+        self._current, self.bytes_written = file_number, at
+
     def switch(self) -> None:
         """Begin the other file, whose records must be folded."""
         self._current = 1 - self._current
