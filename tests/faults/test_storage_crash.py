@@ -8,7 +8,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -120,21 +120,21 @@ def write_and_kill(directory: Path, name: str, chance: random.Random) -> list[tu
     return writer.acknowledged
 
 
-async def test_processes_killed_while_writing_lose_and_halve_no_batch(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("write_until_killed", "rounds", "seed"), [(write_and_kill_two, 4, 20260101), (write_and_kill, 6, 20260102)]
+)
+async def test_processes_killed_while_writing_lose_and_halve_no_batch(
+    tmp_path: Path,
+    write_until_killed: Callable[[Path, str, random.Random], list[tuple[int, bytes]]],
+    rounds: int,
+    seed: int,
+) -> None:
+    """Two that share a store, and one that has it to itself, with a log."""
     await (await create_store(tmp_path)).close()
-    chance = random.Random(20260101)
+    chance = random.Random(seed)
     acknowledged: list[tuple[int, bytes]] = []
-    for round_number in range(4):
-        acknowledged += write_and_kill_two(tmp_path, str(round_number), chance)
-        await check_store(tmp_path, acknowledged)
-
-
-async def test_a_process_with_a_log_killed_while_writing_loses_and_halves_no_batch(tmp_path: Path) -> None:
-    await (await create_store(tmp_path)).close()
-    chance = random.Random(20260102)
-    acknowledged: list[tuple[int, bytes]] = []
-    for round_number in range(6):
-        acknowledged += write_and_kill(tmp_path, str(round_number), chance)
+    for round_number in range(rounds):
+        acknowledged += write_until_killed(tmp_path, str(round_number), chance)
         await check_store(tmp_path, acknowledged)
 
 

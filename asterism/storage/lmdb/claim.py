@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from asterism.storage.contract import EngineFailed
+from asterism.storage.lmdb.file_locks import try_lock
 
 CLAIM_FILE = "server.lock"
 # A fixed length, so that the claim of a later server is written in place, also on a full disk.
@@ -41,11 +42,11 @@ class DirectoryClaim:
 
     def _claim(self, directory: Path, server: bytes) -> None:
         for _ in range(_ATTEMPTS_MAX):
-            if _lock(self._handle, fcntl.LOCK_EX):
+            if try_lock(self._handle, fcntl.LOCK_EX):
                 # Not worth failing for on a store that cannot be written.
                 with contextlib.suppress(OSError):
                     os.pwrite(self._handle, server, 0)
-            if _lock(self._handle, fcntl.LOCK_SH):
+            if try_lock(self._handle, fcntl.LOCK_SH):
                 holder = os.pread(self._handle, _CLAIM_BYTES, 0)
                 if holder in (server, b""):
                     return
@@ -56,11 +57,3 @@ class DirectoryClaim:
 
     def release(self) -> None:
         os.close(self._handle)
-
-
-def _lock(handle: int, kind: int) -> bool:
-    try:
-        fcntl.flock(handle, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from asterism.storage.contract import EngineFailed
+from asterism.storage.lmdb.file_locks import try_lock
 
 LOCK_FILE = "log.lock"
 # A process that only replays the log before it shares the store takes no longer than this.
@@ -35,9 +36,9 @@ class StoreLock:
     def _take(self, directory: Path, *, shared: bool) -> bool:
         began_at = time.monotonic()
         while True:
-            if self._lock(fcntl.LOCK_EX):
+            if try_lock(self._handle, fcntl.LOCK_EX):
                 return True
-            if shared and self._lock(fcntl.LOCK_SH):
+            if shared and try_lock(self._handle, fcntl.LOCK_SH):
                 return False
             if time.monotonic() > began_at + (_SECONDS_MAX if shared else _ALONE_SECONDS_MAX):
                 raise EngineFailed(f"another process has the store in {directory} open; stop it first")
@@ -47,7 +48,7 @@ class StoreLock:
         """Let other processes in that share the store."""
         began_at = time.monotonic()
         # The system may give the lock to another process before it is ours again.
-        while not self._lock(fcntl.LOCK_SH):
+        while not try_lock(self._handle, fcntl.LOCK_SH):
             if time.monotonic() > began_at + _SECONDS_MAX:
                 raise EngineFailed("another process has opened the store for itself; stop it first")
             time.sleep(_ATTEMPT_SECONDS)
@@ -55,10 +56,3 @@ class StoreLock:
 
     def release(self) -> None:
         os.close(self._handle)
-
-    def _lock(self, kind: int) -> bool:
-        try:
-            fcntl.flock(self._handle, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
