@@ -64,6 +64,11 @@ class GrowthWatch:
         except BaseException:
             self.forget(number)
             raise
+        current = keyspace.record.map.get(partition.id)
+        if current is None or current.partition != number:
+            # Split, merged or moved meanwhile: the size is that of another partition.
+            self.forget(number)
+            return
         self._sizes[number] = size
         split_at = self._split_at.get(number, bytes_max * SIZE_SPLIT_FRACTION)
         if size >= split_at:

@@ -436,6 +436,11 @@ class Reshaper:
             progress.job = await take_over(self._engine, self._catalog, keyspace, progress.job)
         for source in await self._conductor.carry_out(keyspace, progress):
             self._growth_watch.forget(source.partition)
+        # A target can be nearly full at once, of writes during the copy, and may never be written to again.
+        targets = {target.number for target in progress.job.targets}
+        for partition in keyspace.record.map.ranges:
+            if partition.partition in targets:
+                self._growth_watch.notice(keyspace, partition, 0)
 
     async def _run(self, keyspace: Keyspace, job: ReshapeJob) -> None:
         """Carry a job out, with a retry after every refusal of the store; give up only when the keyspace is gone."""

@@ -113,6 +113,25 @@ def test_a_table_that_grows_is_divided_where_its_data_is() -> None:
     run(test, limits=limits, patience=NEVER)
 
 
+def test_a_part_of_a_split_that_is_nearly_full_is_divided_without_another_write() -> None:
+    async def test(world: TableWorld) -> None:
+        table = await world.tables.create_table(ACCOUNT, "Late", kind="storage")
+        padding = b'"a":"%s"' % (b"x" * 1000)
+        reshaper = world.world.reshaper
+        # No write is noticed, as if all of them had come while the partition was copied.
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(reshaper, "notice_growth", lambda *_: None)
+            for number in range(300):
+                await table.apply([upsert(f"{number % 60:02}", f"{number}-{row}", padding) for row in range(2)])
+        assert ranges(table) == 1
+        await reshaper.finished(await reshaper.split(table.keyspace, 0))
+        await until(lambda: ranges(table) >= 4 and not reshaper.progress)
+        assert len(await everything(table)) == 600
+
+    limits = DEFAULT_LIMITS.with_changes(physical_partition_bytes_max=200 * KIB)
+    run(test, limits=limits, patience=NEVER)
+
+
 def test_one_partition_key_is_never_divided_and_goes_on_growing() -> None:
     async def test(world: TableWorld) -> None:
         table = await world.tables.create_table(ACCOUNT, "One", kind="storage")
