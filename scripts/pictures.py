@@ -53,18 +53,21 @@ FLOORS: Final = (
     Floor(8, ("server",), "listeners, table of doors, wiring, fleets", ("listener: bytes to a request",)),
     Floor(
         7,
-        ("apis/nosql", "apis/table", "apis/portal", "apis/admin"),
+        ("apis/nosql", "apis/table", "apis/mongo", "apis/portal", "apis/admin"),
         "doors: protocols as tables of routes",
         ("pipeline, route, signature", "handler: request to a call"),
     ),
     Floor(
         6,
-        ("languages/cosmos_sql", "languages/odata", "scripts", "advisor"),
+        ("languages/cosmos_sql", "languages/odata", "languages/mongo", "scripts", "advisor"),
         "texts to conditions; sandboxes",
     ),
     Floor(5, ("reading",), "conditions, plans, pages, continuations; no language"),
     Floor(
-        4, ("models/documents", "models/tables"), "items and entities on a keyspace", ("model: one batch of entries",)
+        4,
+        ("models/documents", "models/tables", "models/collections"),
+        "items and entities on a keyspace",
+        ("model: one batch of entries",),
     ),
     Floor(
         3,

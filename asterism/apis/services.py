@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from asterism.keyspaces.reshaping.load_watch import LoadWatch
     from asterism.keyspaces.reshaping.mover import Mover
     from asterism.limits import Limits
+    from asterism.models.collections.store import CollectionStore
     from asterism.models.documents.store import DocumentStore
     from asterism.models.tables.store import TableStore
     from asterism.reading.limits import QueryMemory
@@ -57,6 +58,7 @@ class DoorServices:
     guard: BrowserGuard
     documents: DocumentStore
     tables: TableStore
+    collections: CollectionStore
     scripts: ScriptRuntime
     query_memory: QueryMemory
     admission: Admission

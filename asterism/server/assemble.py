@@ -36,7 +36,13 @@ from asterism.keyspaces.reshaping.mover import Mover
 from asterism.keyspaces.reshaping.placer import Placer
 from asterism.keyspaces.reshaping.reshaper import Reshaper
 from asterism.keyspaces.routing.router import PartitionRouter
+from asterism.languages.mongo.index_profile import compile_index
 from asterism.metrics import WorkCounts
+from asterism.models.collections.collection import CollectionServices
+from asterism.models.collections.hybrid_time import HybridClock
+from asterism.models.collections.planner import ChangePlanner
+from asterism.models.collections.store import CollectionStore
+from asterism.models.collections.upkeep import CollectionUpkeep
 from asterism.models.documents.changes.retention import VersionRetention
 from asterism.models.documents.container import DocumentServices
 from asterism.models.documents.cosmos.profile import CosmosProfile
@@ -100,10 +106,11 @@ async def assembled(
             catalog = await _open_catalog(config, fleet, clock)
         spaces = _keyspaces(config, fleet, catalog, on_step, clock)
         documents = _documents(config, spaces)
-        work = _background(config, fleet, spaces, documents, is_first=is_first)
+        collections = _collections(config, fleet, spaces, documents)
+        work = _background(config, fleet, spaces, documents, collections, is_first=is_first)
         migration = Migration(fleet, catalog, spaces.mover, work, new_id=new_fleet_id)
         desk = MigrationDesk(migration, fleet, directory.path)
-        services = _door_services(config, keys, fleet, spaces, documents, desk, controls)
+        services = _door_services(config, keys, fleet, spaces, documents, collections, desk, controls)
         try:
             doors = _build_doors(config, services)
             operator_door = build_operator_door(services)
@@ -199,17 +206,43 @@ def _tables(config: ServerConfig, fleet: Fleet, spaces: _Keyspaces) -> TableStor
     return TableStore(spaces.catalog, spaces.admission, SmallDocuments(fleet.engines), services)
 
 
+def _collections(config: ServerConfig, fleet: Fleet, spaces: _Keyspaces, documents: DocumentStore) -> CollectionStore:
+    clock = spaces.clock
+    hybrid_clock = HybridClock(clock.wall_seconds)
+    planner = ChangePlanner(
+        documents.services.next_item_number, hybrid_clock.next, lambda: int(clock.wall_seconds() * 1000)
+    )
+    services = CollectionServices(
+        router=spaces.router,
+        reshaper=spaces.reshaper,
+        limits=config.limits,
+        clock=clock,
+        random_bytes=os.urandom,
+        planner=planner,
+        hybrid_clock=hybrid_clock,
+        compile_index=compile_index,
+    )
+    return CollectionStore(spaces.catalog, spaces.admission, SmallDocuments(fleet.engines), services)
+
+
 async def _nothing() -> None:
     """Stop what stops by itself."""
 
 
 def _background(
-    config: ServerConfig, fleet: Fleet, spaces: _Keyspaces, store: DocumentStore, *, is_first: bool
+    config: ServerConfig,
+    fleet: Fleet,
+    spaces: _Keyspaces,
+    store: DocumentStore,
+    collections: CollectionStore,
+    *,
+    is_first: bool,
 ) -> BackgroundWork:
     """Whatever goes on behind the requests; of processes that share a store, one does it at a time."""
     catalog = spaces.catalog
     retention = VersionRetention(store, spaces.clock)
     store.on_versions_kept = retention.wake
+    upkeep = CollectionUpkeep(collections)
     services = Services(
         [
             (spaces.reshaper.recover, spaces.reshaper.stop),
@@ -220,6 +253,7 @@ def _background(
             (store.housekeeper.recover, store.housekeeper.stop),
             (store.rekeyer.recover, store.rekeyer.stop),
             (retention.start, retention.stop),
+            (upkeep.start, upkeep.stop),
             (spaces.load.start, spaces.load.stop),
         ]
     )
@@ -254,6 +288,7 @@ def _door_services(
     fleet: Fleet,
     spaces: _Keyspaces,
     documents: DocumentStore,
+    collections: CollectionStore,
     migration: MigrationDesk,
     controls: SuiteControls | None,
 ) -> DoorServices:
@@ -275,6 +310,7 @@ def _door_services(
         guard=_browser_guard(config),
         documents=documents,
         tables=_tables(config, fleet, spaces),
+        collections=collections,
         scripts=ScriptRuntime(wait=turns.wait),
         query_memory=QueryMemory(config.limits.query_memory_bytes_max),
         admission=spaces.admission,

@@ -7,6 +7,7 @@ from typing import Any
 from asterism.apis.admin.spec import MODULES as ADMIN_MODULES
 from asterism.apis.admin.spec import build_admin_door
 from asterism.apis.door_spec import DoorSpec
+from asterism.apis.mongo.spec import SPEC as MONGO
 from asterism.apis.nosql.spec import SPEC as NOSQL
 from asterism.apis.portal.spec import SPEC as PORTAL
 from asterism.apis.table.spec import SPEC as TABLE
@@ -15,6 +16,7 @@ from asterism.apis.table.spec import SPEC as TABLE
 DOORS: tuple[DoorSpec[Any], ...] = (
     NOSQL,
     TABLE,
+    MONGO,
     PORTAL,
 )
 

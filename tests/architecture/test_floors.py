@@ -37,10 +37,12 @@ FLOOR_OF_UNIT = {
     "models": 4,
     "models.documents": 4,
     "models.tables": 4,
+    "models.collections": 4,
     "reading": 5,
     "languages": 6,
     "languages.cosmos_sql": 6,
     "languages.odata": 6,
+    "languages.mongo": 6,
     "scripts": 6,
     "advisor": 6,
     "apis": 7,
@@ -67,6 +69,7 @@ ENGINE_UNITS = ("storage.memory", "storage.lmdb", "storage.postgres")
 UNIT_THAT_NAMES_ENGINES = "server"
 
 UNIT_THAT_IMPORTS = {
+    "bson": "values",
     "lmdb": "storage.lmdb",
     "asyncpg": "storage.postgres",
     "granian": "server",
@@ -74,7 +77,7 @@ UNIT_THAT_IMPORTS = {
     "h11": "server",
     "websockets": "server",
     "cryptography": "server",
-    "re2": "languages.cosmos_sql",
+    "re2": "values",
     "greenlet": "reading",
     "geographiclib": "languages.cosmos_sql",
     "quickjs": "scripts",

@@ -15,10 +15,10 @@ from asterism.clock import Clock
 from asterism.keyspaces.routing.families import VERSIONS
 from asterism.models.documents.batch import Operation, OperationKind
 from asterism.models.documents.changes.feed import AllVersions, FeedLog, LatestVersions, position_now, read_feed_page
-from asterism.models.documents.changes.feed_position import FeedPosition
 from asterism.models.documents.changes.retention import VersionRetention
 from asterism.models.documents.container import Container
 from asterism.models.documents.results import Scope
+from asterism.partitioning.feed_position import FeedPosition
 from asterism.values.identifiers import Lsn
 from asterism.values.json.text import loads
 from tests.support.world import World, open_world

@@ -14,9 +14,9 @@ from asterism.errors import ItemNotFound, UniqueKeyViolation
 from asterism.keyspaces.routing.families import VERSIONS
 from asterism.languages.cosmos_sql import compile_query, parse_query
 from asterism.models.documents.changes.feed import AllVersions, FeedLog, LatestVersions, read_feed_page
-from asterism.models.documents.changes.feed_position import FeedPosition
 from asterism.models.documents.container import Container
 from asterism.models.documents.pages import range_scope, read_items_page
+from asterism.partitioning.feed_position import FeedPosition
 from asterism.partitioning.key_range import FULL
 from asterism.reading.continuation import BEGINNING
 from asterism.reading.execute import run_page

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asterism.errors import MalformedRequest
-from asterism.models.documents.changes.feed_position import FeedPosition
+from asterism.partitioning.feed_position import FeedPosition
 from asterism.values.identifiers import Lsn
 
 points = st.binary(max_size=4)

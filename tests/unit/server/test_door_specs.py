@@ -71,7 +71,7 @@ def test_a_greeting_fits_its_column_and_names_every_port(door: DoorSpec[Any]) ->
 
 def test_values_of_options_become_settings_of_their_door() -> None:
     values = {"echo_prefix": "> ", "echo_port": 5, "apis": "echo", "limit": ["echo-request-bytes=7"]}
-    nosql, _, _, echo = configured(values, ALL).doors
+    nosql, *_, echo = configured(values, ALL).doors
     assert echo.settings == EchoSettings(prefix=b"> ", echo_request_bytes_max=7)
     assert (echo.ports["echo"], echo.is_served, nosql.is_served) == (5, True, False)
     assert echo.limit("echo_request_bytes_max", Limits()) == 7
@@ -89,7 +89,13 @@ def test_the_values_that_the_command_line_has_without_options_are_the_defaults()
 def test_a_limit_of_a_door_leaves_those_of_the_database_alone() -> None:
     given = read_limits(["echo-request-bytes=7", "item-bytes=5"], ALL)
     assert given.limits == Limits(item_bytes_max=5)
-    assert given.of_doors == {"nosql": {}, "table": {}, "portal": {}, "echo": {"echo_request_bytes_max": 7}}
+    assert given.of_doors == {
+        "nosql": {},
+        "table": {},
+        "mongo": {},
+        "portal": {},
+        "echo": {"echo_request_bytes_max": 7},
+    }
 
 
 async def test_each_port_of_the_doors_that_are_served_is_opened_as_its_row_says(tmp_path: Path) -> None:
@@ -136,11 +142,12 @@ async def test_requests_of_all_doors_are_counted_and_slow_ones_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with assembled(configured({"slow_log_ms": 0.0}), DataDirectory(tmp_path)) as assembly:
-        doors = [cast(Door, door) for door in (*assembly.doors.values(), assembly.operator_door)]
+        over_http = [door for port, door in assembly.doors.items() if port != "mongo"]
+        doors = [cast(Door, door) for door in (*over_http, assembly.operator_door)]
         for door in doors:
             await door.answer(Request("GET", "/", "", {}, b"", "http", "localhost"))
         counted = assembly.services.usage.requests.to_json()
-    assert set(counted) == {"nosql", "table", "cosmos-table", "portal", "admin"}
+    assert set(counted) == {"nosql", "table", "cosmos-table", "mongo", "portal", "admin"}
     assert len([record for record in caplog.records if record.name == "asterism.slow"]) == len(doors)
 
 

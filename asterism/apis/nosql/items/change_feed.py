@@ -22,9 +22,9 @@ from asterism.models.documents.changes.feed import (
     position_now,
     read_feed_page,
 )
-from asterism.models.documents.changes.feed_position import FeedPosition
 from asterism.models.documents.container import Container
 from asterism.models.documents.results import Scope
+from asterism.partitioning.feed_position import FeedPosition
 from asterism.values.identifiers import Lsn
 
 _LATEST_VERSIONS = "incremental feed"

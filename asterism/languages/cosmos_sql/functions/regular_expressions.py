@@ -11,13 +11,12 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Final
 
-import re2
-
 from asterism.errors import MalformedRequest
 from asterism.languages.cosmos_sql.functions.arguments import integer_of
 from asterism.languages.cosmos_sql.functions.function import Function
 from asterism.limits import MIB
 from asterism.reading.turns import pause
+from asterism.values.linear_patterns import PatternRefused, compile_linear
 from asterism.values.undefined import UNDEFINED
 
 _MODIFIERS = frozenset("imsx")
@@ -43,17 +42,13 @@ def _compile(pattern: str, modifiers: str) -> Any:
         )
     if not set(modifiers) <= _MODIFIERS:
         raise MalformedRequest(reason=f"The modifiers '{modifiers}' are not known. Use i, m, s and x.")
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _PATTERN_BYTES_MAX
     flags = "".join(sorted(set(modifiers) - {"x"}))
     body = _without_blanks(pattern) if "x" in modifiers else pattern
     try:
-        return re2.compile(f"(?{flags}){body}" if flags else body, options=options)
-    except (re2.error, UnicodeEncodeError) as error:
-        reason = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
+        return compile_linear(f"(?{flags}){body}" if flags else body, memory_bytes_max=_PATTERN_BYTES_MAX)
+    except PatternRefused as refusal:
         shown = pattern[:64].encode(errors="replace").decode()
-        raise MalformedRequest(reason=f"The regular expression '{shown}' cannot be used: {reason}.") from None
+        raise MalformedRequest(reason=f"The regular expression '{shown}' cannot be used: {refusal}.") from None
 
 
 def _without_blanks(pattern: str) -> str:

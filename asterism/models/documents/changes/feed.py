@@ -19,11 +19,11 @@ from asterism.keyspaces.routing.families import CHANGE_LOG, ITEMS, VERSIONS, aft
 from asterism.keyspaces.routing.router import PartitionRouter
 from asterism.keyspaces.routing.slice_sizes import LOG_ENTRIES, LOG_ENTRIES_MIN
 from asterism.limits import PAGE_BYTES_MAX
-from asterism.models.documents.changes.feed_position import FeedPosition
 from asterism.models.documents.changes.item_version import changed_at_seconds, unpack_version
 from asterism.models.documents.container import Container
 from asterism.models.documents.item_record import body_of
 from asterism.models.documents.results import Scope
+from asterism.partitioning.feed_position import FeedPosition
 from asterism.partitioning.key_range import KeyRange
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.storage.contract import Span

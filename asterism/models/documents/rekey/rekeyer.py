@@ -20,13 +20,13 @@ from asterism.keyspaces.catalog.catalog import Catalog
 from asterism.keyspaces.processes.background_tasks import end_tasks
 from asterism.keyspaces.routing.statistics import partition_size
 from asterism.models.documents.changes.feed import AllVersions, FeedPage, position_now, read_feed_page
-from asterism.models.documents.changes.feed_position import FeedPosition
 from asterism.models.documents.changes.item_version import unpack_version
 from asterism.models.documents.container import Container, DocumentServices
 from asterism.models.documents.pages import range_scope, scan_items
 from asterism.models.documents.rekey.copier import UNCOPIED_MAX, ItemCopier, TooManyUncopied
 from asterism.models.documents.rekey.job import RekeyJob, RekeyPhase, RekeyStep
 from asterism.models.documents.upkeep.housekeeper import Housekeeper
+from asterism.partitioning.feed_position import FeedPosition
 from asterism.partitioning.key_range import FULL
 from asterism.storage.contract import StorageRefusal
 

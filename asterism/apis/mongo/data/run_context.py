@@ -1,0 +1,245 @@
+"""The surroundings of a running pipeline: other collections to read, and the target of `$out` and `$merge`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from asterism.apis.mongo.data.ordering import read_sort
+from asterism.apis.mongo.data.out_target import OutTarget
+from asterism.apis.mongo.data.scopes import CollationChoice, check_view_collation, read_collation
+from asterism.apis.mongo.data.selection import Selection
+from asterism.apis.mongo.data.statistics import collection_statistics, index_statistics
+from asterism.apis.mongo.data.targets import find_or_create, find_to_change
+from asterism.apis.mongo.data.validation import validator_of
+from asterism.apis.mongo.data.variables import CommandScope
+from asterism.apis.mongo.data.views import Source, resolve
+from asterism.languages.mongo.expressions.compile import new_context
+from asterism.languages.mongo.expressions.operator import CompileContext, Variables
+from asterism.languages.mongo.failure import MongoFailure
+from asterism.languages.mongo.stages.pipeline import Pipeline, Split, compile_pipeline
+from asterism.languages.mongo.stages.stage import (
+    BATCH_DOCUMENTS,
+    Batches,
+    MergeAction,
+    PipelinePlace,
+    Within,
+    batches_of,
+)
+from asterism.models.collections.layout import DocumentKey, document_key
+from asterism.models.collections.results import Change, DuplicateKey
+from asterism.values.bson.codec import decode, encode
+from asterism.values.bson.order import equal
+from asterism.values.bson.types import MISSING, Document, ObjectId, Regex
+
+if TYPE_CHECKING:
+    from asterism.apis.mongo.call import Call
+
+
+async def documents_of(call: Call, selection: Selection, split: Split) -> AsyncIterator[list[Document]]:
+    """Yield the documents that the source gives to the rest of a pipeline."""
+    skip, left = split.skip, split.limit
+    found = selection.hits(call)
+    try:
+        async for hits in found:
+            if skip:
+                skipped = min(skip, len(hits))
+                skip -= skipped
+                hits = hits[skipped:]
+            if left is not None:
+                hits = hits[:left]
+                left -= len(hits)
+            for start in range(0, len(hits), BATCH_DOCUMENTS):
+                yield [hit.decoded() for hit in hits[start : start + BATCH_DOCUMENTS]]
+            if left == 0:
+                return
+    finally:
+        await found.aclose()
+
+
+class CollectionRunContext:
+    """The run context of one command. Reads and writes are those of its transaction, if it has one."""
+
+    __slots__ = ("_bypass", "_call", "_collation", "_database", "_source", "memory_bytes_max", "variables")
+
+    def __init__(
+        self,
+        call: Call,
+        database: str,
+        source: Source,
+        variables: Variables,
+        *,
+        collation: CollationChoice,
+        memory_bytes_max: int | None,
+        bypass: bool = False,
+    ) -> None:
+        self._call = call
+        self._collation = collation
+        self._database = database
+        self._source = source
+        self._bypass = bypass
+        self.variables = variables
+        self.memory_bytes_max = memory_bytes_max
+
+    def check_time(self) -> None:
+        self._call.check_time()
+
+    def with_variables(self, variables: Variables) -> CollectionRunContext:
+        return CollectionRunContext(
+            self._call,
+            self._database,
+            self._source,
+            variables,
+            collation=self._collation,
+            memory_bytes_max=self.memory_bytes_max,
+            bypass=self._bypass,
+        )
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    async def read(
+        self, collection: str | None, database: str | None, pipeline: Pipeline, variables: Variables
+    ) -> Batches:
+        inner = self.with_variables(variables)
+        if collection is None or pipeline.is_sourceless:
+            return pipeline.run(batches_of([]), inner)
+        source = self._resolve(database, collection)
+        if source.is_view:
+            return pipeline.run(self._view(source, pipeline.context), inner)
+        split = pipeline.split_for_source()
+        if source.collection is None:
+            return split.rest.run(batches_of([]), inner)
+        scope = CommandScope.of(pipeline.context, variables)
+        selection = Selection(
+            source.collection,
+            scope,
+            split.filter or {},
+            order=read_sort(split.sort, scope.context),
+            collation=self._collation.specification,
+        )
+        return split.rest.run(documents_of(self._call, selection, split), inner)
+
+    def _resolve(self, database: str | None, collection: str) -> Source:
+        """Return the source of another collection; refuse a view with another collation than the command's."""
+        source = resolve(self._call, database or self._database, collection)
+        if source.is_view:
+            check_view_collation(self._collation, source)
+        return source
+
+    def _view(self, source: Source, context: CompileContext) -> Batches:
+        """Return the documents of a view. Its pipeline knows no variables of the one that reads it."""
+        plain = new_context(context.now, context.cluster_time, context.collate)
+        place = PipelinePlace(source.database, source.name, Within.VIEW)
+        pipeline = compile_pipeline(source.pipeline, plain, place=place)
+        split = pipeline.split_for_source()
+        inner = self.with_variables({})
+        if source.collection is None:
+            return split.rest.run(batches_of([]), inner)
+        scope = CommandScope.of(plain, {})
+        selection = Selection(source.collection, scope, split.filter or {}, order=read_sort(split.sort, plain))
+        return split.rest.run(documents_of(self._call, selection, split), inner)
+
+    async def lookup(self, collection: str, database: str | None, field: str, values: list[Any]) -> list[Document]:
+        source = self._resolve(database, collection)
+        scope = self._plain_scope()
+        if source.is_view:
+            return [document async for batch in self._view(source, scope.context) for document in batch]
+        if source.collection is None:
+            return []
+        selection = Selection(
+            source.collection, scope, _equals_one_of(field, values), collation=self._collation.specification
+        )
+        return [hit.decoded() async for hits in selection.hits(self._call) for hit in hits]
+
+    def _plain_scope(self) -> CommandScope:
+        context = self._call.context
+        return CommandScope(context.now(), context.cluster_time(), collate=self._collation.collate)
+
+    async def near(self, search: Any) -> list[Document]:
+        source = self._source
+        if source.collection is None:
+            return []
+        field = getattr(search, "key", None) or getattr(search, "field", None)
+        filter: Document = {field: {"$exists": True}} if field else {}
+        selection = Selection(source.collection, self._plain_scope(), filter)
+        return [hit.decoded() async for hits in selection.hits(self._call) for hit in hits]
+
+    # --- writing ----------------------------------------------------------------------------------------------------
+
+    async def write_out(self, database: str | None, collection: str, batches: Batches, options: dict[str, Any]) -> None:
+        target = OutTarget(self._call, database or self._database, collection, bypass=self._bypass)
+        await target.replace_by(batches, options)
+
+    async def unique_on(self, database: str | None, collection: str, fields: Sequence[str]) -> bool:
+        record = self._call.store.record(self._call.account, database or self._database, collection)
+        if list(fields) == ["_id"]:
+            # Ids are unique under the collation of their collection.
+            own = None if record is None else read_collation(None, record.options.get("collation")).specification
+            return record is None or own == self._collation.specification
+        if record is None:
+            return False
+        wanted = self._collation.specification or None
+        return any(
+            index.is_unique
+            and set(index.key) == set(fields)
+            and "partialFilterExpression" not in index.options
+            and (index.options.get("collation") or None) == wanted
+            for index in record.indexes
+        )
+
+    async def merge_find(self, database: str | None, collection: str, key: Document) -> Document | None:
+        found = find_to_change(self._call, database or self._database, collection)
+        if found is None:
+            return None
+        scope = self._plain_scope()
+        filter = {path: {"$eq": value} for path, value in key.items()}
+        hit = await Selection(found, scope, filter, collation=self._collation.specification, wanted=1).first(self._call)
+        return None if hit is None else hit.decoded()
+
+    async def merge_write(
+        self, database: str | None, collection: str, action: MergeAction, document: Document, before: Document | None
+    ) -> None:
+        call = self._call
+        found = await find_or_create(call, database or self._database, collection)
+        validator = validator_of(found.record, self._plain_scope(), bypass=self._bypass)
+        if "_id" not in document:
+            identity = ObjectId() if before is None else before["_id"]
+            document = {"_id": identity, **document}
+        elif before is not None and not equal(before["_id"], document["_id"]):
+            raise MongoFailure(66, "$merge failed to update the matching document: the _id field is immutable")
+        if validator is not None:
+            validator.check(document, before)
+        body = encode(document)
+        rules = found.rules
+        point = rules.point_of(document if before is None else before, allow_missing=False)
+        key = document_key(point, document["_id"])
+
+        def decide(_: DocumentKey, present: bytes | None) -> Change:
+            if action is MergeAction.INSERT and present is not None:
+                raise DuplicateKey(rules.record.namespace, "_id_", {"_id": 1}, {"_id": document["_id"]})
+            if present is not None and decode(present) == document:
+                return Change.keep()
+            return Change.put(body, document=document, operation="replace" if present is not None else "insert")
+
+        await found.change((key,), decide, unit=call.unit, spent=call.spent)
+
+    # --- the server -------------------------------------------------------------------------------------------------
+
+    async def collection_statistics(self, specification: dict[str, Any]) -> list[Document]:
+        return await collection_statistics(self._call, self._source, specification)
+
+    async def index_statistics(self) -> list[Document]:
+        return index_statistics(self._call, self._source)
+
+    async def current_operations(self, specification: dict[str, Any]) -> list[Document]:
+        return []
+
+    async def system_documents(self, stage: str, specification: dict[str, Any]) -> list[Document]:
+        return []
+
+
+def _equals_one_of(field: str, values: list[Any]) -> Document:
+    if any(isinstance(value, Regex) for value in values):
+        # In `$in` an expression would be matched; here it is a value.
+        return {"$or": [{field: {"$eq": value}} for value in values]}
+    return {field: {"$in": [None if value is MISSING else value for value in values]}}

@@ -1,0 +1,211 @@
+"""Documents of one collection that a filter selects, in the order that was asked for.
+
+A scan gives candidates; the filter decides on each. Documents in no useful order are collected and sorted here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from asterism.apis.mongo.data.hints import Hint
+from asterism.apis.mongo.data.ordering import NATURAL, NO_ORDER, SortOrder
+from asterism.apis.mongo.data.partial_indexes import implied_indexes
+from asterism.apis.mongo.data.variables import CommandScope
+from asterism.languages.mongo.failure import MongoFailure
+from asterism.languages.mongo.filters.compile import compile_filter
+from asterism.languages.mongo.filters.match import Match
+from asterism.models.collections.collection import Collection
+from asterism.models.collections.layout import DocumentKey
+from asterism.models.collections.records import CollectionRecord
+from asterism.models.collections.results import NoSuchCollection, ScanPlan
+from asterism.models.collections.scans import ScanQuery
+from asterism.values.bson.codec import decode
+from asterism.values.bson.types import (
+    MISSING,
+    Binary,
+    DatetimeMS,
+    Decimal128,
+    Document,
+    Int64,
+    ObjectId,
+    Timestamp,
+)
+
+if TYPE_CHECKING:
+    from asterism.apis.mongo.call import Call
+
+# MongoDB's own limit for a sort without a disk.
+SORT_BYTES_MAX = 100 * 1024 * 1024
+# Values that an id is found by without a look at the filter.
+_PLAIN_IDS = frozenset({ObjectId, str, int, Int64, float, bool, DatetimeMS, bytes, Binary, Decimal128, Timestamp})
+# Indexes that answer only conditions of their own kind.
+_WILDCARD = "$**"
+
+
+class Hit(NamedTuple):
+    """A document that the filter holds for. `document` is the decoded body, if the filter needed it."""
+
+    key: DocumentKey
+    body: bytes
+    document: Document | None
+
+    def decoded(self) -> Document:
+        return decode(self.body) if self.document is None else self.document
+
+
+def plain_id(filter: Document) -> Any:
+    """Return the id that a filter asks for if it asks for nothing else, or MISSING."""
+    if len(filter) == 1:
+        value = filter.get("_id", MISSING)
+        if type(value) in _PLAIN_IDS:
+            return value
+    return MISSING
+
+
+class Selection:
+    """A compiled filter with its order and its index. `plan` is there once the scan is open."""
+
+    __slots__ = ("_accepts", "_collection", "_query", "_sort_bytes_max", "_test", "match", "order", "plan", "scope")
+
+    def __init__(
+        self,
+        collection: Collection,
+        scope: CommandScope,
+        filter: Document,
+        *,
+        order: SortOrder = NO_ORDER,
+        hint: Hint | None = None,
+        collation: Mapping[str, Any] | None = None,
+        accepts: Callable[[Document], bool] | None = None,
+        wanted: int = 0,
+        sort_bytes_max: int = SORT_BYTES_MAX,
+    ) -> None:
+        """`accepts` is a condition beside the filter. `wanted` is about how many documents will be read, 0 for all."""
+        self.scope = scope
+        self.order = order
+        self.match: Match = compile_filter(filter, scope.context)
+        self.plan = ScanPlan()
+        self._collection = collection
+        self._accepts = accepts
+        self._sort_bytes_max = sort_bytes_max
+        self._test = self.match.with_variables(scope.variables) if filter else None
+        record = collection.record
+        if hint is not None:
+            _check_hint(hint, record, self.match)
+        elif order.natural:
+            hint = Hint(NATURAL, order.natural < 0)
+        self._query = ScanQuery(
+            conditions=self.match.conditions,
+            equalities=_equalities(self.match, scope) if record.shard_key else {},
+            sort=order.paths,
+            hint=None if hint is None else hint.name,
+            collation=collation,
+            collate=scope.collate,
+            implied=implied_indexes(record, self.match, scope.context),
+            wanted=wanted,
+            is_reversed=hint is not None and hint.is_reversed,
+        )
+
+    @property
+    def query(self) -> ScanQuery:
+        return self._query
+
+    def accepts(self, document: Document) -> bool:
+        """Return whether a document, as it is now, is one of the selected."""
+        if self._test is not None and not self._test(document):
+            return False
+        return self._accepts is None or self._accepts(document)
+
+    async def hits(self, call: Call) -> AsyncGenerator[list[Hit], None]:
+        """Yield the selected documents in slices, in order."""
+        scan = await self._collection.open_scan(self._query, unit=call.unit, spent=call.spent)
+        self.plan = scan.plan
+        candidates = scan.batches()
+        try:
+            if self.order.ordering is not None and not scan.plan.is_sorted:
+                yield await self._sorted(candidates, call)
+                return
+            async for found in candidates:
+                call.check_time()
+                hits = self._select(found)
+                if hits:
+                    yield hits
+        except NoSuchCollection as gone:
+            raise MongoFailure(175, f"collection dropped. UUID of {gone.name} is no longer known") from None
+        finally:
+            await candidates.aclose()
+
+    def _select(self, found: Any) -> list[Hit]:
+        test, accepts = self._test, self._accepts
+        if test is None and accepts is None:
+            return [Hit(key, body, None) for key, body in found]
+        if accepts is not None:
+            decoded = [(key, body, decode(body)) for key, body in found]
+            return [Hit(*entry) for entry in decoded if self.accepts(entry[2])]
+        assert test is not None, "one of the two conditions is there"
+        hits = []
+        for key, body in found:
+            document = decode(body)
+            if test(document):
+                hits.append(Hit(key, body, document))
+        return hits
+
+    async def _sorted(self, candidates: AsyncGenerator[Any, None], call: Call) -> list[Hit]:
+        ordering = self.order.ordering
+        assert ordering is not None, "only what has an order is sorted"
+        entries: list[tuple[Any, Hit]] = []
+        size = 0
+        async for found in candidates:
+            call.check_time()
+            for hit in self._select(found):
+                size += len(hit.body)
+                entries.append((ordering.key(hit.decoded()), Hit(hit.key, hit.body, None)))
+            if size > self._sort_bytes_max:
+                raise MongoFailure(
+                    292,
+                    f"Sort exceeded memory limit of {self._sort_bytes_max} bytes, but did not opt in to external "
+                    "sorting.",
+                )
+        entries.sort(key=lambda entry: entry[0])
+        return [hit for _, hit in entries]
+
+    async def first(self, call: Call) -> Hit | None:
+        """Return the first of the selected documents."""
+        found = self.hits(call)
+        try:
+            async for hits in found:
+                return hits[0]
+        finally:
+            await found.aclose()
+        return None
+
+    async def all_keys(self, call: Call) -> list[DocumentKey]:
+        """Return the keys of all selected documents. Writers take them all before the first change, so that no document
+        is met again where its change has moved it in the index."""
+        keys: list[DocumentKey] = []
+        async for hits in self.hits(call):
+            keys += [hit.key for hit in hits]
+        return keys
+
+
+def _equalities(match: Match, scope: CommandScope) -> dict[str, Any]:
+    """Return the only values that paths may have. Under a collation other texts are equal, too."""
+    return {
+        condition.path: condition.value
+        for condition in match.conditions
+        if condition.operator == "eq" and not (scope.collate is not None and isinstance(condition.value, str))
+    }
+
+
+def _check_hint(hint: Hint, record: CollectionRecord, match: Match) -> None:
+    if match.text is not None:
+        raise MongoFailure(2, "text and hint not allowed in same query")
+    index = record.index(hint.name)
+    if index is None:
+        return
+    is_wildcard = any(path == _WILDCARD or path.endswith("." + _WILDCARD) for path in index.key)
+    if is_wildcard and not match.conditions:
+        raise MongoFailure(
+            291, "error processing query: No query solutions: the hinted index cannot answer a query without conditions"
+        )

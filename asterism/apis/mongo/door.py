@@ -1,0 +1,257 @@
+"""The door for MongoDB's protocol: connections, and the way of a command from its message to its answer."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from asterism.apis.mongo.arguments import check_arguments, check_database_name
+from asterism.apis.mongo.call import Call, timestamp_of
+from asterism.apis.mongo.commands import Access, Command
+from asterism.apis.mongo.connection import Connection
+from asterism.apis.mongo.context import DoorContext
+from asterism.apis.mongo.errors import as_failure, failure_document
+from asterism.apis.mongo.fail_points import ConnectionClosed
+from asterism.apis.mongo.hello import hello
+from asterism.apis.mongo.session_fields import read_session_fields
+from asterism.apis.mongo.table import COMMANDS
+from asterism.apis.mongo.transactions import TRANSIENT
+from asterism.apis.mongo.wire import OP_MSG, OP_QUERY, Message, MongoCodec, encode_reply
+from asterism.apis.pipeline import UNROUTED, Pipeline
+from asterism.apis.transports.codec import MalformedBytes
+from asterism.apis.transports.messages import LastReply, serve_messages
+from asterism.apis.transports.tcp import ByteStream
+from asterism.errors import AsterismError
+from asterism.languages.mongo.failure import MongoFailure
+from asterism.values.bson.codec import InvalidBson, encode
+from asterism.values.bson.raw_documents import document_of
+from asterism.values.bson.types import Document, Int64
+
+_OK = encode({"ok": 1.0})[4:-1]
+_NO_SIGNATURE = {"hash": bytes(20), "keyId": Int64(0)}
+# Commands of version 1 of the stable API that `apiStrict` lets pass are marked in their rows.
+_API_VERSION = "1"
+_UNKNOWN = Command("unknown", hello, "A command that is not in the table.", access=Access.NOBODY)
+_LEGACY_HELLO = frozenset({"ismaster", "isMaster", "hello"})
+
+
+@dataclass(slots=True)
+class _Answer:
+    status: int | str
+    body: bytes
+
+
+@dataclass(slots=True)
+class _Request:
+    """A message on its way, before and after its command is known."""
+
+    message: Message
+    connection: Connection
+    request_id: str
+    call: Call | None = None
+
+    @property
+    def operation(self) -> str:
+        return UNROUTED if self.call is None else self.call.command.name
+
+
+class MongoDoor:
+    """Serves connections. One per process."""
+
+    def __init__(self, context: DoorContext) -> None:
+        self.context = context
+        self._numbers = itertools.count(1)
+        self._replies = itertools.count(1)
+        services = context.services
+        self._pipeline: Pipeline[_Request, _Answer] = Pipeline("mongo", self, self._handle, services.meter)
+
+    async def serve(self, stream: ByteStream) -> None:
+        operations = self.context.operations
+        connection = Connection(
+            next(self._numbers), stream.peer_address, stream.local_address, stream.is_tls, stream.server_name
+        )
+        self.context.authenticator.greet(connection)
+        operations.connections += 1
+        operations.connections_created += 1
+        try:
+            await serve_messages(stream, MongoCodec(), _Handler(self, connection))
+        finally:
+            operations.connections -= 1
+
+    async def answer(self, message: Message, connection: Connection) -> bytes:
+        request = _Request(message, connection, self.context.services.new_request_id())
+        answer = await self._pipeline.run(request)
+        if message.wants_no_reply:
+            return b""
+        return encode_reply(message, answer.body, reply_id=next(self._replies) & 0x7FFFFFFF)
+
+    # --- the words of the pipeline ----------------------------------------------------------------------------------
+
+    def refuse(self, error: AsterismError, request: _Request, /) -> _Answer:
+        failure = as_failure(error)
+        assert failure is not None, "every error of the database has a row"
+        return self._failed(failure, request)
+
+    def refuse_own(self, problem: Exception, request: _Request, /) -> _Answer | None:
+        if isinstance(problem, ConnectionClosed):
+            raise LastReply
+        if isinstance(problem, InvalidBson):
+            return self._failed(MongoFailure(22, f"The document is not valid BSON: {problem}"), request)
+        failure = as_failure(problem)
+        return None if failure is None else self._failed(failure, request)
+
+    def fail(self, request: _Request, /) -> _Answer:
+        return self._failed(MongoFailure(1, "The server failed; its log has the reason."), request)
+
+    def describe(self, request: _Request, /) -> str:
+        return (
+            "a message" if request.call is None else f"{request.call.command.name} on {request.call.database!r}"[:200]
+        )
+
+    def charge_of(self, request: _Request, _: _Answer, /) -> str:
+        return "" if request.call is None else f"{request.call.spent.charge:.2f}"
+
+    def _failed(self, failure: MongoFailure, request: _Request) -> _Answer:
+        call = request.call
+        is_retryable = call is not None and call.txn_number is not None and not call.is_in_transaction
+        document = failure_document(failure, is_retryable_write=is_retryable)
+        if call is not None:
+            document |= self._gossip()
+        return _Answer(failure.code, encode(document))
+
+    # --- commands ---------------------------------------------------------------------------------------------------
+
+    async def _handle(self, request: _Request) -> _Answer:
+        message = request.message
+        if message.problem:
+            code = 22 if message.opcode in (OP_MSG, OP_QUERY) else 352
+            raise MongoFailure(code, message.problem)
+        body = message.body
+        if not body:
+            raise MongoFailure(59, "no such command: ''")
+        name = next(iter(body))
+        if message.opcode == OP_QUERY:
+            return await self._handle_query(request, name)
+        database = body.get("$db")
+        if not isinstance(database, str):
+            raise MongoFailure(40414, "OP_MSG requests require a $db argument")
+        command = COMMANDS.get(name)
+        call = Call(
+            self.context,
+            request.connection,
+            command or _UNKNOWN,
+            name,
+            database,
+            body,
+            message.raw_body,
+            message.sections,
+            request.request_id,
+        )
+        if command is None:
+            raise MongoFailure(59, f"no such command: '{name}'")
+        request.call = call
+        check_database_name(database)
+        self._check_access(call)
+        self._check_api(call)
+        for section in message.sections:
+            if section in body:
+                raise MongoFailure(40415, f"The field '{section}' is in the command and beside it.")
+        check_arguments(command, name, body, message.sections)
+        await read_session_fields(call)
+        return await self._carry_out(call)
+
+    async def _carry_out(self, call: Call) -> _Answer:
+        context, command, connection = self.context, call.command, call.connection
+        started = context.monotonic_seconds()
+        number = context.operations.begin(call)
+        try:
+            concern = None
+            if context.fail_points is not None:
+                concern = await context.fail_points.meet(call.name, connection.application)
+            transaction = call.transaction
+            if transaction is None:
+                fields = await command.handler(call)
+            else:
+                async with transaction.lock:
+                    try:
+                        fields = await command.handler(call)
+                    except Exception as problem:
+                        await context.transactions.fail(transaction)
+                        raise _transient(problem) from problem
+        finally:
+            context.operations.end(number)
+            if command.name != "getLastRequestStatistics":
+                connection.last_command = command.name
+                connection.last_charge = call.spent.charge
+                connection.last_milliseconds = (context.monotonic_seconds() - started) * 1000
+        if isinstance(fields, bytes):
+            extra: Document = self._gossip()
+            if concern is not None:
+                extra["writeConcernError"] = concern
+            return _Answer("ok", document_of(fields[4:-1], _OK, encode(extra)[4:-1]))
+        answer = {**fields, "ok": 1.0, **self._gossip()} if "ok" not in fields else {**fields, **self._gossip()}
+        if concern is not None:
+            answer["writeConcernError"] = concern
+        return _Answer("ok", encode(answer))
+
+    async def _handle_query(self, request: _Request, name: str) -> _Answer:
+        message = request.message
+        if name not in _LEGACY_HELLO or not message.namespace.endswith(".$cmd"):
+            raise MongoFailure(352, f"Unsupported OP_QUERY command: {name}. Use OP_MSG.")
+        call = Call(
+            self.context, request.connection, COMMANDS[name], name, "admin", message.body, message.raw_body, {},
+            request.request_id,
+        )  # fmt: skip
+        request.call = call
+        answer = await hello(call)
+        return _Answer("ok", encode({**answer, "ok": 1.0}))
+
+    def _check_access(self, call: Call) -> None:
+        command = call.command
+        if command.access is not Access.NOBODY and not call.connection.account:
+            raise MongoFailure(13, f"Command {command.name} requires authentication")
+        if command.admin_only and call.database != "admin":
+            raise MongoFailure(13, f"{command.name} may only be run against the admin database.")
+
+    def _check_api(self, call: Call) -> None:
+        body = call.body
+        version = body.get("apiVersion")
+        if version is None:
+            if "apiStrict" in body or "apiDeprecationErrors" in body:
+                raise MongoFailure(322, "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion")
+            return
+        if version != _API_VERSION:
+            raise MongoFailure(322, "API version must be '1'")
+        if body.get("apiStrict") and not call.command.api_version_1:
+            raise MongoFailure(
+                323, f"Provided apiStrict:true, but the command {call.command.name} is not in API Version 1"
+            )
+
+    def _gossip(self) -> Document:
+        time = timestamp_of(self.context.store.services.hybrid_clock.now)
+        return {"$clusterTime": {"clusterTime": time, "signature": _NO_SIGNATURE}, "operationTime": time}
+
+
+def _transient(problem: Exception) -> Exception:
+    """Label an error of a transaction that may succeed when the whole of it is repeated."""
+    failure = as_failure(problem)
+    if failure is None or failure.code not in (112, 251, 16500, 91, 10107):
+        return problem
+    return MongoFailure(failure.code, failure.message, details=failure.details, labels=TRANSIENT)
+
+
+class _Handler:
+    """One connection's messages."""
+
+    __slots__ = ("_connection", "_door")
+
+    def __init__(self, door: MongoDoor, connection: Connection) -> None:
+        self._door = door
+        self._connection = connection
+
+    async def answer(self, message: Message) -> bytes:
+        return await self._door.answer(message, self._connection)
+
+    def refuse(self, _: MalformedBytes) -> bytes:
+        # MongoDB closes the connection without a word, too.
+        return b""

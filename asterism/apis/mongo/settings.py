@@ -1,0 +1,28 @@
+"""The settings of the door."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from asterism.apis.settings import HOW, WHERE, option
+from asterism.limits import limit
+
+
+@dataclass(frozen=True, slots=True)
+class MongoSettings:
+    advertised_address: str = option(
+        "",
+        "--mongo-address",
+        "The HOST:PORT under which clients reach the MongoDB port, where that is not its own address.",
+        panel=WHERE,
+        metavar="HOST:PORT",
+        default_help="the address of the connection",
+    )
+    allow_missing_shard_key: bool = option(
+        False,
+        "--mongo-missing-shard-key",
+        "Store documents without the shard key, as MongoDB does; the service refuses them.",
+        panel=HOW,
+    )
+    mongo_message_bytes_max: int = limit(48_000_000, "The largest message of the MongoDB protocol.")
+    mongo_idle_seconds_max: int = limit(1800, "Between two messages of a MongoDB connection.")

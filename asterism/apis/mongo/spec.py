@@ -1,0 +1,85 @@
+"""MongoDB's protocol as one row of the table of doors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from asterism.apis.door_spec import HIDDEN_KEY, DoorSpec, Greeting, PortSpec, Surroundings
+from asterism.apis.mongo.settings import MongoSettings
+
+if TYPE_CHECKING:
+    from asterism.apis.services import DoorServices
+    from asterism.apis.transports.doors import AnyDoor
+
+_EMULATOR_USER = "localhost"
+
+
+def _build(services: DoorServices, settings: MongoSettings) -> Mapping[str, AnyDoor]:
+    from asterism.apis.mongo.authentication import Authenticator
+    from asterism.apis.mongo.context import DoorContext
+    from asterism.apis.mongo.cursors import CursorRegistry
+    from asterism.apis.mongo.door import MongoDoor
+    from asterism.apis.mongo.fail_points import FailPoints
+    from asterism.apis.mongo.operations import Operations
+    from asterism.apis.mongo.transactions import TransactionRegistry
+
+    accounts = services.documents.catalog.accounts
+
+    def keys_of(user: str) -> list[str]:
+        if user in (services.account, _EMULATOR_USER):
+            return [services.keys.primary, services.keys.secondary]
+        found = accounts.find(user)
+        return [] if found is None or found.kind != "cosmos" else [found.primary_key, found.secondary_key]
+
+    monotonic = services.clock.monotonic_seconds
+    context = DoorContext(
+        services,
+        settings,
+        CursorRegistry(services.random_bytes, monotonic),
+        TransactionRegistry(services.collections, monotonic),
+        Authenticator(keys_of, services.account, services.random_bytes, is_open=services.key_is_public),
+        Operations(),
+        None if services.controls is None else FailPoints(),
+        monotonic(),
+    )
+    return {"mongo": MongoDoor(context)}
+
+
+def _connection_strings(_: MongoSettings, server: Surroundings, with_secrets: bool) -> Mapping[str, str]:
+    place = server.endpoints["mongo"]
+    key = quote(server.key, safe="") if server.key_is_public or with_secrets else HIDDEN_KEY
+    tls = "&tls=true" if place.is_encrypted else ""
+    return {"mongo": f"mongodb://{server.account}:{key}@{place.address}/?replicaSet=globaldb{tls}"}
+
+
+def _greeting(_: MongoSettings, server: Surroundings) -> Greeting:
+    lines = [("MongoDB", f"mongodb://{server.endpoints['mongo'].address}/?replicaSet=globaldb")]
+    if server.key_is_public and not server.is_local:
+        return Greeting(lines, ["everybody can use the MongoDB port while the account has the public key."])
+    return Greeting(lines)
+
+
+SPEC = DoorSpec(
+    name="mongo",
+    help="Cosmos DB for MongoDB",
+    ports=(
+        PortSpec(
+            "mongo",
+            "--mongo-port",
+            10255,
+            "Port for MongoDB clients, plain or with TLS; 0 for any.",
+            transport="tcp",
+            encryption="optional",
+            request_limit="mongo_message_bytes_max",
+            idle_limit="mongo_idle_seconds_max",
+        ),
+    ),
+    settings=MongoSettings,
+    accounts=("cosmos",),
+    modules=("asterism.apis.mongo.door", "asterism.apis.mongo.operations"),
+    build=_build,
+    greeting=_greeting,
+    connection_strings=_connection_strings,
+)

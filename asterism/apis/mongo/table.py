@@ -1,0 +1,31 @@
+"""All commands of the door, by name. Names are case-sensitive, as MongoDB's are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from asterism.apis.mongo import administration, cursors, diagnostics, indexes, sharding
+from asterism.apis.mongo.commands import Command
+from asterism.apis.mongo.data import table as data
+
+
+def _by_name(commands: Iterable[Command]) -> dict[str, Command]:
+    found: dict[str, Command] = {}
+    for command in commands:
+        for name in (command.name, *command.aliases):
+            assert name not in found, f"two commands are named {name}"
+            found[name] = command
+    return found
+
+
+COMMANDS: Final = _by_name(
+    (
+        *diagnostics.COMMANDS,
+        *cursors.COMMANDS,
+        *administration.COMMANDS,
+        *indexes.COMMANDS,
+        *sharding.COMMANDS,
+        *data.COMMANDS,
+    )
+)

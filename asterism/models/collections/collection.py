@@ -1,0 +1,452 @@
+"""A collection: documents on a keyspace. Every change is one batch, decided on what was read.
+
+A change that another writer has overtaken is decided again on fresh data, in the queue of its key. Callers pass a
+transaction as `unit`: its reads are of one moment, and its changes are staged until it commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from asterism.clock import Clock
+from asterism.errors import TooMuchContention
+from asterism.keyspaces.reshaping.reshaper import Reshaper
+from asterism.keyspaces.routing.commit import Committer
+from asterism.keyspaces.routing.contention import WriterQueues
+from asterism.keyspaces.routing.families import LOGICAL_SIZES, TOTALS_KEY
+from asterism.keyspaces.routing.keyspace import Keyspace, Spent
+from asterism.keyspaces.routing.router import PartitionRouter, PlanOutdated
+from asterism.keyspaces.routing.statistics import Size, partition_size, size_from
+from asterism.limits import Limits
+from asterism.models.collections.change_signal import ChangeSignal
+from asterism.models.collections.hybrid_time import HybridClock
+from asterism.models.collections.layout import DocumentKey, body_of, document_key, unpack_document
+from asterism.models.collections.planner import ChangePlanner, DocumentChange, PlannedChanges, duplicate
+from asterism.models.collections.records import CollectionRecord
+from asterism.models.collections.results import (
+    Action,
+    Change,
+    DuplicateKey,
+    FoundDocument,
+    InsertResult,
+    RetriedStatement,
+    RetryToken,
+    ShardKeyProblem,
+    WriteProblem,
+)
+from asterism.models.collections.retries import SessionOutcomes
+from asterism.models.collections.rules import CollectionRules, CompileIndex
+from asterism.models.collections.scans import CollectionReads, Scan, ScanQuery
+from asterism.models.collections.unit import Unit
+from asterism.partitioning.partition_map import PartitionRange
+from asterism.storage.contract import Add, ExpectationFailed
+from asterism.throughput import charge
+from asterism.values.bson.codec import decode
+from asterism.values.bson.raw_documents import get_field
+from asterism.values.bson.types import Document
+
+# Documents and bytes of one batch: large enough to share a write to the disk, small enough not to hold up others.
+BATCH_DOCUMENTS_MAX = 1000
+BATCH_BYTES_MAX = 4 * 1024 * 1024
+
+Decide = Callable[[DocumentKey, bytes | None], Change]
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionServices:
+    """The parts of the program that collections need."""
+
+    router: PartitionRouter
+    reshaper: Reshaper
+    limits: Limits
+    clock: Clock
+    random_bytes: Callable[[int], bytes]
+    planner: ChangePlanner
+    hybrid_clock: HybridClock
+    compile_index: CompileIndex
+    signal: ChangeSignal = field(default_factory=ChangeSignal)
+    writer_queues: WriterQueues = field(default_factory=WriterQueues)
+
+    def wall_milliseconds(self) -> int:
+        return int(self.clock.wall_seconds() * 1000)
+
+
+class Collection:
+    """Documents of one collection. Held for the length of a request; `rules` are those in force."""
+
+    __slots__ = ("_committer", "_current", "_services", "keyspace")
+
+    def __init__(
+        self, keyspace: Keyspace, current: Callable[[], CollectionRules], services: CollectionServices
+    ) -> None:
+        """`current` returns the rules of the settings in force; NoSuchCollection once the collection is dropped."""
+        self.keyspace = keyspace
+        self._current = current
+        self._services = services
+        limits = services.limits
+        self._committer = Committer(
+            keyspace,
+            services.router,
+            services.reshaper,
+            logical_bytes_max=limits.logical_partition_bytes_max,
+            physical_bytes_max=limits.physical_partition_bytes_max,
+        )
+
+    @property
+    def rules(self) -> CollectionRules:
+        return self._current()
+
+    @property
+    def record(self) -> CollectionRecord:
+        return self._current().record
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    async def read(
+        self,
+        document_id: object,
+        equalities: Mapping[str, Any] | None = None,
+        *,
+        unit: Unit | None = None,
+        spent: Spent | None = None,
+    ) -> FoundDocument | None:
+        """Return the document of an id. Of a sharded collection the equalities must name the shard key."""
+        point = self.rules.pinned_point(equalities or {"_id": document_id})
+        assert point is not None, "only a known logical partition has one document of an id"
+        key = document_key(point, document_id)
+        reads = await self._reads(unit, point)
+        partition, _, (stored,) = await reads.read(self.keyspace, point, (key.stored,))
+        body = None if stored is None else body_of(stored)
+        cost = charge.MISS if body is None else charge.point_read(len(body))
+        self.keyspace.spend(partition, cost, point)
+        if spent is not None:
+            spent.charge += cost
+        return None if body is None else FoundDocument(key, body)
+
+    async def open_scan(self, query: ScanQuery, *, unit: Unit | None = None, spent: Spent | None = None) -> Scan:
+        rules = self.rules
+        point = rules.pinned_point(query.equalities)
+        if unit is not None and point is None:
+            ranges = self.keyspace.record.map.ranges
+            point = ranges[0].range.start if len(ranges) == 1 else None
+            if point is None:
+                await unit.enter(self.keyspace, ranges[-1].range.start, rules.record.namespace)
+                await unit.enter(self.keyspace, ranges[0].range.start, rules.record.namespace)
+        reads = self._services.router if unit is None else await self._reads(unit, point or b"")
+        return await Scan(self.keyspace, rules, reads, query, spent).open()
+
+    async def _reads(self, unit: Unit | None, point: bytes) -> CollectionReads:
+        if unit is None:
+            return self._services.router
+        await unit.enter(self.keyspace, point, self.record.namespace)
+        return unit
+
+    async def size(self) -> Size:
+        """Return bytes and documents, as every write keeps them."""
+        rules, router = self.rules, self._services.router
+        if not rules.is_sharded:
+            _, _, (stored,) = await router.read(self.keyspace, rules.fixed_point, (LOGICAL_SIZES + rules.fixed_point,))
+            return size_from(stored)
+        sizes = [await partition_size(router, self.keyspace, part) for part in self.keyspace.record.map.ranges]
+        return Size(sum(size.bytes for size in sizes), sum(size.items for size in sizes))
+
+    # --- inserting --------------------------------------------------------------------------------------------------
+
+    async def insert(
+        self,
+        documents: Sequence[bytes],
+        *,
+        ordered: bool = True,
+        retry: RetryToken | None = None,
+        unit: Unit | None = None,
+        spent: Spent | None = None,
+        allow_missing_shard_key: bool = False,
+    ) -> InsertResult:
+        """Insert documents, whose first element is `_id`. Those of one logical partition are one batch, or a few.
+
+        Ordered inserts end at the first problem; others go on.
+        """
+        result = InsertResult()
+        rules = self.rules
+        pending: list[tuple[int, DocumentKey, bytes]] = []
+        for index, body in enumerate(documents):
+            try:
+                point = (
+                    rules.point_of(decode(body), allow_missing=allow_missing_shard_key)
+                    if rules.is_sharded
+                    else rules.fixed_point
+                )
+            except ShardKeyProblem as problem:
+                result.problems.append(WriteProblem(index, problem))
+                if ordered:
+                    break
+                continue
+            pending.append((index, document_key(point, get_field(body, "_id")), body))
+        failed_at = len(documents)
+        for group in _groups(pending, ordered=ordered):
+            problems = await self._insert_group(group, result, ordered=ordered, retry=retry, unit=unit, spent=spent)
+            if problems and ordered:
+                failed_at = min(problem.index for problem in problems)
+                break
+        result.problems.sort(key=lambda problem: problem.index)
+        if ordered:
+            result.problems = [problem for problem in result.problems if problem.index <= failed_at][:1]
+        return result
+
+    async def _insert_group(
+        self,
+        group: list[tuple[int, DocumentKey, bytes]],
+        result: InsertResult,
+        *,
+        ordered: bool,
+        retry: RetryToken | None,
+        unit: Unit | None,
+        spent: Spent | None,
+    ) -> list[WriteProblem]:
+        point = group[0][1].point
+        problems: list[WriteProblem] = []
+        if unit is not None:
+            await self._stage_inserts(group, result, problems, unit)
+            result.problems += problems
+            return problems
+        outcomes: SessionOutcomes | None = None
+        if retry is not None:
+            outcomes = await self._outcomes(retry, point)
+            done = [index for index, _, _ in group if outcomes.find(retry.statement + index) is not None]
+            result.retried += done
+            result.inserted += len(done)
+            group = [entry for entry in group if entry[0] not in done] if done else group
+        while group:
+            with self.keyspace.in_flight:
+                settings = self.keyspace.record.settings
+                rules = self.rules
+                changes = [DocumentChange(rules, key, None, body) for _, key, body in group]
+                try:
+                    planned = self._services.planner.plan(changes)
+                    if outcomes is not None and retry is not None:
+                        numbers = {retry.statement + index: {"n": 1} for index, _, _ in group}
+                        outcomes.plan(planned.batch, numbers, now=self._services.wall_milliseconds())
+                    await self._commit(point, planned, settings, spent)
+                    result.inserted += len(group)
+                    break
+                except PlanOutdated:
+                    continue
+                except ExpectationFailed as failed:
+                    place, error = _blame(planned, failed.key, group)
+                except DuplicateKey as found:
+                    place, error = found.place, found
+            problems.append(WriteProblem(group[place][0], error))
+            group = group[:place] if ordered else group[:place] + group[place + 1 :]
+        result.problems += problems
+        return problems
+
+    async def _stage_inserts(
+        self,
+        group: list[tuple[int, DocumentKey, bytes]],
+        result: InsertResult,
+        problems: list[WriteProblem],
+        unit: Unit,
+    ) -> None:
+        rules = self.rules
+        for index, key, body in group:
+            await unit.enter(self.keyspace, key.point, rules.record.namespace)
+            _, _, (stored,) = await unit.read(self.keyspace, key.point, (key.stored,))
+            try:
+                if stored is not None:
+                    raise duplicate(rules, None, (get_field(body, "_id"),))
+                await unit.stage(DocumentChange(rules, key, None, body))
+            except DuplicateKey as error:
+                problems.append(WriteProblem(index, error))
+                return
+            result.inserted += 1
+
+    # --- changing ---------------------------------------------------------------------------------------------------
+
+    async def retried(self, retry: RetryToken, point: bytes) -> Document | None:
+        """Return the outcome of a statement that was carried out before."""
+        return (await self._outcomes(retry, point)).find(retry.statement)
+
+    async def change(
+        self,
+        keys: Sequence[DocumentKey],
+        decide: Decide,
+        *,
+        retry: RetryToken | None = None,
+        unit: Unit | None = None,
+        spent: Spent | None = None,
+    ) -> list[Change] | RetriedStatement:
+        """Decide on documents as they are now, and carry the decisions out: those of one logical partition together.
+
+        `decide` gets the body, None for a document that is gone, and is called again when the document has changed.
+        Raises DuplicateKey, and whatever `decide` raises; then nothing of that logical partition was written.
+        """
+        done: list[Change] = []
+        for group in _runs(keys):
+            outcome = await self._change_group(group, decide, retry=retry, unit=unit, spent=spent)
+            if isinstance(outcome, RetriedStatement):
+                return outcome
+            done += outcome
+        return done
+
+    async def _change_group(
+        self,
+        keys: Sequence[DocumentKey],
+        decide: Decide,
+        *,
+        retry: RetryToken | None,
+        unit: Unit | None,
+        spent: Spent | None,
+    ) -> list[Change] | RetriedStatement:
+        point = keys[0].point
+        stored_keys = [key.stored for key in keys]
+        if unit is not None:
+            return await self._stage_changes(keys, stored_keys, decide, unit)
+        if retry is not None:
+            stored_keys.append(SessionOutcomes.key_of(retry, point))
+        queue_key = stored_keys[0] if len(keys) == 1 else None
+        async for attempt in self._services.writer_queues.attempts(self.keyspace, point, queue_key):
+            with attempt:
+                settings = self.keyspace.record.settings
+                rules = self.rules
+                _, _, values = await self._services.router.read(self.keyspace, point, stored_keys)
+                outcomes = None
+                if retry is not None:
+                    outcomes = SessionOutcomes(retry, point, values.pop())
+                    known = outcomes.find(retry.statement)
+                    if known is not None:
+                        return RetriedStatement(known)
+                decisions, changes = _decide_all(rules, keys, values, decide)
+                planned = self._services.planner.plan(changes)
+                if outcomes is not None and retry is not None:
+                    outcome = {retry.statement: retry.outcome(decisions)}
+                    outcomes.plan(planned.batch, outcome, now=self._services.wall_milliseconds())
+                if not changes and outcomes is None:
+                    return decisions
+                try:
+                    await self._commit(point, planned, settings, spent)
+                except ExpectationFailed as failed:
+                    blamed = planned.blame.get(failed.key)
+                    if blamed is not None and blamed[2] is not None:
+                        raise duplicate(blamed[1], blamed[2], blamed[3]) from None
+                    raise
+                return decisions
+        raise TooMuchContention
+
+    async def _stage_changes(
+        self, keys: Sequence[DocumentKey], stored_keys: Sequence[bytes], decide: Decide, unit: Unit
+    ) -> list[Change]:
+        rules = self.rules
+        await unit.enter(self.keyspace, keys[0].point, rules.record.namespace)
+        _, _, values = await unit.read(self.keyspace, keys[0].point, stored_keys)
+        decisions, changes = _decide_all(rules, keys, values, decide)
+        for change in changes:
+            await unit.stage(change)
+        return decisions
+
+    async def commit_unit(self, unit: Unit, retry: RetryToken | None = None, *, spent: Spent | None = None) -> None:
+        """Write the changes of a transaction; the storage contract's ExpectationFailed if it was overtaken."""
+        changes = list(unit.staged.values())
+        with self.keyspace.in_flight:
+            settings = self.keyspace.record.settings
+            transaction = None if retry is None else {"s": retry.session, "n": retry.number}
+            planned = self._services.planner.plan(changes, transaction)
+            if retry is not None:
+                outcomes = await self._outcomes(retry, unit.point)
+                if outcomes.find(retry.statement) is not None:
+                    return
+                outcomes.plan(
+                    planned.batch, {retry.statement: {"committed": True}}, now=self._services.wall_milliseconds()
+                )
+            await self._commit(unit.point, planned, settings, spent)
+
+    async def _outcomes(self, retry: RetryToken, point: bytes) -> SessionOutcomes:
+        key = SessionOutcomes.key_of(retry, point)
+        _, _, (stored,) = await self._services.router.read(self.keyspace, point, (key,))
+        return SessionOutcomes(retry, point, stored)
+
+    async def _commit(
+        self, point: bytes, planned: PlannedChanges, settings: Mapping[str, Any], spent: Spent | None
+    ) -> PartitionRange:
+        batch = planned.batch
+        bytes_delta, items_delta = planned.sizes.pop(point, (0, 0))
+        for other, deltas in planned.sizes.items():
+            # Only transactions change several logical partitions, all of one physical partition.
+            batch.adds.append(Add(LOGICAL_SIZES + other, deltas, self._services.limits.logical_partition_bytes_max))
+            batch.adds.append(Add(TOTALS_KEY, deltas))
+        partition, _ = await self._committer.commit(
+            point,
+            batch,
+            bytes_delta=bytes_delta,
+            items_delta=items_delta,
+            cost=planned.cost,
+            planned_under=settings,
+            spent=spent,
+        )
+        self._services.signal.notify()
+        return partition
+
+
+def _blame(
+    planned: PlannedChanges, key: bytes, group: Sequence[tuple[int, DocumentKey, bytes]]
+) -> tuple[int, DuplicateKey]:
+    place, rules, index, values = planned.blame[key]
+    shown = values if index is not None else (get_field(group[place][2], "_id"),)
+    return place, duplicate(rules, index, shown)
+
+
+def _decide_all(
+    rules: CollectionRules, keys: Sequence[DocumentKey], values: Sequence[bytes | None], decide: Decide
+) -> tuple[list[Change], list[DocumentChange]]:
+    decisions: list[Change] = []
+    changes: list[DocumentChange] = []
+    for key, stored in zip(keys, values, strict=True):
+        before = None if stored is None else unpack_document(stored, key.stored)
+        decision = decide(key, None if before is None else before.body)
+        decisions.append(decision)
+        if decision.action is Action.PUT:
+            changes.append(
+                DocumentChange(
+                    rules,
+                    key,
+                    before,
+                    decision.body,
+                    decision.document,
+                    "insert" if before is None else decision.operation,
+                    decision.description,
+                )
+            )
+        elif decision.action is Action.DELETE and before is not None:
+            changes.append(DocumentChange(rules, key, before, None, operation="delete"))
+    return decisions, changes
+
+
+def _groups(
+    pending: Sequence[tuple[int, DocumentKey, bytes]], *, ordered: bool
+) -> list[list[tuple[int, DocumentKey, bytes]]]:
+    """Divide inserts into batches of one logical partition each: neighbors, or all of it where the order is free."""
+    entries = pending if ordered else sorted(pending, key=lambda entry: entry[1].point)
+    groups: list[list[tuple[int, DocumentKey, bytes]]] = []
+    size = 0
+    for entry in entries:
+        body_bytes = len(entry[2])
+        last = groups[-1] if groups else None
+        fits = last is not None and len(last) < BATCH_DOCUMENTS_MAX and size + body_bytes <= BATCH_BYTES_MAX
+        if last is not None and fits and last[0][1].point == entry[1].point:
+            last.append(entry)
+            size += body_bytes
+        else:
+            groups.append([entry])
+            size = body_bytes
+    return groups
+
+
+def _runs(keys: Sequence[DocumentKey]) -> list[list[DocumentKey]]:
+    runs: list[list[DocumentKey]] = []
+    for key in sorted(set(keys)):
+        if runs and runs[-1][0].point == key.point and len(runs[-1]) < BATCH_DOCUMENTS_MAX:
+            runs[-1].append(key)
+        else:
+            runs.append([key])
+    return runs

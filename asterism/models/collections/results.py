@@ -1,0 +1,151 @@
+"""Answers of the calls of collections, and the ways in which they fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple
+
+from asterism.models.collections.layout import DocumentKey
+from asterism.values.bson.types import Document
+
+
+class DuplicateKey(Exception):
+    """Another document has the same values of a unique index."""
+
+    def __init__(self, namespace: str, index: str, key_pattern: Document, key_value: Document, place: int = 0) -> None:
+        super().__init__(index)
+        # The position of the document in its call.
+        self.place = place
+        self.namespace = namespace
+        self.index = index
+        self.key_pattern = key_pattern
+        self.key_value = key_value
+
+
+class ShardKeyProblem(Exception):
+    """A document has no value, or no sound one, at a path of the shard key."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(reason)
+        self.path = path
+        self.reason = reason
+
+
+class CollectionExists(Exception):
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+class NoSuchCollection(Exception):
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+class RetriedStatement(NamedTuple):
+    """The outcome of a statement of a retryable write that was carried out before."""
+
+    outcome: Document
+
+
+class TransactionNumberTooOld(Exception):
+    """The session has used a higher transaction number already."""
+
+
+class TransactionOvertaken(Exception):
+    """Another writer has changed a document that the transaction has changed, too."""
+
+
+class TransactionTooWide(Exception):
+    """The documents of a transaction are not all in one physical partition."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(f"{first}, {second}")
+        self.first = first
+        self.second = second
+
+
+class Action(Enum):
+    KEEP = "keep"
+    PUT = "put"
+    DELETE = "delete"
+
+
+@dataclass(slots=True)
+class Change:
+    """A decision on one document. `operation` and `description` are for readers of changes."""
+
+    action: Action
+    body: bytes = b""
+    document: Document | None = None
+    description: Document | None = None
+    operation: str = ""
+
+    @classmethod
+    def keep(cls) -> Change:
+        return cls(Action.KEEP)
+
+    @classmethod
+    def put(
+        cls,
+        body: bytes,
+        description: Document | None = None,
+        *,
+        document: Document | None = None,
+        operation: str = "replace",
+    ) -> Change:
+        """`document` is the decoded body, if the caller has it."""
+        return cls(Action.PUT, body, document, description, operation)
+
+    @classmethod
+    def delete(cls) -> Change:
+        return cls(Action.DELETE, operation="delete")
+
+
+@dataclass(slots=True)
+class RetryToken:
+    """A retryable write: the session, its number, and the statement that is carried out. `outcome` makes the document
+    that a repeated statement is answered from, of the decisions that were carried out."""
+
+    session: bytes
+    number: int
+    statement: int = 0
+    outcome: Callable[[Sequence[Change]], Document] = field(default=lambda _: {})
+
+
+@dataclass(frozen=True, slots=True)
+class WriteProblem:
+    """The document at `index` of a call was not written, because of `error`."""
+
+    index: int
+    error: Exception
+
+
+@dataclass(slots=True)
+class InsertResult:
+    inserted: int = 0
+    problems: list[WriteProblem] = field(default_factory=list)
+    # Statements that had been carried out before.
+    retried: list[int] = field(default_factory=list)
+
+
+class FoundDocument(NamedTuple):
+    key: DocumentKey
+    body: bytes
+
+
+@dataclass(slots=True)
+class ScanPlan:
+    """How the documents of a scan are found, for `explain`."""
+
+    stage: str = "COLLSCAN"
+    index: str | None = None
+    key_pattern: Mapping[str, Any] | None = None
+    is_sorted: bool = False
+    keys_examined: int = 0
+    documents_examined: int = 0
+    partitions: set[int] = field(default_factory=set)
+    direction: str = "forward"

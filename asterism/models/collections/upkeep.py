@@ -1,0 +1,174 @@
+"""Work behind the requests: expired documents, old entries of the log, outcomes of old sessions.
+
+One task, which only the leading process runs; it sleeps while there is nothing of the model in the catalog.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from asterism.errors import AsterismError
+from asterism.keyspaces.processes.background_tasks import end_tasks
+from asterism.keyspaces.routing.families import after_prefix
+from asterism.keyspaces.routing.keyspace import Keyspace
+from asterism.models.collections.collection import Collection
+from asterism.models.collections.layout import CHANGE_LOG, RETRIES, VERSIONS, DocumentKey, image_time
+from asterism.models.collections.records import MARK
+from asterism.models.collections.results import Change, NoSuchCollection
+from asterism.models.collections.retries import written_at
+from asterism.models.collections.rules import IndexRules
+from asterism.models.collections.scans import ScanQuery
+from asterism.models.collections.store import ACCOUNT_PREFIX, CollectionStore
+from asterism.storage.contract import Batch, Span, StorageRefusal
+from asterism.values.bson.codec import decode
+from asterism.values.bson.types import DatetimeMS
+
+_log = logging.getLogger(__name__)
+
+# MongoDB's own monitor comes once a minute; tests and users are glad of less.
+ROUND_SECONDS = 2.0
+# Old entries are looked for every so many rounds.
+_ROUNDS_PER_SWEEP = 150
+LOG_KEPT_SECONDS = 24 * 3600
+_SESSION_KEPT_SECONDS = 30 * 60
+_REST_SECONDS = 0.005
+_PAGE_ENTRIES = 500
+
+
+class _DueCondition:
+    """Dates of an index up to a moment."""
+
+    __slots__ = ("operator", "path", "value")
+
+    def __init__(self, path: str, value: DatetimeMS) -> None:
+        self.path = path
+        self.operator = "lte"
+        self.value = value
+
+
+class CollectionUpkeep:
+    def __init__(self, store: CollectionStore) -> None:
+        self._store = store
+        self._services = store.services
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        await end_tasks([self._task])
+
+    async def _run(self) -> None:
+        rounds = 0
+        while True:
+            await asyncio.sleep(ROUND_SECONDS)
+            for action in (self.remove_expired, *((self.sweep_logs,) if rounds % _ROUNDS_PER_SWEEP == 0 else ())):
+                try:
+                    await action()
+                except (AsterismError, StorageRefusal, NoSuchCollection) as problem:
+                    _log.warning("upkeep of collections goes on later: %s", problem)
+            rounds += 1
+
+    # --- time to live -----------------------------------------------------------------------------------------------
+
+    async def remove_expired(self) -> int:
+        """Delete the documents that are due; return how many."""
+        removed = 0
+        for collection in self._collections():
+            for index in collection.rules.indexes:
+                if "expireAfterSeconds" in index.record.options and index.record.is_ready:
+                    removed += await self._remove_due(collection, index)
+        return removed
+
+    def _collections(self) -> list[Collection]:
+        found: list[Collection] = []
+        for database in list(self._store.catalog.databases.values()):
+            if not database.account.startswith(ACCOUNT_PREFIX):
+                continue
+            account = database.account[len(ACCOUNT_PREFIX) :]
+            for record in self._store.records(account, database.name):
+                if any("expireAfterSeconds" in index.options for index in record.indexes):
+                    collection = self._store.find(account, database.name, record.name)
+                    if collection is not None:
+                        found.append(collection)
+        return found
+
+    async def _remove_due(self, collection: Collection, index: IndexRules) -> int:
+        seconds = float(index.record.options["expireAfterSeconds"])
+        cutoff = self._services.wall_milliseconds() - int(seconds * 1000)
+        (path,) = list(index.record.key)[:1]
+        query = ScanQuery([_DueCondition(path, DatetimeMS(cutoff))], hint=index.record.name)
+        removed = 0
+        decide = _decide_due(index, cutoff)
+        scan = await collection.open_scan(query)
+        async for found in scan.batches():
+            due = [document.key for document in found if decide(document.key, document.body).operation == "delete"]
+            if due:
+                await collection.change(due, decide)
+                removed += len(due)
+            await asyncio.sleep(_REST_SECONDS)
+        return removed
+
+    # --- old entries ------------------------------------------------------------------------------------------------
+
+    async def sweep_logs(self) -> int:
+        """Remove entries that no reader may ask for any more; return how many."""
+        removed = 0
+        now = self._services.wall_milliseconds()
+        for keyspace in list(self._store.catalog.keyspaces.values()):
+            if MARK not in keyspace.record.settings:
+                continue
+            point_bytes = 16 * len(keyspace.record.definition.paths)
+            kept_since = now - LOG_KEPT_SECONDS * 1000
+            removed += await self._sweep(keyspace, CHANGE_LOG, _logged_before(kept_since, point_bytes))
+            removed += await self._sweep(keyspace, VERSIONS, _displaced_before(kept_since, point_bytes))
+            sessions_since = now - _SESSION_KEPT_SECONDS * 1000
+            removed += await self._sweep(keyspace, RETRIES, _session_before(sessions_since))
+        return removed
+
+    async def _sweep(self, keyspace: Keyspace, family: bytes, is_over: Callable[[bytes], bool]) -> int:
+        removed = 0
+        for partition in keyspace.record.map.ranges:
+            rest: Span | None = Span(family, after_prefix(family))
+            while rest is not None:
+                record = keyspace.record
+                page = await self._services.router.scan(
+                    keyspace, record, partition, rest, limit=_PAGE_ENTRIES, bytes_max=1024 * 1024
+                )
+                if page is None:
+                    break
+                over = [key for key, value in page.entries if is_over(value)]
+                if over:
+                    await self._services.router.apply(keyspace, partition.range.start, Batch(deletes=over))
+                    removed += len(over)
+                elif family == CHANGE_LOG:
+                    # In the order of time: what follows is younger.
+                    break
+                rest = page.rest(rest)
+                await asyncio.sleep(_REST_SECONDS)
+        return removed
+
+
+def _decide_due(index: IndexRules, cutoff: int) -> Callable[[DocumentKey, bytes | None], Change]:
+    def decide(_: DocumentKey, body: bytes | None) -> Change:
+        if body is None:
+            return Change.keep()
+        keys, _is_array = index.keys_of(decode(body))
+        dates = [int(values[0]) for values in keys if isinstance(values[0], DatetimeMS)]
+        return Change.delete() if dates and min(dates) <= cutoff else Change.keep()
+
+    return decide
+
+
+def _logged_before(milliseconds: int, point_bytes: int) -> Callable[[bytes], bool]:
+    return lambda value: int(decode(value[point_bytes:])["w"]) < milliseconds
+
+
+def _displaced_before(milliseconds: int, point_bytes: int) -> Callable[[bytes], bool]:
+    return lambda value: image_time(value, point_bytes) < milliseconds
+
+
+def _session_before(milliseconds: int) -> Callable[[bytes], bool]:
+    return lambda value: written_at(value) < milliseconds
