@@ -29,7 +29,7 @@ from asterism.models.collections.planner import OPERATIONS
 from asterism.partitioning.feed_position import FeedPosition
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.storage.contract import Span
-from asterism.values.bson.codec import InvalidBson, decode, encode
+from asterism.values.bson.codec import InvalidBson, decode, decode_record, encode
 from asterism.values.bson.types import Document, Int64
 from asterism.values.identifiers import Lsn
 
@@ -200,7 +200,7 @@ class ChangeLog:
                 continue
             if partly is not None and partly.keyspace == rid and partly.lsn == lsn and place <= partly.place:
                 continue
-            entry = decode(value[point_bytes:])
+            entry = decode_record(value[point_bytes:])
             if entry["t"] < position.since or not accepts(entry["c"]):
                 continue
             change = LoggedChange(

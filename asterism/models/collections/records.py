@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from asterism.partitioning.partition_key import PartitionKeyDefinition, PartitionKeyKind
-from asterism.values.bson.codec import decode, encode
+from asterism.values.bson.codec import decode_record, encode
 from asterism.values.bson.types import Document
 
 # In the settings of every keyspace of this model.
@@ -93,7 +93,7 @@ class CollectionRecord:
 
     @classmethod
     def from_text(cls, database: str, name: str, text: str) -> CollectionRecord:
-        stored = decode(base64.b64decode(text))
+        stored = decode_record(base64.b64decode(text))
         return cls(
             database,
             name,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from asterism.models.collections.layout import retry_key
 from asterism.models.collections.results import RetryToken, TransactionNumberTooOld
 from asterism.storage.contract import Batch
-from asterism.values.bson.codec import decode, encode
+from asterism.values.bson.codec import decode_record, encode
 from asterism.values.bson.types import Document, Int64
 
 
@@ -22,7 +22,7 @@ class SessionOutcomes:
         """TransactionNumberTooOld if the session has gone on to a higher number."""
         self._token = token
         self._key = retry_key(point, token.session)
-        record = {} if stored is None else decode(stored)
+        record = {} if stored is None else decode_record(stored)
         number = record.get("n", -1)
         if number > token.number:
             raise TransactionNumberTooOld
@@ -45,4 +45,4 @@ class SessionOutcomes:
 
 def written_at(stored: bytes) -> int:
     """Return the wall-clock milliseconds at which a record was written last."""
-    return int(decode(stored)["t"])
+    return int(decode_record(stored)["t"])

@@ -22,7 +22,7 @@ from asterism.models.collections.rules import IndexRules
 from asterism.models.collections.scans import ScanQuery
 from asterism.models.collections.store import ACCOUNT_PREFIX, CollectionStore
 from asterism.storage.contract import Batch, Span, StorageRefusal
-from asterism.values.bson.codec import decode
+from asterism.values.bson.codec import decode, decode_record
 from asterism.values.bson.types import DatetimeMS
 
 _log = logging.getLogger(__name__)
@@ -163,7 +163,7 @@ def _decide_due(index: IndexRules, cutoff: int) -> Callable[[DocumentKey, bytes 
 
 
 def _logged_before(milliseconds: int, point_bytes: int) -> Callable[[bytes], bool]:
-    return lambda value: int(decode(value[point_bytes:])["w"]) < milliseconds
+    return lambda value: int(decode_record(value[point_bytes:])["w"]) < milliseconds
 
 
 def _displaced_before(milliseconds: int, point_bytes: int) -> Callable[[bytes], bool]:

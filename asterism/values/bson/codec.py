@@ -17,11 +17,13 @@ from bson.codec_options import CodecOptions, DatetimeConversion
 from asterism.values.bson.slow_decoder import NESTING_MAX, InvalidBson, decode_slowly
 from asterism.values.bson.types import Document
 
-__all__ = ["InvalidBson", "RawDocument", "decode", "decode_all", "encode"]
+__all__ = ["InvalidBson", "RawDocument", "decode", "decode_all", "decode_record", "encode"]
 
 OPTIONS: Final[CodecOptions[Document]] = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_MS)
 
 _DOCUMENT_BYTES_MIN: Final = 5
+# Levels of a record of the program above the documents in it.
+RECORD_LEVELS_MAX: Final = 20
 # An element of the deprecated type 0x0C: name, then a string, whose length is below 16 MB.
 _POINTER: Final = re.compile(rb"\x0c[^\x00]*\x00...\x00", re.DOTALL)
 
@@ -40,17 +42,31 @@ class RawDocument:
 
 def decode(raw: bytes) -> Document:
     """Return the document of the bytes, or raise InvalidBson."""
-    if b"$ref" in raw or (b"\x0c" in raw and _POINTER.search(raw)):
+    if _needs_slow_decoder(raw):
         return decode_slowly(raw)
-    try:
-        document = bson.decode(raw, OPTIONS)
-    except Exception as problem:
-        # The C code raises what its helpers raise: InvalidBSON, but also ValueError, OverflowError, RecursionError.
-        raise InvalidBson(str(problem)) from None
+    document = _decode_fast(raw)
     # A level of nesting needs a type byte of 3 or 4 (or 15) and 8 bytes in all, so most documents need no walk.
     if len(raw) > NESTING_MAX * 8 and raw.count(b"\x03") + raw.count(b"\x04") + raw.count(b"\x0f") > NESTING_MAX:
         _check_depth(document)
     return document
+
+
+def decode_record(raw: bytes) -> Document:
+    """Return a record that this program has put together. Documents of clients lie some levels below its top, so that
+    the limit for nesting is not for the record."""
+    return decode_slowly(raw, wrapped_levels=RECORD_LEVELS_MAX) if _needs_slow_decoder(raw) else _decode_fast(raw)
+
+
+def _needs_slow_decoder(raw: bytes) -> bool:
+    return b"$ref" in raw or (b"\x0c" in raw and _POINTER.search(raw) is not None)
+
+
+def _decode_fast(raw: bytes) -> Document:
+    try:
+        return bson.decode(raw, OPTIONS)
+    except Exception as problem:
+        # The C code raises what its helpers raise: InvalidBSON, but also ValueError, OverflowError, RecursionError.
+        raise InvalidBson(str(problem)) from None
 
 
 def decode_all(raw: bytes) -> list[Document]:

@@ -47,10 +47,10 @@ class InvalidBson(Exception):
     """Raised for bytes that are not a document of BSON, and for values that cannot become one."""
 
 
-def decode_slowly(raw: bytes) -> Document:
-    """Return the document that fills the bytes, or raise InvalidBson."""
+def decode_slowly(raw: bytes, *, wrapped_levels: int = 0) -> Document:
+    """Return the document that fills the bytes, or raise InvalidBson. `wrapped_levels` do not count as nesting."""
     try:
-        document, end = read_document(raw, 0, 0)
+        document, end = read_document(raw, 0, -wrapped_levels)
     except (struct.error, IndexError, ValueError) as problem:
         raise InvalidBson(str(problem)) from None
     if end != len(raw):
