@@ -425,10 +425,10 @@ class CollectionStore:
         record = self.record(account, database, name)
         if found is None or record is None:
             raise NoSuchCollection(name)
-        if self.record(account, database, to_name) is not None:
-            if not drop_target:
-                raise CollectionExists(to_name)
-            await self.drop(account, database, to_name)
+        if self.record(account, database, to_name) is not None and not drop_target:
+            raise CollectionExists(to_name)
+        # One change, so that at every moment the name means the old collection or the new one.
+        replaced = f"tmp.replaced.{self.services.random_bytes(8).hex()}"
         if record.shard_key:
             home = self._home(found)
             keyspace = None if home is None else self.catalog.find_keyspace(found.rid, home.settings.sharded[name])
@@ -436,7 +436,8 @@ class CollectionStore:
                 raise NoSuchCollection(name)
             settings = sharded_settings(replace(record, name=to_name))
             await self.catalog.replace_keyspace_settings(keyspace, settings, now=self._now())
-        await self._change_home(found, lambda settings: settings.renamed(name, to_name))
+        await self._change_home(found, lambda home: home.renamed(to_name, replaced).renamed(name, to_name))
+        await self.drop(account, database, replaced)
         result = self.record(account, database, to_name)
         assert result is not None, "a collection has its new name"
         return result

@@ -330,7 +330,10 @@ async def _encoded(batches: AsyncIterator[list[Document]]) -> AsyncGenerator[lis
 async def run_aggregate(call: Call, options: AggregateOptions, source: Source) -> Answer:
     prepared = PreparedPipeline(call, options, source)
     slices = prepared.slices()
+    verify = None if source.collection is None else verifier(call, source.collection)
     if prepared.pipeline.writes_to is not None:
+        # The collection may be the one that was just replaced.
+        verify = None
         # Written before the answer, whatever the size of the first batch.
         async for _ in slices:
             pass
@@ -341,7 +344,7 @@ async def run_aggregate(call: Call, options: AggregateOptions, source: Source) -
         slices,
         batch_size=options.batch_size,
         single_batch=options.single_batch,
-        verify=None if source.collection is None else verifier(call, source.collection),
+        verify=verify,
     )
 
 

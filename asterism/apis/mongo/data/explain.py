@@ -16,6 +16,7 @@ from asterism.apis.mongo.data.scopes import open_scope, read_collation
 from asterism.apis.mongo.data.selection import Selection
 from asterism.apis.mongo.data.views import resolve
 from asterism.languages.mongo.failure import MongoFailure
+from asterism.languages.mongo.stages.merging import MergeTarget
 from asterism.models.collections.results import ScanPlan
 from asterism.values.bson.codec import decode, encode
 from asterism.values.bson.types import MISSING, Document
@@ -172,6 +173,8 @@ def _index_scan(plan: ScanPlan, filter: Document) -> Document:
 async def explain_aggregate(call: Call, options: AggregateOptions, verbosity: str) -> Document:
     source = find_source(call, options)
     prepared = PreparedPipeline(call, options, source)
+    if isinstance(prepared.pipeline.writes_to, MergeTarget):
+        await prepared.pipeline.writes_to.check(prepared.run_context)
     selection = prepared.selection()
     split = prepared.split
     part: Document = {"filter": split.filter or {}}

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from asterism.apis.mongo.data.merge_target import MergeTarget, unique_over
 from asterism.apis.mongo.data.ordering import read_sort
 from asterism.apis.mongo.data.out_target import OutTarget
-from asterism.apis.mongo.data.scopes import CollationChoice, check_view_collation, read_collation
+from asterism.apis.mongo.data.scopes import CollationChoice, check_view_collation
 from asterism.apis.mongo.data.selection import Selection
 from asterism.apis.mongo.data.statistics import collection_statistics, index_statistics
-from asterism.apis.mongo.data.targets import find_or_create, find_to_change
-from asterism.apis.mongo.data.validation import validator_of
 from asterism.apis.mongo.data.variables import CommandScope
 from asterism.apis.mongo.data.views import Source, resolve
 from asterism.languages.mongo.expressions.compile import new_context
 from asterism.languages.mongo.expressions.operator import CompileContext, Variables
-from asterism.languages.mongo.failure import MongoFailure
 from asterism.languages.mongo.stages.pipeline import Pipeline, Split, compile_pipeline
 from asterism.languages.mongo.stages.stage import (
     BATCH_DOCUMENTS,
     Batches,
-    MergeAction,
     PipelinePlace,
+    Uniqueness,
     Within,
     batches_of,
 )
-from asterism.models.collections.layout import DocumentKey, document_key
-from asterism.models.collections.results import Change, DuplicateKey
-from asterism.values.bson.codec import decode, encode
-from asterism.values.bson.order import equal
-from asterism.values.bson.types import MISSING, Document, ObjectId, Regex
+from asterism.values.bson.types import MISSING, Document, Regex
 
 if TYPE_CHECKING:
     from asterism.apis.mongo.call import Call
@@ -170,58 +164,30 @@ class CollectionRunContext:
         target = OutTarget(self._call, database or self._database, collection, bypass=self._bypass)
         await target.replace_by(batches, options)
 
-    async def unique_on(self, database: str | None, collection: str, fields: Sequence[str]) -> bool:
+    async def unique_on(self, database: str | None, collection: str, fields: Sequence[str]) -> Uniqueness:
         record = self._call.store.record(self._call.account, database or self._database, collection)
-        if list(fields) == ["_id"]:
-            # Ids are unique under the collation of their collection.
-            own = None if record is None else read_collation(None, record.options.get("collation")).specification
-            return record is None or own == self._collation.specification
-        if record is None:
-            return False
-        wanted = self._collation.specification or None
-        return any(
-            index.is_unique
-            and set(index.key) == set(fields)
-            and "partialFilterExpression" not in index.options
-            and (index.options.get("collation") or None) == wanted
-            for index in record.indexes
-        )
+        return unique_over(record, fields, self._collation)
 
     async def merge_find(self, database: str | None, collection: str, key: Document) -> Document | None:
-        found = find_to_change(self._call, database or self._database, collection)
-        if found is None:
-            return None
-        scope = self._plain_scope()
-        filter = {path: {"$eq": value} for path, value in key.items()}
-        hit = await Selection(found, scope, filter, collation=self._collation.specification, wanted=1).first(self._call)
-        return None if hit is None else hit.decoded()
+        return await self._merge_target(database, collection).find(key)
 
-    async def merge_write(
-        self, database: str | None, collection: str, action: MergeAction, document: Document, before: Document | None
-    ) -> None:
-        call = self._call
-        found = await find_or_create(call, database or self._database, collection)
-        validator = validator_of(found.record, self._plain_scope(), bypass=self._bypass)
-        if "_id" not in document:
-            identity = ObjectId() if before is None else before["_id"]
-            document = {"_id": identity, **document}
-        elif before is not None and not equal(before["_id"], document["_id"]):
-            raise MongoFailure(66, "$merge failed to update the matching document: the _id field is immutable")
-        if validator is not None:
-            validator.check(document, before)
-        body = encode(document)
-        rules = found.rules
-        point = rules.point_of(document if before is None else before, allow_missing=False)
-        key = document_key(point, document["_id"])
+    async def merge_insert(self, database: str | None, collection: str, document: Document) -> None:
+        await self._merge_target(database, collection).insert(document)
 
-        def decide(_: DocumentKey, present: bytes | None) -> Change:
-            if action is MergeAction.INSERT and present is not None:
-                raise DuplicateKey(rules.record.namespace, "_id_", {"_id": 1}, {"_id": document["_id"]})
-            if present is not None and decode(present) == document:
-                return Change.keep()
-            return Change.put(body, document=document, operation="replace" if present is not None else "insert")
+    async def merge_update(
+        self, database: str | None, collection: str, before: Document, change: Callable[[Document], Document]
+    ) -> bool:
+        return await self._merge_target(database, collection).update(before, change)
 
-        await found.change((key,), decide, unit=call.unit, spent=call.spent)
+    def _merge_target(self, database: str | None, collection: str) -> MergeTarget:
+        return MergeTarget(
+            self._call,
+            database or self._database,
+            collection,
+            self._plain_scope(),
+            collation=self._collation,
+            bypass=self._bypass,
+        )
 
     # --- the server -------------------------------------------------------------------------------------------------
 

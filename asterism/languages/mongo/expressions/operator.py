@@ -36,6 +36,9 @@ class CompileContext:
     def with_variables(self, *names: str) -> CompileContext:
         return replace(self, variables=self.variables | frozenset(names))
 
+    def only_variables(self, names: frozenset[str]) -> CompileContext:
+        return replace(self, variables=names)
+
 
 class Operator(NamedTuple):
     name: str

@@ -27,7 +27,14 @@ class Accumulator(NamedTuple):
     inputs: Inputs
     start: Start
 
+    @property
+    def holds_input(self) -> bool:
+        """True if the memory of the state grows with its input."""
+        return self.name in _HOLDING
 
+
+# Accumulators that hold what they are given.
+_HOLDING = frozenset({"$push", "$addToSet", "$setUnion", "$concatArrays", "$median", "$percentile", "$mergeObjects"})
 CompileAccumulator = Callable[[str, Any, CompileContext], Accumulator]
 
 

@@ -32,8 +32,6 @@ from asterism.values.bson.types import MISSING, Document
 
 KeysOf = Callable[[list[Document], Variables], list[Any]]
 Fields = list[tuple[str, Accumulator]]
-# Accumulators that hold what they are given, so that memory grows with the input and not with the groups.
-_HOLDING = frozenset({"$push", "$addToSet", "$setUnion", "$concatArrays", "$median", "$percentile", "$mergeObjects"})
 
 
 class Groups:
@@ -99,7 +97,7 @@ def compile_group_key(specification: Any, context: CompileContext) -> KeysOf | C
 def group_stage(
     name: str, specification: Any, key: KeysOf | Constant, fields: Fields, collate: Collate | None
 ) -> Stage:
-    holds_input = any(field.name in _HOLDING for _, field in fields)
+    holds_input = any(field.holds_input for _, field in fields)
 
     async def run(source: Batches, run_context: RunContext) -> Batches:
         meter = MemoryMeter(name, run_context)

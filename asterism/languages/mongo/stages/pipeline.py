@@ -55,7 +55,7 @@ class Pipeline:
 
     @property
     def writes_to(self) -> Any:
-        """The target of $out or $merge as `writing.OutTarget` or `writing.MergeTarget`, or None."""
+        """The target of $out or $merge as `writing.OutTarget` or `merging.MergeTarget`, or None."""
         last = self.stages[-1] if self.stages else None
         return last.meaning if last is not None and last.name in ("$out", "$merge") else None
 

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from asterism.languages.mongo.failure import MongoFailure
-from asterism.languages.mongo.stages.stage import PipelinePlace, Position, Stage, Within
+from asterism.languages.mongo.stages.stage import PipelinePlace, Position, Stage, StageRow, Within
 
 _UPDATE_STAGES = frozenset({"$set", "$addFields", "$unset", "$project", "$replaceRoot", "$replaceWith"})
+
+# The refusal of a stage by the construct around its pipeline.
+_CODES = {Within.LOOKUP: 51047, Within.UNION: 31441, Within.FACET: 40600, Within.VIEW: 167}
+
+
+def _refused_around(row: StageRow, place: PipelinePlace) -> Within | None:
+    return next((within for within in reversed(place.around) if within in row.refused_in), None)
 
 
 def check_rules(stages: Sequence[Stage], place: PipelinePlace) -> None:
@@ -18,8 +25,9 @@ def check_rules(stages: Sequence[Stage], place: PipelinePlace) -> None:
         row = STAGES[stage.name]
         if place.within is Within.UPDATE and stage.name not in _UPDATE_STAGES:
             raise MongoFailure(72, f"{stage.name} is not allowed to be used within an update")
-        if place.within in row.refused_in or any(around in row.refused_in for around in place.around):
-            raise MongoFailure(40600, f"{stage.name} is not allowed to be used within {place.within.value}")
+        refused = place.within if place.within in row.refused_in else _refused_around(row, place)
+        if refused is not None:
+            raise MongoFailure(_CODES.get(refused, 40600), f"{stage.name} is not allowed within {refused.value}")
         if row.position is Position.FIRST and index:
             raise MongoFailure(40602, f"{stage.name} is only valid as the first stage in a pipeline")
         if row.position is Position.LAST and index != len(stages) - 1:

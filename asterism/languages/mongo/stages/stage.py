@@ -27,11 +27,12 @@ BATCH_DOCUMENTS = 1000
 WORK_SECONDS_MAX = 0.005
 
 
-class MergeAction(Enum):
-    """The writes that a target of `$merge` offers; its modes decide on them."""
+class Uniqueness(Enum):
+    """The unique indexes over the fields of `$merge`: none, one, or only one without the documents that lack them."""
 
-    INSERT = "insert"
-    REPLACE = "replace"
+    NONE = "none"
+    SPARSE = "sparse"
+    FULL = "full"
 
 
 class RunContext(Protocol):
@@ -61,16 +62,20 @@ class RunContext(Protocol):
     async def write_out(self, database: str | None, collection: str, batches: Batches, options: dict[str, Any]) -> None:
         """Replace a collection by the documents, atomically ($out). `options` may have `timeseries`."""
 
-    async def unique_on(self, database: str | None, collection: str, fields: Sequence[str]) -> bool:
-        """Return whether a unique index over exactly these fields exists (always so for `_id` alone)."""
+    async def unique_on(self, database: str | None, collection: str, fields: Sequence[str]) -> Uniqueness:
+        """Return the kind of unique index that exists over exactly these fields (always one for `_id` alone)."""
 
     async def merge_find(self, database: str | None, collection: str, key: Document) -> Document | None:
         """Return the document in which the fields of `key` (dotted paths) equal its values."""
 
-    async def merge_write(
-        self, database: str | None, collection: str, action: MergeAction, document: Document, before: Document | None
-    ) -> None:
-        """Insert a document, or replace `before` by it ($merge). Raises MongoFailure 11000, 66, 121."""
+    async def merge_insert(self, database: str | None, collection: str, document: Document) -> None:
+        """Insert a document ($merge), creating the collection if need be. Raises MongoFailure 11000, 121."""
+
+    async def merge_update(
+        self, database: str | None, collection: str, before: Document, change: Callable[[Document], Document]
+    ) -> bool:
+        """Replace a found document by what `change` makes of its present state, atomically ($merge); return False if
+        it is gone. Raises MongoFailure 11000, 66, 121."""
 
     async def collection_statistics(self, specification: dict[str, Any]) -> list[Document]:
         """Return the documents of $collStats."""

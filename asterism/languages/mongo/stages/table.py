@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from asterism.languages.mongo.stages import grouping, joining, paging, shaping, sorting
+from asterism.languages.mongo.stages import bucketing, grouping, joining, merging, paging, shaping, sorting, writing
 from asterism.languages.mongo.stages.stage import StageRow
 
-STAGES: Final[dict[str, StageRow]] = {
-    row.name: row for row in (*shaping.ROWS, *paging.ROWS, *sorting.ROWS, *grouping.ROWS, *joining.ROWS)
-}
+_MODULES = (shaping, paging, sorting, grouping, bucketing, joining, writing, merging)
+
+STAGES: Final[dict[str, StageRow]] = {row.name: row for module in _MODULES for row in module.ROWS}

@@ -1,0 +1,140 @@
+"""Stages that read or write collections, with MongoDB's own driver."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pymongo import MongoClient
+from pymongo.database import Database
+from pymongo.errors import OperationFailure
+
+from tests.support.server import RunningServer
+
+Client = MongoClient[dict[str, Any]]
+Shop = Database[dict[str, Any]]
+
+
+@pytest.fixture(scope="session")
+def mongo(server: RunningServer) -> Iterator[Client]:
+    address = f"mongodb://127.0.0.1:{server.ports['mongo']}/?replicaSet=globaldb"
+    with MongoClient[dict[str, Any]](address, serverSelectionTimeoutMS=30_000) as connected:
+        yield connected
+
+
+@pytest.fixture
+def shop(mongo: Client) -> Iterator[Shop]:
+    name = f"stages-{uuid.uuid4().hex[:8]}"
+    yield mongo[name]
+    mongo.drop_database(name)
+
+
+def contents(shop: Shop, collection: str) -> list[dict[str, Any]]:
+    return list(shop[collection].find().sort("_id"))
+
+
+def refusal(shop: Shop, collection: str, *stages: dict[str, Any], **options: Any) -> int:
+    with pytest.raises(OperationFailure) as refused:
+        list(shop[collection].aggregate(list(stages), **options))
+    return refused.value.code or 0
+
+
+# --- $out ---------------------------------------------------------------------------------------------------------
+
+
+def test_out_replaces_a_collection_as_a_whole_and_keeps_its_indexes(shop: Shop) -> None:
+    shop.orders.insert_many([{"_id": n, "n": n} for n in range(5)])
+    shop.copy.insert_one({"_id": "old"})
+    shop.copy.create_index("n", unique=True)
+    assert list(shop.orders.aggregate([{"$match": {"n": {"$gt": 2}}}, {"$out": "copy"}])) == []
+    assert contents(shop, "copy") == [{"_id": 3, "n": 3}, {"_id": 4, "n": 4}]
+    assert set(shop.copy.index_information()) == {"_id_", "n_1"}
+
+
+def test_out_leaves_everything_as_it_was_when_a_document_cannot_be_written(shop: Shop) -> None:
+    shop.orders.insert_many([{"_id": 1, "n": 1}, {"_id": 2, "n": 1}])
+    shop.copy.insert_one({"_id": "old", "n": 0})
+    shop.copy.create_index("n", unique=True)
+    assert refusal(shop, "orders", {"$out": "copy"}) == 11000
+    assert contents(shop, "copy") == [{"_id": "old", "n": 0}]
+    assert sorted(shop.list_collection_names()) == ["copy", "orders"]
+
+
+def test_out_writes_to_another_database_and_onto_its_own_source(shop: Shop, mongo: Client) -> None:
+    shop.orders.insert_many([{"_id": n, "n": n} for n in range(3)])
+    other = mongo[f"{shop.name}-other"]
+    shop.orders.aggregate([{"$out": {"db": other.name, "coll": "copy"}}])
+    assert other.copy.count_documents({}) == 3
+    mongo.drop_database(other.name)
+    shop.orders.aggregate([{"$set": {"n": {"$add": ["$n", 1]}}}, {"$out": "orders"}])
+    assert [document["n"] for document in contents(shop, "orders")] == [1, 2, 3]
+
+
+def test_out_refuses_targets_that_cannot_be_replaced(shop: Shop) -> None:
+    shop.orders.insert_one({"_id": 1})
+    shop.create_collection("capped", capped=True, size=4096)
+    shop.create_collection("view", viewOn="orders", pipeline=[])
+    assert refusal(shop, "orders", {"$out": "capped"}) == 17152
+    assert refusal(shop, "orders", {"$out": "view"}) == 166
+    assert refusal(shop, "orders", {"$out": {"db": "admin", "coll": "x"}}) == 31321
+    assert refusal(shop, "orders", {"$out": "x"}, {"$limit": 1}) == 40601
+    assert refusal(shop, "orders", {"$lookup": {"from": "o", "as": "x", "pipeline": [{"$out": "x"}]}}) == 51047
+
+
+# --- $merge -------------------------------------------------------------------------------------------------------
+
+
+def test_merge_by_default_adds_fields_and_inserts_and_is_idempotent(shop: Shop) -> None:
+    shop.source.insert_many([{"_id": 1, "b": 2}, {"_id": 2, "z": 1, "a": 1}])
+    shop.target.insert_many([{"_id": 1, "a": 1, "b": 1}, {"_id": 3}])
+    expected = [{"_id": 1, "a": 1, "b": 2}, {"_id": 2, "a": 1, "z": 1}, {"_id": 3}]
+    for _ in range(2):
+        assert list(shop.source.aggregate([{"$merge": "target"}])) == []
+        assert contents(shop, "target") == expected
+
+
+@pytest.mark.parametrize(
+    ("matched", "first"),
+    [
+        ("replace", {"_id": 1, "v": 5}),
+        ("keepExisting", {"_id": 1, "a": 1}),
+        ("merge", {"_id": 1, "a": 1, "v": 5}),
+        ([{"$set": {"sum": {"$add": ["$a", "$$new.v", "$$more"]}}}], {"_id": 1, "a": 1, "sum": 16}),
+    ],
+)
+def test_merge_treats_documents_that_exist_as_it_was_told(shop: Shop, matched: Any, first: dict[str, Any]) -> None:
+    shop.source.insert_many([{"_id": 1, "v": 5}, {"_id": 2, "v": 6}])
+    shop.target.insert_one({"_id": 1, "a": 1})
+    let = {"let": {"more": {"$multiply": ["$v", 2]}}} if isinstance(matched, list) else {}
+    shop.source.aggregate([{"$merge": {"into": "target", "whenMatched": matched, **let}}])
+    assert contents(shop, "target") == [first, {"_id": 2, "v": 6}]
+
+
+def test_merge_by_other_fields_needs_a_unique_index_over_them(shop: Shop) -> None:
+    shop.source.insert_many([{"_id": 1, "k": "a", "v": 1}, {"_id": 2, "k": "b", "v": 2}])
+    shop.target.insert_one({"_id": 9, "k": "a"})
+    stages = [{"$unset": "_id"}, {"$merge": {"into": "target", "on": "k"}}]
+    assert refusal(shop, "source", *stages) == 51183
+    shop.target.create_index("k", unique=True)
+    shop.source.aggregate(stages)
+    assert list(shop.target.find({}, {"_id": 0}).sort("k")) == [{"k": "a", "v": 1}, {"k": "b", "v": 2}]
+    assert refusal(shop, "source", {"$merge": {"into": "target", "on": "k"}}) == 66
+
+
+def test_merge_reports_a_failure_after_it_has_written_the_others(shop: Shop) -> None:
+    shop.source.insert_many([{"_id": n} for n in range(4)])
+    shop.target.insert_one({"_id": 1})
+    assert refusal(shop, "source", {"$merge": {"into": "target", "whenMatched": "fail"}}) == 11000
+    assert [document["_id"] for document in contents(shop, "target")] == [0, 1, 2, 3]
+    modes = {"whenMatched": "replace", "whenNotMatched": "fail"}
+    assert refusal(shop, "source", {"$merge": {"into": "target2", **modes}}) == 13113
+    assert "target2" not in shop.list_collection_names()
+
+
+def test_merge_obeys_the_validator_of_its_target(shop: Shop) -> None:
+    shop.source.insert_many([{"_id": 1, "n": 1}, {"_id": 2, "n": "x"}])
+    shop.create_collection("target", validator={"n": {"$type": "int"}})
+    assert refusal(shop, "source", {"$merge": "target"}) == 121
+    assert contents(shop, "target") == [{"_id": 1, "n": 1}]
