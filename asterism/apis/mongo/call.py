@@ -11,7 +11,7 @@ from asterism.languages.mongo.failure import MongoFailure
 from asterism.models.collections.results import RetryToken
 from asterism.values.bson.codec import encode
 from asterism.values.bson.raw_documents import elements
-from asterism.values.bson.types import DatetimeMS, Document, Timestamp
+from asterism.values.bson.types import DatetimeMS, Decimal128, Document, Timestamp
 
 if TYPE_CHECKING:
     from asterism.apis.mongo.commands import Command
@@ -108,7 +108,9 @@ class Call:
     def flag(self, name: str, *, default: bool = False) -> bool:
         """Return a field that may be a boolean or a number."""
         value = self.body.get(name)
-        return default if value is None else bool(value)
+        if value is None:
+            return default
+        return bool(value.to_decimal()) if isinstance(value, Decimal128) else bool(value)
 
     def documents(self, name: str) -> list[bytes]:
         """Return the documents of a field as bytes, whether they came beside the body or in an array of it."""

@@ -18,6 +18,7 @@ from asterism.languages.mongo.failure import MongoFailure
 from asterism.models.collections.results import (
     CollectionExists,
     DuplicateKey,
+    IndexEntryProblem,
     NoSuchCollection,
     ShardKeyProblem,
     TransactionNumberTooOld,
@@ -100,6 +101,8 @@ def as_failure(problem: Exception) -> MongoFailure | None:
     if isinstance(problem, AsterismError):
         row = _TABLE.row(problem)
         return MongoFailure(row.code, str(problem), labels=row.labels)
+    if isinstance(problem, IndexEntryProblem):
+        return as_failure(problem.error)
     if isinstance(problem, DuplicateKey):
         return duplicate_key(problem)
     if isinstance(problem, ShardKeyProblem):

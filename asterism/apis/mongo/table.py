@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from asterism.apis.mongo import administration, cursors, diagnostics, indexes, sharding
+from asterism.apis.mongo import cursors, diagnostics, indexes, sharding
+from asterism.apis.mongo.administration import table as administration
 from asterism.apis.mongo.commands import Command
 from asterism.apis.mongo.data import table as data
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from asterism.languages.mongo.expressions.compile import new_context
-from asterism.languages.mongo.failure import MongoFailure
 from asterism.languages.mongo.filters.compile import compile_filter
+from asterism.languages.mongo.indexes.entries import ordered_keys
 from asterism.models.collections.records import CollectionRecord, IndexRecord
 from asterism.models.collections.rules import IndexProfile, KeysOfDocument
 from asterism.values.bson.types import MISSING, DatetimeMS, Document, Missing, Timestamp
@@ -49,6 +49,7 @@ def _keys_of(index: IndexRecord) -> KeysOfDocument:
     partial = index.options.get("partialFilterExpression")
     context = new_context(DatetimeMS(0), Timestamp(0, 0))
     holds = None if not partial else compile_filter(partial, context).matches
+    slow_keys_of = ordered_keys(index.key, sparse=is_sparse)
     top = paths[0][0] if len(paths) == 1 and len(paths[0]) == 1 else None
 
     def keys_of(document: Document) -> tuple[Sequence[tuple[Any, ...]], bool]:
@@ -59,58 +60,10 @@ def _keys_of(index: IndexRecord) -> KeysOfDocument:
             value = document.get(top, MISSING)
             if type(value) is not list:
                 return ((), False) if is_sparse and value is MISSING else (((_stored(value),),), False)
-        keys, is_array = _expand(document, paths, {})
-        if is_sparse:
-            keys = [values for values in keys if any(type(value) is not Missing for value in values)]
-        return [tuple(map(_stored, values)) for values in keys], is_array
+        return slow_keys_of(document)
 
     return keys_of
 
 
 def _stored(value: Any) -> Any:
     return None if type(value) is Missing else value
-
-
-def _expand(document: Document, paths: Sequence[_Path], chosen: dict[_Path, Any]) -> tuple[list[tuple[Any, ...]], bool]:
-    """Return the keys of a document in which some arrays are replaced by one of their elements."""
-    arrays: dict[_Path, list[Any]] = {}
-    values = []
-    for path in paths:
-        value, prefix = _walk(document, path, chosen)
-        values.append(value)
-        if prefix is not None:
-            arrays[prefix] = value
-    if not arrays:
-        return [tuple(values)], bool(chosen)
-    prefix = min(arrays, key=len)
-    if any(other[: len(prefix)] != prefix for other in arrays):
-        names = [".".join(path) for path in arrays]
-        raise MongoFailure(171, f"cannot index parallel arrays [{names[0]}] [{names[1]}]")
-    elements = arrays[prefix] or [MISSING]
-    found: list[tuple[Any, ...]] = []
-    for element in elements:
-        more, _ = _expand(document, paths, {**chosen, prefix: element})
-        found += more
-    return found, True
-
-
-def _walk(document: Any, path: _Path, chosen: dict[_Path, Any]) -> tuple[Any, _Path | None]:
-    """Return the value at a path; or an array on the way, with its own path, if no element of it is chosen."""
-    value: Any = document
-    for depth, part in enumerate(path):
-        if type(value) is dict:
-            value = value.get(part, MISSING)
-        elif type(value) is list and part.isdigit():
-            value = value[int(part)] if int(part) < len(value) else MISSING
-        else:
-            return MISSING, None
-        here = path[: depth + 1]
-        if type(value) is list:
-            is_position = depth + 1 < len(path) and path[depth + 1].isdigit()
-            if here in chosen:
-                value = chosen[here]
-                if type(value) is list:
-                    return (value, None) if depth + 1 == len(path) else (MISSING, None)
-            elif not is_position:
-                return value, here
-    return value, None

@@ -30,6 +30,7 @@ from asterism.models.collections.results import (
     Change,
     DuplicateKey,
     FoundDocument,
+    IndexEntryProblem,
     InsertResult,
     RetriedStatement,
     RetryToken,
@@ -109,15 +110,11 @@ class Collection:
         document_id: object,
         equalities: Mapping[str, Any] | None = None,
         *,
-        rules: CollectionRules | None = None,
         unit: Unit | None = None,
         spent: Spent | None = None,
     ) -> FoundDocument | None:
-        """Return the document of an id. Of a sharded collection the equalities must name the shard key. `rules` are the
-        present ones, if the caller has them."""
-        if rules is None:
-            rules = self.rules
-        point = rules.pinned_point(equalities or {"_id": document_id})
+        """Return the document of an id. Of a sharded collection the equalities must name the shard key."""
+        point = self.rules.pinned_point(equalities or {"_id": document_id})
         assert point is not None, "only a known logical partition has one document of an id"
         key = document_key(point, document_id)
         reads = await self._reads(unit, point)
@@ -211,6 +208,7 @@ class Collection:
     ) -> list[WriteProblem]:
         point = group[0][1].point
         problems: list[WriteProblem] = []
+        error: Exception
         if unit is not None:
             await self._stage_inserts(group, result, problems, unit)
             result.problems += problems
@@ -241,6 +239,8 @@ class Collection:
                     place, error = _blame(planned, failed.key, group)
                 except DuplicateKey as found:
                     place, error = found.place, found
+                except IndexEntryProblem as found:
+                    place, error = found.place, found.error
             problems.append(WriteProblem(group[place][0], error))
             group = group[:place] if ordered else group[:place] + group[place + 1 :]
         result.problems += problems

@@ -83,6 +83,9 @@ class IndexBuilder:
         _, _, holders = await self._services.router.read(collection.keyspace, point, list(entries.unique))
         for (entry, (index_record, values)), holder in zip(entries.unique.items(), holders, strict=True):
             if entry in known or (holder is not None and holder != reference):
+                if not index_record.options.get("unique"):
+                    # `prepareUnique` holds for new documents only.
+                    continue
                 raise duplicate(collection.rules, index_record, values)
             batch.expectations.append(Expectation(entry, holder))
             batch.puts.append((entry, reference))

@@ -22,7 +22,7 @@ from asterism.models.collections.layout import (
     pack_image,
 )
 from asterism.models.collections.records import ID_INDEX, IndexRecord
-from asterism.models.collections.results import DuplicateKey
+from asterism.models.collections.results import DuplicateKey, IndexEntryProblem
 from asterism.models.collections.rules import CollectionRules, Entries
 from asterism.storage.contract import Batch, Expectation
 from asterism.throughput import charge
@@ -120,7 +120,10 @@ class ChangePlanner:
                 old = rules.entries(decode(before.body), key.point)
             if after is not None:
                 document = change.document or decode(after)
-                new = rules.entries(document, key.point)
+                try:
+                    new = rules.entries(document, key.point)
+                except Exception as error:
+                    raise IndexEntryProblem(place, error) from error
             self._plan_index(batch, old, new, number, key.reference)
             self._plan_unique(planned, change, old, new, place)
         size_before = 0 if before is None else len(before.body)

@@ -39,7 +39,8 @@ class IndexRecord:
 
     @property
     def is_unique(self) -> bool:
-        return bool(self.options.get("unique"))
+        """True if no two documents may have a key in common, also for new documents alone (`prepareUnique`)."""
+        return bool(self.options.get("unique") or self.options.get("prepareUnique"))
 
     @property
     def is_hidden(self) -> bool:

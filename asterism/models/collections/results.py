@@ -24,6 +24,16 @@ class DuplicateKey(Exception):
         self.key_value = key_value
 
 
+class IndexEntryProblem(Exception):
+    """A document cannot have entries in an index, because of `error`, which the language of indexes raised."""
+
+    def __init__(self, place: int, error: Exception) -> None:
+        super().__init__(str(error))
+        # The position of the document in its call.
+        self.place = place
+        self.error = error
+
+
 class ShardKeyProblem(Exception):
     """A document has no value, or no sound one, at a path of the shard key."""
 
@@ -149,5 +159,3 @@ class ScanPlan:
     documents_examined: int = 0
     partitions: set[int] = field(default_factory=set)
     direction: str = "forward"
-    # True if every document of the last batch fulfills the conditions, so that no filter has to decide.
-    is_exact: bool = False

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from asterism.keyspaces.routing.families import after_prefix
 from asterism.models.collections.layout import (
     ARRAY_VALUES,
     INDEX_KEY_BYTES_MAX,
@@ -16,7 +15,6 @@ from asterism.models.collections.layout import (
 from asterism.models.collections.records import ID_INDEX, CollectionRecord, IndexRecord
 from asterism.models.collections.results import ShardKeyProblem
 from asterism.partitioning.effective_key import storage_point
-from asterism.partitioning.key_range import FULL, KeyRange
 from asterism.partitioning.partition_key import Component, PartitionKeyDefinition
 from asterism.values.bson.key_bytes import encode_key, invert
 from asterism.values.bson.types import MISSING, Document, Int64, Missing, Regex
@@ -32,6 +30,10 @@ Collate = Callable[[str], bytes]
 _EXACT_INTEGER_MAX = 2**53
 # In front of the key bytes of a value that it does not know: no text of a client begins so and hashes alike.
 _FOREIGN_MARK = "\ue000bson:"
+
+
+# The key of an array without elements, below that of null: `[]` and null are two values.
+_EMPTY_ARRAY = b"\x06"
 
 
 class IndexProfile(NamedTuple):
@@ -77,7 +79,7 @@ class IndexRules:
         return self._prefixes[region]
 
     def field_bytes(self, value: object, position: int) -> bytes:
-        data = encode_key(value, self.collate)
+        data = _EMPTY_ARRAY if value is MISSING else encode_key(value, self.collate)
         return invert(data) if _is_descending(self._directions[position]) else data
 
     def encode(self, values: Sequence[object]) -> bytes:
@@ -106,10 +108,16 @@ def _is_descending(direction: object) -> bool:
     return isinstance(direction, (int, float)) and not isinstance(direction, bool) and direction < 0
 
 
+# Keeps the documents of a capped collection in the order of their inserts: its keys have no field, so that its entries
+# differ by the numbers of documents alone. It has the number of the index of `_id`, which keeps no entries.
+_NATURAL_RECORD = IndexRecord(0, "$natural", {})
+_NATURAL_PROFILE = IndexProfile(lambda _: (((),), False), None, False)
+
+
 class CollectionRules:
     """Compiled once for each version of a collection's record."""
 
-    __slots__ = ("_definition", "_fixed_point", "_shard_paths", "indexes", "record")
+    __slots__ = ("_definition", "_fixed_point", "_shard_paths", "indexes", "natural", "record")
 
     def __init__(
         self,
@@ -123,6 +131,11 @@ class CollectionRules:
             for index in record.indexes
             if index.name != ID_INDEX
         ]
+        # The order of inserts, which only capped collections keep.
+        self.natural: IndexRules | None = None
+        if record.options.get("capped"):
+            self.natural = IndexRules(record, _NATURAL_RECORD, _NATURAL_PROFILE)
+            self.indexes.append(self.natural)
         self._definition = definition
         self._shard_paths = [tuple(path.split(".")) for path in record.shard_key]
         self._fixed_point = b"" if record.shard_key else storage_point(definition, (str(record.number),))
@@ -158,15 +171,6 @@ class CollectionRules:
                 raise ShardKeyProblem(path, f"The shard key path '{path}' cannot hold an array or a regular expression")
             components.append(_component(value))
         return storage_point(self._definition, tuple(components))
-
-    def interval_at(self, values: Sequence[object]) -> KeyRange:
-        """Return the places of documents with these values of the shard key, or of its first paths."""
-        point = storage_point(self._definition, tuple(map(_component, values)))
-        return KeyRange(point, after_prefix(point) or FULL.end)
-
-    def whole_interval(self) -> KeyRange:
-        """Return the places of all documents."""
-        return FULL if self._shard_paths else KeyRange(self._fixed_point, after_prefix(self._fixed_point) or FULL.end)
 
     def pinned_point(self, equalities: Mapping[str, object]) -> bytes | None:
         """Return the only point at which documents with these values can be; None if there are several."""

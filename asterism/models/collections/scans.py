@@ -15,20 +15,20 @@ from asterism.keyspaces.catalog.records import KeyspaceRecord
 from asterism.keyspaces.routing.families import after_prefix, id_key
 from asterism.keyspaces.routing.keyspace import Keyspace, Spent
 from asterism.keyspaces.routing.slice_sizes import ITEMS as SLICE
-from asterism.models.collections.access import Condition, IndexAccess, choose_access
+from asterism.models.collections.access import Condition, IndexAccess, choose_access, natural_access
 from asterism.models.collections.layout import ARRAY_VALUES, ITEMS, DocumentKey, body_of
 from asterism.models.collections.results import FoundDocument, ScanPlan
 from asterism.models.collections.rules import Collate, CollectionRules
 from asterism.partitioning.key_range import FULL, KeyRange
 from asterism.partitioning.partition_map import PartitionRange
-from asterism.storage.contract import LSN_BYTES, ScanPage, Span
+from asterism.storage.contract import ScanPage, Span
 from asterism.throughput import charge
 from asterism.values.bson.key_bytes import encode_key, type_span
 from asterism.values.bson.types import MaxKey, MinKey, Regex
 from asterism.values.identifiers import Lsn
 
-# As many as the first batch of a cursor has.
-_FIRST_ENTRIES = 101
+# The first slice is small: most queries want few documents.
+_FIRST_ENTRIES = 24
 _NATURAL = "$natural"
 
 
@@ -73,8 +73,6 @@ class ScanQuery:
     # About how many documents the caller wants; 0: all.
     wanted: int = 0
     is_reversed: bool = False
-    # True if a document that fulfills the conditions is one that the caller accepts.
-    is_complete: bool = False
 
 
 class Scan:
@@ -107,6 +105,8 @@ class Scan:
         ids_usable = query.hint in (None, "_id_") and not (query.collate is not None and is_text)
         if query.hint == _NATURAL:
             plan.is_sorted = not query.sort
+            plan.direction = "backward" if query.is_reversed else "forward"
+            self._use_natural()
             return self
         if query.hint not in (None, "_id_"):
             self._use(self._choose())
@@ -122,7 +122,14 @@ class Scan:
                 self.plan.is_sorted = await self._has_exact_order()
             return self
         self._plan_documents(ids_usable)
+        if plan.stage == "COLLSCAN":
+            self._use_natural()
         return self
+
+    def _use_natural(self) -> None:
+        """Read the documents of a capped collection in the order of their inserts."""
+        if self._rules.natural is not None:
+            self._access = natural_access(self._rules.natural, is_reversed=self.plan.direction == "backward")
 
     @property
     def _first_entries(self) -> int:
@@ -297,7 +304,6 @@ class Scan:
         for span in spans:
             async for found in self._span(span, intervals, access, None):
                 yield found
-        self.plan.is_exact = False
         for span in access.arrays:
             async for found in self._span(span, intervals, access, seen):
                 yield found
@@ -321,13 +327,13 @@ class Scan:
             if page is None:
                 work.append((interval, rest))
                 continue
-            references = [reference for _, reference in page.entries]
-            if self._rules.is_sharded:
-                references = [
-                    reference for reference in references if inside.start <= reference[:point_bytes] < inside.end
-                ]
+            references = [
+                reference
+                for _, reference in page.entries
+                if inside.start <= reference[:point_bytes] < inside.end and (seen is None or reference not in seen)
+            ]
             if seen is not None:
-                references = [reference for reference in dict.fromkeys(references) if reference not in seen]
+                references = list(dict.fromkeys(references))
                 seen.update(references)
             answer = await self._reads.read_from(
                 keyspace, record, partition, [ITEMS + reference for reference in references]
@@ -343,15 +349,13 @@ class Scan:
             if behind is not None:
                 work.append((inside, behind))
             entries = SLICE.entries
-            self.plan.keys_examined += len(page.entries)
+            if self.plan.stage != "COLLSCAN":
+                self.plan.keys_examined += len(page.entries)
             found = [
                 FoundDocument(DocumentKey(reference[:point_bytes], reference[point_bytes:]), body_of(stored))
                 for reference, stored in zip(references, answer[1], strict=True)
                 if stored is not None
             ]
-            if seen is None:
-                is_complete = access.is_exact and self._query.is_complete
-                self.plan.is_exact = is_complete and _is_of_moment(page.lsn, *answer)
             self._pay(partition, found, lookups=1)
             yield found
             if work:
@@ -381,16 +385,6 @@ class Scan:
             self._keyspace.owe(partition, cost, point)
         if self._spent is not None:
             self._spent.charge += cost
-
-
-def _is_of_moment(entries_lsn: Lsn | None, documents_lsn: Lsn, stored: Sequence[bytes | None]) -> bool:
-    """Return whether documents are as they were when the index entries that led to them were read."""
-    if entries_lsn is None or documents_lsn < entries_lsn:
-        return False
-    if documents_lsn == entries_lsn:
-        return True
-    last = entries_lsn.to_bytes(LSN_BYTES, "big")
-    return all(document is None or document[:LSN_BYTES] <= last for document in stored)
 
 
 def _has_text(value: object) -> bool:

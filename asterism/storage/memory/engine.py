@@ -97,9 +97,8 @@ class MemoryEngine:
         bytes_max: int | None = None,
         at_least: Lsn | None = None,
     ) -> ScanPage:
-        found = self._fenced(partition, epoch)
-        page = found.entries.scan(span, reverse=reverse, limit=limit, bytes_max=bytes_max)
-        return ScanPage(page.entries, page.more, found.lsn)
+        entries = self._fenced(partition, epoch).entries
+        return entries.scan(span, reverse=reverse, limit=limit, bytes_max=bytes_max)
 
     async def snapshot(
         self, partition: PartitionNumber, epoch: Epoch, *, at_least: Lsn | None = None

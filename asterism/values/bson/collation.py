@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from asterism.values.bson.kinds import is_number, type_name
+from asterism.values.bson.numbers import is_nan
 from asterism.values.bson.types import Decimal128, Document
 
 _LANGUAGES: Final = (
@@ -43,6 +44,14 @@ _CHOICES: Final = {
     "maxVariable": ("punct", "space"),
 }
 _STRENGTH_MAX = 5
+# The least strength that tells upper case from lower.
+_CASE_STRENGTH = 3
+# Of the collation tables that the protocol reports.
+VERSION: Final = "57.1"
+_DEFAULTS: Final[Document] = {
+    "caseLevel": False, "caseFirst": "off", "numericOrdering": False, "alternate": "non-ignorable",
+    "maxVariable": "punct", "normalization": False,
+}  # fmt: skip
 
 
 class CollationProblem(Exception):
@@ -73,7 +82,7 @@ def make_collation(specification: Mapping[str, Any]) -> Collation:
         return Collation({"locale": SIMPLE}, None)
     if locale not in LOCALES:
         raise CollationProblem(2, f"Field 'locale' is invalid in: {dict(specification)}")
-    strength = _strength(specification.get("strength", 3))
+    strength = _strength(specification.get("strength"))
     complete: Document = {
         "locale": locale,
         "caseLevel": specification.get("caseLevel", False),
@@ -84,8 +93,11 @@ def make_collation(specification: Mapping[str, Any]) -> Collation:
         "maxVariable": specification.get("maxVariable", "punct"),
         "normalization": specification.get("normalization", False),
         "backwards": specification.get("backwards", locale == "fr_CA"),
-        "version": "57.1",
+        "version": VERSION,
     }
+    complete |= {name: _DEFAULTS[name] for name, value in complete.items() if value is None}
+    if complete["caseFirst"] != "off" and strength < _CASE_STRENGTH and not complete["caseLevel"]:
+        raise CollationProblem(2, "'caseFirst' is invalid unless 'caseLevel' is on or 'strength' is greater than 2")
     return Collation(complete, _key_maker(complete))
 
 
@@ -94,9 +106,12 @@ def _check(specification: Mapping[str, Any]) -> None:
         types = _TYPES.get(name)
         if types is None:
             raise CollationProblem(40415, f"BSON field 'collation.{name}' is an unknown field.")
-        if value is not None and type_name(value) not in types:
+        # Null stands for a field that is not given, but for this one.
+        if (value is not None or name == "backwards") and type_name(value) not in types:
             raise CollationProblem(14, f"BSON field 'collation.{name}' is the wrong type '{type_name(value)}'")
-        if name in _CHOICES and value not in _CHOICES[name]:
+        if name == "version" and value not in (None, VERSION):
+            raise CollationProblem(161, f"The collation version '{value}' is not that of the server, {VERSION}")
+        if value is not None and name in _CHOICES and value not in _CHOICES[name]:
             raise CollationProblem(2, f"Enumeration value '{value}' for field 'collation.{name}' is not a valid value.")
     if not specification.get("locale"):
         code = 40414 if specification.get("locale") is None else 2
@@ -104,10 +119,16 @@ def _check(specification: Mapping[str, Any]) -> None:
 
 
 def _strength(value: Any) -> int:
+    if value is None:
+        return 3
     number = value.to_decimal() if isinstance(value, Decimal128) else value
-    if not is_number(value) or number != int(number) or not 1 <= number <= _STRENGTH_MAX:
+    if not is_number(value) or is_nan(value) or not 0 <= number <= _STRENGTH_MAX + 1:
         raise CollationProblem(2, f"Enumeration value '{number}' for field 'collation.strength' is not a valid value.")
-    return int(number)
+    # A double is cut, a decimal goes to the nearest integer.
+    strength = round(number) if isinstance(value, Decimal128) else int(number)
+    if not 1 <= strength <= _STRENGTH_MAX:
+        raise CollationProblem(2, f"Enumeration value '{number}' for field 'collation.strength' is not a valid value.")
+    return strength
 
 
 def _key_maker(specification: Document) -> Callable[[str], bytes]:

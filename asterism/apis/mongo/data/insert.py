@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from asterism.apis.mongo.arguments import ANY, ARRAY, BOOL, TRUTH
 from asterism.apis.mongo.commands import FieldRule
+from asterism.apis.mongo.data.capped import check_capped_write, trim
 from asterism.apis.mongo.data.documents import prepare_document
 from asterism.apis.mongo.data.problems import failure_of_write, write_error
 from asterism.apis.mongo.data.retries import retry_token
@@ -95,6 +96,7 @@ async def insert_documents(
     """Check and insert documents. Ordered inserts end at the first failure."""
     report = InsertReport()
     record = collection.record
+    check_capped_write(call, collection)
     validator = None
     if "validator" in record.options and not bypass:
         validator = validator_of(record, open_scope(call), bypass=False)
@@ -116,6 +118,8 @@ async def insert_documents(
         return report
     token = retry_token(call, first_statement)
     result = await collection.insert(ready, ordered=ordered, retry=token, unit=call.unit, spent=call.spent)
+    if record.options.get("capped"):
+        await trim(call, collection)
     report.inserted = result.inserted
     report.retried = [places[index] for index in result.retried]
     if result.problems:

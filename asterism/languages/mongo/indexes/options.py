@@ -69,6 +69,10 @@ def _number(name: str, value: Any) -> Any:
     return value
 
 
+def _double(name: str, value: Any) -> float:
+    return float(to_decimal(_number(name, value)))
+
+
 def _expiry(name: str, value: Any) -> int:
     if not is_number(value) or is_nan(value) or compare(value, 0) < 0 or compare(value, INT32_MAX) > 0:
         raise cannot_create(f"TTL index '{name}' option must be a number within an acceptable range")
@@ -137,8 +141,8 @@ OPTIONS: dict[str, CheckOption] = {
     "textIndexVersion": _integer_within(1, 3, code=67),
     "2dsphereIndexVersion": _integer_within(1, 3, code=67),
     "bits": _integer_within(1, 32, code=72),
-    "min": _number,
-    "max": _number,
+    "min": _double,
+    "max": _double,
     "coarsestIndexedLevel": _number,
     "finestIndexedLevel": _number,
     "bucketSize": _number,

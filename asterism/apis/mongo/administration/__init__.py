@@ -1,0 +1,1 @@
+"""Commands about databases and collections, by family; `table.py` puts their rows together."""

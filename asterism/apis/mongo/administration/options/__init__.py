@@ -1,0 +1,1 @@
+"""The options of a collection, checked and completed as they are stored."""

@@ -1,0 +1,14 @@
+"""The rows of all commands about databases and collections."""
+
+from __future__ import annotations
+
+from asterism.apis.mongo.administration import coll_mod, collections, create, databases, renaming, statistics
+
+COMMANDS = (
+    *databases.COMMANDS,
+    *create.COMMANDS,
+    *collections.COMMANDS,
+    *coll_mod.COMMANDS,
+    *renaming.COMMANDS,
+    *statistics.COMMANDS,
+)
