@@ -24,6 +24,7 @@ from benchmarks import (
     case_fixture,
     case_idle,
     case_in_process,
+    case_mongo,
     case_move,
     case_point_read,
     case_portal,
@@ -62,6 +63,7 @@ CASES: dict[str, Callable[[Subject], Awaitable[list[Measurement]]]] = {
     "move": case_move.measure,
     "tables": case_tables.measure,
     "portal": case_portal.measure,
+    "mongo": case_mongo.measure,
 }
 # Can be chosen alone; a case above measures them too.
 PARTS = {"query_shapes": case_query_shapes.measure}

@@ -129,6 +129,10 @@ class RunningServer:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def _is_http(received: bytes) -> bool:
+    return received.startswith(b"HTTP/1.1")
+
+
 @contextmanager
 def running(
     command: Sequence[str],
@@ -139,6 +143,7 @@ def running(
     folder: Path = PROJECT,
     environment: dict[str, str] | None = None,
     on_all_cores: bool = False,
+    is_answer: Callable[[bytes], bool] = _is_http,
 ) -> Iterator[RunningServer]:
     """Start a server on its core, wait for its first answer to `probe`, and always stop it."""
     BUILD.mkdir(parents=True, exist_ok=True)
@@ -151,7 +156,7 @@ def running(
             command, stdout=output, stderr=subprocess.STDOUT, cwd=folder, env=environment, preexec_fn=pin
         )
         try:
-            wait_for_answer(process, port=port, probe=probe, log=log)
+            wait_for_answer(process, port=port, probe=probe, log=log, is_answer=is_answer)
             yield RunningServer(port, process, time.perf_counter() - started)
         finally:
             stop(process)
@@ -185,13 +190,20 @@ def running_asterism(
         yield server
 
 
-def wait_for_answer(process: subprocess.Popen[bytes], *, port: int, probe: bytes, log: Path) -> None:
+def wait_for_answer(
+    process: subprocess.Popen[bytes],
+    *,
+    port: int,
+    probe: bytes,
+    log: Path,
+    is_answer: Callable[[bytes], bool] = _is_http,
+) -> None:
     deadline = time.perf_counter() + READY_SECONDS_MAX
     while time.perf_counter() < deadline and process.poll() is None:
         try:
             with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
                 connection.sendall(probe)
-                if connection.recv(64).startswith(b"HTTP/1.1"):
+                if is_answer(connection.recv(64)):
                     return
         except OSError:
             time.sleep(0.002)

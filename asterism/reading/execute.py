@@ -76,7 +76,14 @@ async def run_page(
         settings = container.keyspace.record.settings
         partition = container.keyspace.record.map.find(start)
         progress = PageProgress(
-            container, items_max, finish_at, monotonic_seconds, partition, client, encode_result, is_paid_later
+            container.keyspace,
+            items_max,
+            finish_at,
+            monotonic_seconds,
+            partition,
+            client,
+            encode_result,
+            is_paid_later,
         )
         # A view may compute properties, and how long that takes is not known.
         is_long = query.is_metered or bool(document_view.hidden)

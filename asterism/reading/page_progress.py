@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
 
 from asterism.errors import QueryMemoryInUse, QueryTookTooLong, TooLarge
+from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.limits import PAGE_BYTES_MAX
-from asterism.models.documents.container import Container
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.reading.limits import QueryMemory, QueryMeter
 from asterism.reading.turns import Turns
@@ -54,7 +54,7 @@ class ClientWatch:
 
 @dataclass(slots=True)
 class PageProgress:
-    container: Container
+    keyspace: Keyspace
     items_max: int
     # The time at which the page ends with the results it has.
     finish_at: float
@@ -112,7 +112,7 @@ class PageProgress:
             yield
         except (TooLarge, QueryTookTooLong, QueryMemoryInUse, QueryAbandoned):
             if self.is_paid_later or not self.charge:
-                self.container.keyspace.owe(self.partition, self._total(), effective_key)
+                self.keyspace.owe(self.partition, self._total(), effective_key)
             else:
                 self.pay(effective_key)
             raise
@@ -169,7 +169,7 @@ class PageProgress:
         would retry all of it, perhaps forever.
         """
         total = self._total()
-        keyspace = self.container.keyspace
+        keyspace = self.keyspace
         take = keyspace.owe if self.charge else keyspace.spend
         if not self.is_paid_later:
             take(self.partition, total - self.charge, effective_key)

@@ -132,10 +132,12 @@ class Batch:
 @dataclass(frozen=True, slots=True)
 class ScanPage:
     """Entries in key order (or reversed). `more` is True if a limit (entries or bytes) was reached before the end of
-    the span, and at least one further entry exists."""
+    the span, and at least one further entry exists. `lsn` is the partition's LSN at the moment of the page, where the
+    engine knows it without a further read."""
 
     entries: list[tuple[bytes, bytes]]
     more: bool
+    lsn: Lsn | None = field(default=None, compare=False)
 
     def rest(self, span: Span, *, reverse: bool = False) -> Span | None:
         """Return the part of the scanned `span` behind this page; None if the page is the last."""

@@ -43,24 +43,21 @@ def check_arguments(command: Command, name: str, body: Document, sections: Mappi
                 UNKNOWN_FIELD,
                 f"BSON field '{command.name}.{field_name}' is an unknown field.",
             )
-    for field_name, rule in rules.items():
-        if field_name in sections:
+    for field_name, value in body.items():
+        rule = rules.get(field_name)
+        if rule is None:
             continue
-        value = body.get(field_name)
         if value is None:
-            _check_absent(command, field_name, rule, is_null=field_name in body)
-        elif rule.types and type_name(value) not in rule.types:
+            if rule.null_code is not None and field_name not in sections:
+                raise wrong_type(f"{command.name}.{field_name}", None, rule.types, code=rule.null_code)
+        elif rule.types and field_name not in sections and type_name(value) not in rule.types:
             raise wrong_type(f"{command.name}.{field_name}", value, rule.types, code=rule.code)
+    for field_name, rule in command.required:
+        if body.get(field_name) is None and field_name not in sections:
+            raise MongoFailure(
+                rule.missing_code, f"BSON field '{command.name}.{field_name}' is missing but a required field"
+            )
     check_target(command, body[name])
-
-
-def _check_absent(command: Command, field_name: str, rule: FieldRule, *, is_null: bool) -> None:
-    if is_null and rule.null_code is not None:
-        raise wrong_type(f"{command.name}.{field_name}", None, rule.types, code=rule.null_code)
-    if rule.is_required:
-        raise MongoFailure(
-            rule.missing_code, f"BSON field '{command.name}.{field_name}' is missing but a required field"
-        )
 
 
 def wrong_type(path: str, value: Any, expected: tuple[str, ...], *, code: int = TYPE_MISMATCH) -> MongoFailure:

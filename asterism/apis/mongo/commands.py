@@ -96,3 +96,9 @@ class Command:
     # Accept `readConcern` and `writeConcern`.
     reads: bool = False
     writes: bool = False
+    # The rules that an absent field can break, taken from `fields`.
+    required: tuple[tuple[str, FieldRule], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        required = tuple((name, rule) for name, rule in self.fields.items() if rule.is_required)
+        object.__setattr__(self, "required", required)

@@ -62,6 +62,8 @@ class MongoDoor:
         self.context = context
         self._numbers = itertools.count(1)
         self._replies = itertools.count(1)
+        self._gossip_time = 0
+        self._gossip_bytes = b""
         services = context.services
         self._pipeline: Pipeline[_Request, _Answer] = Pipeline("mongo", self, self._handle, services.meter)
 
@@ -185,10 +187,8 @@ class MongoDoor:
                 connection.last_charge = call.spent.charge
                 connection.last_milliseconds = (context.monotonic_seconds() - started) * 1000
         if isinstance(fields, bytes):
-            extra: Document = self._gossip()
-            if concern is not None:
-                extra["writeConcernError"] = concern
-            return _Answer("ok", document_of(fields[4:-1], _OK, encode(extra)[4:-1]))
+            extra = b"" if concern is None else encode({"writeConcernError": concern})[4:-1]
+            return _Answer("ok", document_of(fields[4:-1], _OK, self._encoded_gossip(), extra))
         answer = {**fields, "ok": 1.0, **self._gossip()} if "ok" not in fields else {**fields, **self._gossip()}
         if concern is not None:
             answer["writeConcernError"] = concern
@@ -226,6 +226,14 @@ class MongoDoor:
             raise MongoFailure(
                 323, f"Provided apiStrict:true, but the command {call.command.name} is not in API Version 1"
             )
+
+    def _encoded_gossip(self) -> bytes:
+        """Return the fields of `_gossip` as bytes, which stay the same until the next change."""
+        time = self.context.store.services.hybrid_clock.now
+        if time != self._gossip_time:
+            self._gossip_time = time
+            self._gossip_bytes = encode(self._gossip())[4:-1]
+        return self._gossip_bytes
 
     def _gossip(self) -> Document:
         time = timestamp_of(self.context.store.services.hybrid_clock.now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -18,6 +18,7 @@ from asterism.errors import MalformedRequest, OwnerNotFound, PreconditionFailed
 from asterism.keyspaces.routing.keyed_semaphore import KeyedSemaphore
 from asterism.keyspaces.routing.router import PartitionRouter
 from asterism.limits import Limits
+from asterism.models.collections.store import CollectionStore
 from asterism.models.documents.container import Container
 from asterism.models.documents.store import DocumentStore
 from asterism.reading.result_sets import ResultSets
@@ -55,6 +56,10 @@ class Context:
     result_sets: ResultSets
     # Queries that the service refuses are answered.
     lenient_sql: bool = False
+    # Collections of MongoDB, which can be read through this door.
+    collections: CollectionStore | None = None
+    # The address of the door through which they are written; None if it is not served.
+    mongo_address: Callable[[], str | None] = lambda: None
     script_turns: ScriptTurns = field(default_factory=ScriptTurns)
     batch_turns: KeyedSemaphore = field(default_factory=new_batch_turns)
     _facts: dict[bytes, ContainerFacts] = field(default_factory=dict)

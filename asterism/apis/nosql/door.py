@@ -16,6 +16,7 @@ from asterism.apis.nosql.accounts import CosmosAccounts
 from asterism.apis.nosql.asked_operation import OPERATIONS, asked_operation
 from asterism.apis.nosql.auth import authorize, signed_links
 from asterism.apis.nosql.call import Call
+from asterism.apis.nosql.collections.routes import answer_for_collections
 from asterism.apis.nosql.context import Context, check_common_headers
 from asterism.apis.nosql.errors import (
     ContainerRecreated,
@@ -33,6 +34,7 @@ from asterism.apis.transports.http import Request, Response
 from asterism.clock import Clock
 from asterism.errors import AsterismError, OwnerNotFound, ResourceNotFound, Unauthorized
 from asterism.limits import Limits
+from asterism.models.collections.store import CollectionStore
 from asterism.models.documents.store import DocumentStore
 from asterism.reading.limits import QueryMemory
 from asterism.reading.page_progress import QueryAbandoned
@@ -65,6 +67,8 @@ class NoSqlDoor:
         guard: BrowserGuard | None = None,
         query_memory: QueryMemory | None = None,
         meter: RequestMeter | None = None,
+        collections: CollectionStore | None = None,
+        mongo_address: Callable[[], str | None] = lambda: None,
     ) -> None:
         """`account`, with its keys and its consistency, is the default one; the catalog has the others. `guard`: given
         while the account's key is a public one. `query_memory` is shared by all queries of the process; without it the
@@ -85,6 +89,8 @@ class NoSqlDoor:
                 memory=query_memory or QueryMemory(limits.query_memory_bytes_max),
             ),
             lenient_sql=lenient_sql,
+            collections=collections,
+            mongo_address=mongo_address,
         )
         self._accounts = CosmosAccounts(self._context, store.catalog.accounts)
         self._item_paths = self._context.item_paths
@@ -131,22 +137,25 @@ class NoSqlDoor:
             grant = self._authorize(call, links, route.resource_type)
         if request.read_body is not None:
             request.body = await request.read_body()
-        if self._catalog_store.is_shared:
-            # A token needs its permission, which another process may have made or deleted a moment ago.
-            looks_first = grant is not None or route.resource_type not in _NEEDS_NO_LOOK or _runs_scripts(request)
-            response = await look_again(
-                self._context.store,
-                partial(_handle_checked, route.handler, grant),
-                call,
-                looks_first=looks_first,
-                is_missing=_is_missing,
-            )
-        else:
-            # As _handle_checked does it; a call of its own would cost every request.
-            if grant is not None:
-                await check_token_scope(call, grant)
-            check_common_headers(request.headers)
-            response = await route.handler(call)
+        try:
+            if self._catalog_store.is_shared:
+                # A token needs its permission, which another process may have made or deleted a moment ago.
+                looks_first = grant is not None or route.resource_type not in _NEEDS_NO_LOOK or _runs_scripts(request)
+                response = await look_again(
+                    self._context.store,
+                    partial(_handle_checked, route.handler, grant),
+                    call,
+                    looks_first=looks_first,
+                    is_missing=_is_missing,
+                )
+            else:
+                # As _handle_checked does it; a call of its own would cost every request.
+                if grant is not None:
+                    await check_token_scope(call, grant)
+                check_common_headers(request.headers)
+                response = await route.handler(call)
+        except (ResourceNotFound, OwnerNotFound) as missing:
+            response = await answer_for_collections(call, route.operation, grant, missing)
         response.headers.append((headers.ACTIVITY_ID, call.request_id))
         return response
 

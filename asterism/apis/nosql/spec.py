@@ -66,8 +66,16 @@ def _build(services: DoorServices, settings: NoSqlSettings) -> Mapping[str, AnyD
         guard=services.account_guard,
         query_memory=services.query_memory,
         meter=services.meter,
+        collections=services.collections,
+        mongo_address=lambda: _mongo_address(services),
     )
     return {"nosql": door}
+
+
+def _mongo_address(services: DoorServices) -> str | None:
+    """Return the address of the port for MongoDB's clients, who write what this door only reads."""
+    place = services.peers.endpoints.get("mongo")
+    return None if place is None else place.address
 
 
 def _connection_strings(_: NoSqlSettings, server: Surroundings, with_secrets: bool) -> Mapping[str, str]:

@@ -15,10 +15,15 @@ from asterism.models.collections.layout import ARRAY_VALUES, INDEX_KEY_BYTES_MAX
 from asterism.models.collections.rules import IndexRules
 from asterism.storage.contract import Span
 from asterism.values.bson.key_bytes import invert, text_prefix, type_span
-from asterism.values.bson.types import MaxKey, MinKey, Regex
+from asterism.values.bson.types import DatetimeMS, Int64, MaxKey, MinKey, ObjectId, Regex
 
 # `$in` over several fields multiplies; beyond this many spans a scan of fewer fields is the cheaper one.
 _SPANS_MAX = 1000
+# Values that equal no value of another kind than their key bytes say, and that no collation changes.
+_EXACT_NUMBERS = frozenset({int, Int64, float})
+_EXACT_VALUES = _EXACT_NUMBERS | {str, ObjectId, DatetimeMS}
+_LOWER_BOUNDS = frozenset({"gt", "gte"})
+_BOUNDS = _LOWER_BOUNDS | {"lt", "lte"}
 
 
 class Condition(Protocol):
@@ -47,6 +52,8 @@ class IndexAccess:
     is_sorted: bool
     is_reversed: bool
     score: float
+    # True if the documents of `single` fulfill all conditions: none has to be decoded to decide.
+    is_exact: bool = False
 
 
 def choose_access(
@@ -121,7 +128,38 @@ def _access(
     arrays = _spans(rules.prefix(ARRAY_VALUES), heads, array_range)
     score = 2.0 * bound + (1.0 if single_range is not None else 0) + (0.5 if is_sorted and sort else 0)
     score -= 0.01 * len(paths)
-    return IndexAccess(rules, single, arrays, bound, is_sorted, is_reversed, score)
+    is_exact = _is_exact(rules, by_path, paths, bound)
+    return IndexAccess(rules, single, arrays, bound, is_sorted, is_reversed, score, is_exact)
+
+
+def _is_exact(rules: IndexRules, by_path: Mapping[str, Sequence[Condition]], paths: Sequence[str], bound: int) -> bool:
+    """Return whether the spans hold exactly the documents that fulfill the conditions, arrays aside."""
+    if rules.collate is not None or not by_path.keys() <= set(paths[: bound + 1]):
+        return False
+    for position, path in enumerate(paths[: bound + 1]):
+        conditions = by_path.get(path, ())
+        if position < bound:
+            # A path of several equalities has its first one in the spans.
+            if len(conditions) != 1 or conditions[0].operator != "eq" or not _is_exact_value(conditions[0].value):
+                return False
+        elif conditions and not _is_exact_range(rules, position, conditions):
+            return False
+    return True
+
+
+def _is_exact_range(rules: IndexRules, position: int, conditions: Sequence[Condition]) -> bool:
+    if rules.is_descending(position):
+        # The spans of inverted keys include their bounds.
+        return False
+    if not all(condition.operator in _BOUNDS and _is_exact_value(condition.value) for condition in conditions):
+        return False
+    # NaN lies below all numbers, and no upper bound holds for it.
+    has_lower = any(condition.operator in _LOWER_BOUNDS for condition in conditions)
+    return has_lower or all(type(condition.value) not in _EXACT_NUMBERS for condition in conditions)
+
+
+def _is_exact_value(value: Any) -> bool:
+    return type(value) in _EXACT_VALUES and value == value
 
 
 def natural_access(rules: IndexRules, *, is_reversed: bool) -> IndexAccess:

@@ -110,11 +110,15 @@ class Collection:
         document_id: object,
         equalities: Mapping[str, Any] | None = None,
         *,
+        rules: CollectionRules | None = None,
         unit: Unit | None = None,
         spent: Spent | None = None,
     ) -> FoundDocument | None:
-        """Return the document of an id. Of a sharded collection the equalities must name the shard key."""
-        point = self.rules.pinned_point(equalities or {"_id": document_id})
+        """Return the document of an id. Of a sharded collection the equalities must name the shard key. `rules` are the
+        present ones, if the caller has them."""
+        if rules is None:
+            rules = self.rules
+        point = rules.pinned_point(equalities or {"_id": document_id})
         assert point is not None, "only a known logical partition has one document of an id"
         key = document_key(point, document_id)
         reads = await self._reads(unit, point)

@@ -159,3 +159,5 @@ class ScanPlan:
     documents_examined: int = 0
     partitions: set[int] = field(default_factory=set)
     direction: str = "forward"
+    # True if every document of the last batch fulfills the conditions, so that no filter has to decide.
+    is_exact: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from asterism.keyspaces.routing.families import after_prefix
 from asterism.models.collections.layout import (
     ARRAY_VALUES,
     INDEX_KEY_BYTES_MAX,
@@ -15,6 +16,7 @@ from asterism.models.collections.layout import (
 from asterism.models.collections.records import ID_INDEX, CollectionRecord, IndexRecord
 from asterism.models.collections.results import ShardKeyProblem
 from asterism.partitioning.effective_key import storage_point
+from asterism.partitioning.key_range import FULL, KeyRange
 from asterism.partitioning.partition_key import Component, PartitionKeyDefinition
 from asterism.values.bson.key_bytes import encode_key, invert
 from asterism.values.bson.types import MISSING, Document, Int64, Missing, Regex
@@ -171,6 +173,15 @@ class CollectionRules:
                 raise ShardKeyProblem(path, f"The shard key path '{path}' cannot hold an array or a regular expression")
             components.append(_component(value))
         return storage_point(self._definition, tuple(components))
+
+    def interval_at(self, values: Sequence[object]) -> KeyRange:
+        """Return the places of documents with these values of the shard key, or of its first paths."""
+        point = storage_point(self._definition, tuple(map(_component, values)))
+        return KeyRange(point, after_prefix(point) or FULL.end)
+
+    def whole_interval(self) -> KeyRange:
+        """Return the places of all documents."""
+        return FULL if self._shard_paths else KeyRange(self._fixed_point, after_prefix(self._fixed_point) or FULL.end)
 
     def pinned_point(self, equalities: Mapping[str, object]) -> bytes | None:
         """Return the only point at which documents with these values can be; None if there are several."""

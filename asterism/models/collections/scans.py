@@ -21,14 +21,14 @@ from asterism.models.collections.results import FoundDocument, ScanPlan
 from asterism.models.collections.rules import Collate, CollectionRules
 from asterism.partitioning.key_range import FULL, KeyRange
 from asterism.partitioning.partition_map import PartitionRange
-from asterism.storage.contract import ScanPage, Span
+from asterism.storage.contract import LSN_BYTES, ScanPage, Span
 from asterism.throughput import charge
 from asterism.values.bson.key_bytes import encode_key, type_span
 from asterism.values.bson.types import MaxKey, MinKey, Regex
 from asterism.values.identifiers import Lsn
 
-# The first slice is small: most queries want few documents.
-_FIRST_ENTRIES = 24
+# As many as the first batch of a cursor has.
+_FIRST_ENTRIES = 101
 _NATURAL = "$natural"
 
 
@@ -73,6 +73,8 @@ class ScanQuery:
     # About how many documents the caller wants; 0: all.
     wanted: int = 0
     is_reversed: bool = False
+    # True if a document that fulfills the conditions is one that the caller accepts.
+    is_complete: bool = False
 
 
 class Scan:
@@ -304,6 +306,7 @@ class Scan:
         for span in spans:
             async for found in self._span(span, intervals, access, None):
                 yield found
+        self.plan.is_exact = False
         for span in access.arrays:
             async for found in self._span(span, intervals, access, seen):
                 yield found
@@ -327,13 +330,13 @@ class Scan:
             if page is None:
                 work.append((interval, rest))
                 continue
-            references = [
-                reference
-                for _, reference in page.entries
-                if inside.start <= reference[:point_bytes] < inside.end and (seen is None or reference not in seen)
-            ]
+            references = [reference for _, reference in page.entries]
+            if self._rules.is_sharded:
+                references = [
+                    reference for reference in references if inside.start <= reference[:point_bytes] < inside.end
+                ]
             if seen is not None:
-                references = list(dict.fromkeys(references))
+                references = [reference for reference in dict.fromkeys(references) if reference not in seen]
                 seen.update(references)
             answer = await self._reads.read_from(
                 keyspace, record, partition, [ITEMS + reference for reference in references]
@@ -356,6 +359,9 @@ class Scan:
                 for reference, stored in zip(references, answer[1], strict=True)
                 if stored is not None
             ]
+            if seen is None:
+                is_complete = access.is_exact and self._query.is_complete
+                self.plan.is_exact = is_complete and _is_of_moment(page.lsn, *answer)
             self._pay(partition, found, lookups=1)
             yield found
             if work:
@@ -385,6 +391,16 @@ class Scan:
             self._keyspace.owe(partition, cost, point)
         if self._spent is not None:
             self._spent.charge += cost
+
+
+def _is_of_moment(entries_lsn: Lsn | None, documents_lsn: Lsn, stored: Sequence[bytes | None]) -> bool:
+    """Return whether documents are as they were when the index entries that led to them were read."""
+    if entries_lsn is None or documents_lsn < entries_lsn:
+        return False
+    if documents_lsn == entries_lsn:
+        return True
+    last = entries_lsn.to_bytes(LSN_BYTES, "big")
+    return all(document is None or document[:LSN_BYTES] <= last for document in stored)
 
 
 def _has_text(value: object) -> bool:

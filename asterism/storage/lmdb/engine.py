@@ -154,9 +154,9 @@ class LmdbEngine:
         try:
             with self._store.begin_read() as txn:
                 view = StoreView(txn, self._committer.layers)
-                self._check_fence(view.get, partition, epoch)
+                lsn = self._check_fence(view.get, partition, epoch).lsn
                 prefix = self._names[partition][1]
-                return scan_page(view, prefix, span, reverse=reverse, limit=limit, bytes_max=bytes_max)
+                return scan_page(view, prefix, span, reverse=reverse, limit=limit, bytes_max=bytes_max, lsn=lsn)
         except lmdb.Error as error:
             raise self._store.translate(error) from error
 

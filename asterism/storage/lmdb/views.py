@@ -82,12 +82,13 @@ def scan_page(
     reverse: bool,
     limit: int,
     bytes_max: int | None,
+    lsn: Lsn | None = None,
 ) -> ScanPage:
     """Return a page of a span; read one entry further than the page, to set `more`."""
     low, high = bounds(prefix, span)
     entries: list[tuple[bytes, bytes]] = []
     if low >= high:
-        return ScanPage(entries, more=False)
+        return ScanPage(entries, False, lsn)
     take = view.entries(low, high, reverse=reverse)
     bytes_left = float("inf") if bytes_max is None else bytes_max
     run_entries = _FIRST_RUN_ENTRIES
@@ -102,13 +103,13 @@ def scan_page(
         if bytes_left - run_bytes <= 0:
             following = () if is_last else take(1)
             more = any(key >= low if reverse else key < high for key, _ in following)
-            return _cut_page(entries, run, limit, bytes_left, more=more)
+            return _cut_page(entries, run, limit, bytes_left, more=more, lsn=lsn)
         bytes_left -= run_bytes
         entries += [(key[PREFIX_BYTES:], value) for key, value in run]
         if len(entries) > limit:
-            return ScanPage(entries[:limit], more=True)
+            return ScanPage(entries[:limit], True, lsn)
         if is_last:
-            return ScanPage(entries, more=False)
+            return ScanPage(entries, False, lsn)
         each = run_bytes // len(run) + 1
         run_entries = max(1, int(min(_RUN_ENTRIES_MAX, 2 * len(run), bytes_left // each)))
 
@@ -120,14 +121,15 @@ def _cut_page(
     bytes_left: float,
     *,
     more: bool,
+    lsn: Lsn | None,
 ) -> ScanPage:
     """Return a page that ends within its last run, with the entry that exceeds its bytes."""
     for key, value in run:
         if len(entries) >= limit or (bytes_left <= 0 and entries):
-            return ScanPage(entries, more=True)
+            return ScanPage(entries, True, lsn)
         entries.append((key[PREFIX_BYTES:], value))
         bytes_left -= len(key) - PREFIX_BYTES + len(value)
-    return ScanPage(entries, more=more)
+    return ScanPage(entries, more, lsn)
 
 
 def _place_below(cursor: lmdb.Cursor[bytes], high: bytes) -> bool:

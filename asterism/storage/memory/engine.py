@@ -97,8 +97,9 @@ class MemoryEngine:
         bytes_max: int | None = None,
         at_least: Lsn | None = None,
     ) -> ScanPage:
-        entries = self._fenced(partition, epoch).entries
-        return entries.scan(span, reverse=reverse, limit=limit, bytes_max=bytes_max)
+        found = self._fenced(partition, epoch)
+        page = found.entries.scan(span, reverse=reverse, limit=limit, bytes_max=bytes_max)
+        return ScanPage(page.entries, page.more, found.lsn)
 
     async def snapshot(
         self, partition: PartitionNumber, epoch: Epoch, *, at_least: Lsn | None = None

@@ -157,4 +157,5 @@ def scan_arguments(
 def page_of(row: Any) -> ScanPage:
     """Return the page of a row of epoch, sealed, LSN, keys, values and the number of entries read."""
     keys = row[3] or []
-    return ScanPage(list(zip(keys, row[4] or [], strict=True)), more=row[5] > len(keys))
+    lsn = None if row[2] is None else Lsn(row[2])
+    return ScanPage(list(zip(keys, row[4] or [], strict=True)), row[5] > len(keys), lsn)

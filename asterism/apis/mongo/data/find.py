@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from asterism.apis.mongo.commands import Answer
     from asterism.apis.mongo.data.variables import CommandScope
     from asterism.models.collections.collection import Collection
+from asterism.models.collections.rules import CollectionRules
 
 FIELDS: Final = {
     "filter": FieldRule(OBJECT, null_code=14),
@@ -75,22 +76,22 @@ async def find(call: Call) -> Answer:
         if wanted is not MISSING and type(body.get("limit", 1)) is int and body.get("limit", 1) >= 0:
             collection = call.store.find(call.account, call.database, name)
             if collection is not None:
-                found = await _read_by_id(call, collection, wanted)
+                rules = collection.rules
+                found = await _read_by_id(call, collection, rules, wanted)
                 if found is not None:
-                    return first_batch(collection.record.namespace, found)
+                    return first_batch(rules.record.namespace, found)
     return await _find(call, name)
 
 
 _NO_FILTER: Document = {}
 
 
-async def _read_by_id(call: Call, collection: Collection, wanted: Any) -> list[bytes] | None:
+async def _read_by_id(call: Call, collection: Collection, rules: CollectionRules, wanted: Any) -> list[bytes] | None:
     """Return the document of an id, as a list; None if the general way has to be taken."""
-    rules = collection.rules
     options = rules.record.options
     if (rules.is_sharded and rules.record.shard_key != ("_id",)) or (type(wanted) is str and "collation" in options):
         return None
-    document = await collection.read(wanted, unit=call.unit, spent=call.spent)
+    document = await collection.read(wanted, rules=rules, unit=call.unit, spent=call.spent)
     return [] if document is None else [document.body]
 
 

@@ -105,6 +105,7 @@ class Selection:
             implied=implied_indexes(record, self.match, scope.context),
             wanted=wanted,
             is_reversed=hint is not None and hint.is_reversed,
+            is_complete=accepts is None and scope.collate is None and self.match.is_planned,
         )
 
     @property
@@ -128,7 +129,7 @@ class Selection:
                 return
             async for found in candidates:
                 call.check_time()
-                hits = self._select(found)
+                hits = self._select(found, is_exact=scan.plan.is_exact)
                 if hits:
                     yield hits
         except NoSuchCollection as gone:
@@ -136,9 +137,9 @@ class Selection:
         finally:
             await candidates.aclose()
 
-    def _select(self, found: Any) -> list[Hit]:
+    def _select(self, found: Any, *, is_exact: bool = False) -> list[Hit]:
         test, accepts = self._test, self._accepts
-        if test is None and accepts is None:
+        if is_exact or (test is None and accepts is None):
             return [Hit(key, body, None) for key, body in found]
         if accepts is not None:
             decoded = [(key, body, decode(body)) for key, body in found]

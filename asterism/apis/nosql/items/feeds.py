@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 from asterism.apis.nosql import headers
 from asterism.apis.nosql.call import Call
-from asterism.apis.nosql.context import Context
+from asterism.apis.nosql.context import ContainerFacts, Context
 from asterism.apis.nosql.headers import is_true
 from asterism.apis.nosql.paging import encode_position, feed_body, page_items_max, position_of
 from asterism.apis.nosql.session import session_token
 from asterism.apis.transports.http import HeaderList, Headers, Response
 from asterism.errors import MalformedRequest
+from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.models.documents.container import Container, check_session
 from asterism.models.documents.item_position import Position
 from asterism.models.documents.pages import range_scope, read_items_page
@@ -41,7 +42,7 @@ def scope_of(container: Container, given: Headers) -> Scope:
         scope = container.logical_scope(parse_header(key_text, container.record.definition))
     range_id = given.get(headers.PARTITION_RANGE_ID)
     if range_id is not None:
-        scope = _intersection(scope, range_scope(_interval_of(container, range_id)))
+        scope = _intersection(scope, range_scope(asked_interval(container.keyspace, range_id)))
     start, end = given.get(headers.START_EPK), given.get(headers.END_EPK)
     if start is not None or end is not None:
         asked = Scope(from_text(start or ""), from_text(end or "FF"))
@@ -59,10 +60,11 @@ def is_scoped(container: Container, given: Headers) -> bool:
     )
 
 
-def _interval_of(container: Container, text: str) -> KeyRange:
+def asked_interval(keyspace: Keyspace, text: str) -> KeyRange:
+    """Return the interval of the line that a range id stands for."""
     number = whole_number(_range_number(text), maximum=_RANGE_ID_MAX)
     # An id that was split or merged away is still an interval of the line, and is served as that.
-    interval = None if number is None else container.keyspace.record.map.interval_of(number)
+    interval = None if number is None else keyspace.record.map.interval_of(number)
     if interval is None:
         raise MalformedRequest(
             reason=f"The value '{text[:64]}' specified for the header '{headers.PARTITION_RANGE_ID}' is invalid: the "
@@ -106,13 +108,34 @@ def page_headers(
     count: int,
     continuation: str | None,
 ) -> HeaderList:
+    return feed_headers(
+        context.facts(container),
+        given,
+        charge=charge,
+        range_id=range_id,
+        lsn=lsn,
+        count=count,
+        continuation=continuation,
+    )
+
+
+def feed_headers(
+    facts: ContainerFacts,
+    given: Headers,
+    *,
+    charge: float,
+    range_id: int,
+    lsn: int,
+    count: int,
+    continuation: str | None,
+) -> HeaderList:
     # A client that asked for a range gets that range's id, even if it was split meanwhile: at an unknown id the Python
     # client drops its map, and in the middle of a query over a feed range it then restarts and yields items twice.
     # The session token names the partition that was read, because the LSNs of two children differ.
     asked = given.get(headers.PARTITION_RANGE_ID)
     named = str(range_id) if asked is None else _range_number(asked)
     answer_headers = [
-        *context.facts(container).headers,
+        *facts.headers,
         (headers.CHARGE, str(charge)),
         (headers.SESSION_TOKEN, session_token(range_id, lsn)),
         (headers.LSN, str(lsn)),

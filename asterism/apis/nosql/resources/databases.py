@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from asterism.apis.nosql import headers
 from asterism.apis.nosql.call import Call
-from asterism.apis.nosql.context import check_if_match, is_not_modified, json_object
+from asterism.apis.nosql.context import Context, check_if_match, is_not_modified, json_object
 from asterism.apis.nosql.headers import is_true, metadata_headers
 from asterism.apis.nosql.items.queries import matching
 from asterism.apis.nosql.paging import list_page
 from asterism.apis.nosql.resources.throughput import throughput_of
 from asterism.apis.transports.http import HeaderList, Response
 from asterism.keyspaces.catalog.records import DatabaseRecord
+from asterism.models.collections.shared_names import SharedName
+from asterism.models.collections.shared_names import list_databases as list_shared
 from asterism.throughput.charge import METADATA, METADATA_CHANGE
 from asterism.values.json.text import dumps
 from asterism.values.resource_ids import self_link_of_database, to_text
@@ -40,7 +44,8 @@ async def post_databases(call: Call) -> Response:
 
 async def list_databases(call: Call) -> Response:
     context, request = call.context, call.request
-    entries = [(record.name, database_json(record)) for record in context.store.list_databases(context.account)]
+    own = [(record.name, database_json(record)) for record in context.store.list_databases(context.account)]
+    entries = sorted(own + _databases_of_collections(context), key=itemgetter(0))
     return list_page(
         request.headers,
         await matching(context, request, entries),
@@ -48,6 +53,17 @@ async def list_databases(call: Call) -> Response:
         name="Databases",
         more_headers=_feed_headers(),
     )
+
+
+def _databases_of_collections(context: Context) -> list[tuple[str, dict[str, object]]]:
+    if context.collections is None:
+        return []
+    return [(found.shown, shared_json(found)) for found in list_shared(context.store.catalog, context.account)]
+
+
+def shared_json(database: SharedName) -> dict[str, object]:
+    """Return a database of MongoDB's collections, which this door shows for reading."""
+    return {**database_json(database.record), "id": database.shown}
 
 
 def _feed_headers() -> HeaderList:

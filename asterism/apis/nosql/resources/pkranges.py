@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from asterism.apis.nosql import headers
 from asterism.apis.nosql.call import Call
+from asterism.apis.nosql.context import ContainerFacts
 from asterism.apis.nosql.paging import feed_body
-from asterism.apis.transports.http import Response
+from asterism.apis.transports.http import Request, Response
 from asterism.errors import ResourceNotFound
 from asterism.keyspaces.catalog.records import KeyspaceRecord
 from asterism.partitioning.partition_map import PartitionRange
@@ -52,11 +53,12 @@ def range_json(record: KeyspaceRecord, partition: PartitionRange) -> dict[str, o
 
 
 async def list_ranges(call: Call) -> Response:
-    context, request = call.context, call.request
-    given = request.headers
     container = call.items_container()
-    facts = context.facts(container)
-    record = container.keyspace.record
+    return ranges_response(call.request, container.keyspace.record, call.context.facts(container))
+
+
+def ranges_response(request: Request, record: KeyspaceRecord, facts: ContainerFacts) -> Response:
+    given = request.headers
     etag = map_etag(record)
     answer_headers = [*facts.headers, (headers.CHARGE, str(METADATA)), (headers.ETAG, etag)]
     known = given.get(headers.IF_NONE_MATCH)
@@ -72,11 +74,13 @@ async def list_ranges(call: Call) -> Response:
 
 
 async def read_range(call: Call) -> Response:
-    context = call.context
     container = call.items_container()
-    record = container.keyspace.record
+    return range_response(call.range_name, container.keyspace.record, call.context.facts(container))
+
+
+def range_response(name: str, record: KeyspaceRecord, facts: ContainerFacts) -> Response:
     for partition in record.map.ranges:
-        if call.range_name in (str(partition.id), to_text(pkrange_rid(record.rid, partition.id))):
-            answer_headers = [*context.facts(container).headers, (headers.CHARGE, str(METADATA))]
+        if name in (str(partition.id), to_text(pkrange_rid(record.rid, partition.id))):
+            answer_headers = [*facts.headers, (headers.CHARGE, str(METADATA))]
             return Response(200, answer_headers, dumps(range_json(record, partition)))
-    raise ResourceNotFound(kind="partition key range", name=call.range_name)
+    raise ResourceNotFound(kind="partition key range", name=name)

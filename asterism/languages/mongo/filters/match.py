@@ -151,6 +151,12 @@ class Match:
     uses_expr: bool = False
     uses_where: bool = False
 
+    @property
+    def is_planned(self) -> bool:
+        """True if the conditions say all that the filter does."""
+        node = self.node
+        return all(part.kind in _PLANNED_KINDS for part in (node.children if node.kind == "and" else (node,)))
+
     def array_index(self, document: Document) -> int | None:
         """Return the position of the array element that a matching document matched with: what `$` stands for."""
         return self.node.position(document)
