@@ -11,6 +11,7 @@ import sys
 import typer
 
 from asterism.cli.accounts import accounts
+from asterism.cli.collections import COLLECTIONS_EXAMPLES, collections
 from asterism.cli.demo import DEMO_EXAMPLES, demo
 from asterism.cli.drain import drain
 from asterism.cli.export import EXPORT_EXAMPLES, export
@@ -47,6 +48,7 @@ app.command(rich_help_panel="The server", epilog=KEYS_EXAMPLES)(keys)
 app.add_typer(accounts, name="accounts", rich_help_panel="The server")
 app.command(rich_help_panel="The server")(version)
 app.command(rich_help_panel="Data of a running server", epilog=QUERY_EXAMPLES, no_args_is_help=True)(query)
+app.command(rich_help_panel="Data of a running server", epilog=COLLECTIONS_EXAMPLES)(collections)
 app.command(rich_help_panel="Data of a running server", epilog=EXPORT_EXAMPLES, no_args_is_help=True)(export)
 app.command("import", rich_help_panel="Data of a running server", epilog=IMPORT_EXAMPLES, no_args_is_help=True)(import_)
 app.command(rich_help_panel="Data of a running server", epilog=REKEY_EXAMPLES, no_args_is_help=True)(rekey)

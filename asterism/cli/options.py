@@ -13,7 +13,9 @@ from asterism.server.doors import DOORS
 _CONNECTION = "The running server"
 
 Database = Annotated[str, typer.Argument(metavar="DATABASE", help="Name of the database.", show_default=False)]
-Container = Annotated[str, typer.Argument(metavar="CONTAINER", help="Name of the container.", show_default=False)]
+Container = Annotated[
+    str, typer.Argument(metavar="CONTAINER", help="Name of the container or collection.", show_default=False)
+]
 Endpoint = Annotated[
     str, typer.Option(envvar="ASTERISM_ENDPOINT", metavar="URL", rich_help_panel=_CONNECTION, help="Where it is.")
 ]

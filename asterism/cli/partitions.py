@@ -15,7 +15,7 @@ def partitions(
         str | None, typer.Argument(metavar="DATABASE", help="Name of the database.", show_default=False)
     ] = None,
     container: Annotated[
-        str | None, typer.Argument(metavar="CONTAINER", help="Name of the container.", show_default=False)
+        str | None, typer.Argument(metavar="CONTAINER", help="Name of the container or collection.", show_default=False)
     ] = None,
     table: Annotated[
         str | None, typer.Option("--table", metavar="NAME", help="A table, in place of a container.")
@@ -29,7 +29,7 @@ def partitions(
     key: options.Key = options.DEFAULT_KEY,
     insecure: options.Insecure = False,
 ) -> None:
-    """Show the physical partitions of a container or a table: range, size, load or share of throughput, state."""
+    """Show the physical partitions of a container, collection or table: range, size, load or share of RU/s, state."""
     if table is not None and database is None:
         parameters = {"account": account, "table": table}
     elif table is None and database is not None and container is not None:
@@ -43,13 +43,20 @@ def partitions(
     if output_format is options.Format.JSON:
         typer.echo(json.dumps(reply, indent=2, ensure_ascii=False))
         return
-    title = f"{'/'.join(parameters.values())}: partition key {', '.join(reply['partition_key']['paths'])}"
+    names = "/".join(parameters.values())
+    title = f"{names}: partition key {', '.join(reply['partition_key']['paths'])}"
+    if reply["collections"]:
+        title = f"{names}: shared by {_count(reply['collections'])}"
     if reply["partition_key"]["kind"] == "Range":
         _print_ordered(title, reply)
     else:
         _print_hashed(title, reply)
     if details:
         _print_details(reply)
+
+
+def _count(collections: list[str]) -> str:
+    return "1 collection" if len(collections) == 1 else f"{len(collections)} collections"
 
 
 def _print_hashed(title: str, reply: dict[str, Any]) -> None:

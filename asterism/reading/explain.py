@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from asterism.models.documents.container import Container
-from asterism.reading.query_page import QueryPage
+from collections.abc import Collection, Iterable
+from typing import Protocol
+
+from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.reading.runnable import Runnable
 
 
-def explanation(container: Container, query: Runnable, page: QueryPage) -> dict[str, object]:
+class ExplainedPage(Protocol):
+    @property
+    def ranges_read(self) -> Iterable[int]: ...
+    @property
+    def indexes_used(self) -> Iterable[str]: ...
+    @property
+    def has_scanned(self) -> bool: ...
+    @property
+    def index_lookups(self) -> int: ...
+    @property
+    def items_loaded(self) -> int: ...
+    @property
+    def bytes_loaded(self) -> int: ...
+    @property
+    def results(self) -> Collection[bytes]: ...
+    @property
+    def charge(self) -> float: ...
+
+
+def explanation(keyspace: Keyspace, query: Runnable, page: ExplainedPage) -> dict[str, object]:
     """Return the explanation of one page, the same at every door; callers that read several pages add up the counts."""
     return {
         "kind": query.kind.value,
-        "partitions": [str(range_id) for range_id in page.ranges_read],
-        "of_partitions": len(container.keyspace.record.map.ranges),
-        "indexes": list(page.indexes_used),
+        "partitions": [str(range_id) for range_id in sorted(page.ranges_read)],
+        "of_partitions": len(keyspace.record.map.ranges),
+        "indexes": sorted(page.indexes_used),
         "scan": page.has_scanned,
         "index_lookups": page.index_lookups,
         "items_loaded": page.items_loaded,

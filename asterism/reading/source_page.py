@@ -109,6 +109,32 @@ class SourcePage:
     def charge(self) -> float:
         return round(self.progress.charge, 2)
 
+    # As `explain.explanation` reads them.
+
+    @property
+    def ranges_read(self) -> set[int]:
+        return self.progress.ranges_read
+
+    @property
+    def indexes_used(self) -> set[str]:
+        return self.progress.indexes_used
+
+    @property
+    def has_scanned(self) -> bool:
+        return self.progress.has_scanned
+
+    @property
+    def index_lookups(self) -> int:
+        return self.progress.index_lookups
+
+    @property
+    def items_loaded(self) -> int:
+        return self.progress.items_loaded
+
+    @property
+    def bytes_loaded(self) -> int:
+        return self.progress.bytes_loaded
+
 
 async def run_source_page(
     source: DocumentSource,

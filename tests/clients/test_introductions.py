@@ -14,7 +14,11 @@ from asterism.apis.door_spec import Endpoint, Surroundings
 from asterism.server.doors import DOORS
 from tests.support.server import WAIT_SECONDS_MAX, RunningServer, running_server
 
-ACCOUNTS = {"nosql": ("asterism", WELL_KNOWN_EMULATOR_KEY), "table": (DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY)}
+ACCOUNTS = {
+    "nosql": ("asterism", WELL_KNOWN_EMULATOR_KEY),
+    "table": (DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY),
+    "mongo": ("asterism", WELL_KNOWN_EMULATOR_KEY),
+}
 
 
 @pytest.fixture(scope="module")

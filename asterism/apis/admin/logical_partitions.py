@@ -11,6 +11,7 @@ from asterism.apis.admin.services import AdminServices
 from asterism.errors import AsterismError
 from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.keyspaces.routing.statistics import LogicalPartition, first_item, logical_partitions
+from asterism.models.collections.item_view import logical_key
 from asterism.models.documents.item_record import body_of
 from asterism.partitioning.key_range import KeyRange, point_to_text
 from asterism.partitioning.partition_key import PartitionKeyKind, extract
@@ -81,6 +82,8 @@ class KeyNames:
                 return named
             if self._kind is not None and self._kind.explorer == "entities":
                 return named | {"partition_key": [readable_text(self._services.partition_key_of_entity(stored))]}
+            if self._kind is not None and self._kind.explorer == "collections":
+                return named | {"partition_key": logical_key(self._keyspace.record, effective_key, stored)}
             key = extract(definition, cast(Item, loads(body_of(stored))))
         except AsterismError:
             # Its node is away, or its items have no key that can be shown.

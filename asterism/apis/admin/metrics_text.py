@@ -22,6 +22,9 @@ from asterism.keyspaces.catalog.accounts import account_of
 from asterism.keyspaces.processes.usage_gatherer import Usage
 from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.metrics import LATENCY_SECONDS, OperationRequests, PartitionUsage, RequestCounts, WorkCounts
+from asterism.models.collections.records import MARK
+from asterism.models.collections.shared_names import NAME_PREFIX
+from asterism.models.collections.store import ACCOUNT_PREFIX
 
 # After this many containers other requests get their turn.
 _KEYSPACES_PER_TURN = 50
@@ -78,7 +81,7 @@ async def _add_keyspace(
     label = _database_label(services, database, keyspace)
 
     def add(family: str, range_id: int, value: float) -> None:
-        labels = labels_of(database=label, container=keyspace.record.name, range=str(range_id))
+        labels = labels_of(database=label, container=services.shown_name(keyspace), range=str(range_id))
         families[family].samples.append(f"{family}{labels} {value:.10g}")
 
     for range_id, usage in served.items():
@@ -98,6 +101,10 @@ def _database_label(services: AdminServices, shown: str, keyspace: Keyspace) -> 
     """Return the label of a keyspace's database: of another account the account's name, and its own too where an
     account has several databases, so that two containers of the same name are two series."""
     database = services.store.catalog.databases[keyspace.record.database_rid]
+    if MARK in keyspace.record.settings:
+        # The same whether a database of containers has the name or not.
+        is_own = database.account == ACCOUNT_PREFIX + services.account
+        return NAME_PREFIX + database.name if is_own else f"{database.account}/{database.name}"
     has_several = account_of(database.account) == database.account
     return f"{shown}/{database.name}" if has_several and database.account != services.account else shown
 

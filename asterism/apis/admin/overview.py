@@ -21,6 +21,7 @@ from asterism.apis.transports.http import Request, Response
 from asterism.errors import MalformedRequest
 from asterism.keyspaces.catalog.accounts import account_of
 from asterism.keyspaces.routing.statistics import Size
+from asterism.models.collections.records import MARK
 from asterism.partitioning.partition_key import PartitionKeyKind
 from asterism.values.json.text import dumps
 
@@ -57,13 +58,13 @@ async def show_overview(services: AdminServices, request: Request) -> Response:
     facts = _Facts({}, {})
     sizes = PartitionSizes(services.router)
     if page.sort in ("bytes", "items"):
-        facts.sizes = await sizes.of_keyspaces([found.keyspace for found in matching])
+        facts.sizes = await _sizes(sizes, matching)
     if page.sort == "ru":
         facts.recent = await recent_uses(services, [found.keyspace for found in matching])
     # Stable: collections with equal figures stay in the order of their names.
     shown = sorted(matching, key=lambda found: -_figure(page.sort, found, facts))[page.offset :][: page.limit]
     keyspaces = [found.keyspace for found in shown]
-    facts.sizes |= await sizes.of_keyspaces([space for space in keyspaces if space.record.rid not in facts.sizes])
+    facts.sizes |= await _sizes(sizes, [found for found in shown if found.key not in facts.sizes])
     facts.recent |= await recent_uses(services, [space for space in keyspaces if space.record.rid not in facts.recent])
     jobs = Counter(progress.job.keyspace_rid for progress in services.reshaper.progress.values())
     answer = {
@@ -74,6 +75,15 @@ async def show_overview(services: AdminServices, request: Request) -> Response:
         "totals": _totals(services, collections, facts),
     }
     return Response(200, JSON_HEADERS, dumps(answer))
+
+
+async def _sizes(sizes: PartitionSizes, collections: list[Collection]) -> dict[bytes, Size | None]:
+    """Return the sizes of collections by their keys: of whole keyspaces, and of logical partitions of shared ones."""
+    found = await sizes.of_keyspaces([each.keyspace for each in collections if each.point is None])
+    for each in collections:
+        if each.point is not None:
+            found[each.key] = await sizes.of_logical(each.keyspace, each.point)
+    return found
 
 
 def _page_asked(parameters: Mapping[str, str]) -> _Page:
@@ -94,24 +104,26 @@ def _by_name(collection: Collection) -> tuple[str, str, str, str]:
 
 def _figure(sort: str, collection: Collection, facts: _Facts) -> float:
     """Return the figure that a collection is sorted by, the largest first; unknown ones come last."""
-    rid = collection.keyspace.record.rid
     if sort == "ru":
-        recent = facts.recent[rid]
+        recent = facts.recent[collection.keyspace.record.rid] if collection.point is None else None
         return -1.0 if recent is None else recent.ru_per_second
     if sort == "name":
         return 0.0
-    size = facts.sizes[rid]
+    size = facts.sizes[collection.key]
     return -1.0 if size is None else float(size.bytes if sort == "bytes" else size.items)
 
 
 def _row(services: AdminServices, collection: Collection, facts: _Facts, jobs: Mapping[bytes, int]) -> dict[str, Any]:
     record = collection.keyspace.record
-    size, recent = facts.sizes[record.rid], facts.recent[record.rid]
+    size, is_shared = facts.sizes[collection.key], collection.point is not None
+    # The use of a shared keyspace is that of all of its collections.
+    recent = None if is_shared else facts.recent[record.rid]
+    throughput = describe_throughput(services, collection.keyspace)
     return {
         **collection.names(),
         "explorer": collection.kind.explorer,
-        "partition_key": list(record.definition.paths),
-        "throughput": describe_throughput(services, collection.keyspace),
+        "partition_key": [] if is_shared else list(record.definition.paths),
+        "throughput": {**throughput, "mode": "shared"} if is_shared else throughput,
         "partitions": len(record.map.ranges),
         "bytes": None if size is None else size.bytes,
         "items": None if size is None else size.items,
@@ -128,19 +140,27 @@ def _databases(services: AdminServices, collections: list[Collection]) -> list[d
     catalog = services.store.catalog
     counts = Counter(found.keyspace.record.database_rid for found in collections)
     named = [
-        record
+        (record.account, record.name, "container", record)
         for record in catalog.databases.values()
         if account_of(record.account) == record.account and services.is_in_scope(record)
     ]
+    of_collections = {
+        found.keyspace.record.database_rid: (found.account, found.database or "", found.kind.noun)
+        for found in collections
+        if MARK in found.keyspace.record.settings
+    }
+    named += [(*names, catalog.databases[rid]) for rid, names in of_collections.items()]
     return [
         {
-            "account": record.account,
-            "name": record.name,
+            "account": account,
+            "name": name,
+            # Of what it has.
+            "kind": kind,
             "throughput": describe_offer(offer),
             "is_shared_throughput": offer is not None,
             "containers": counts[record.rid],
         }
-        for record in sorted(named, key=lambda record: (record.account, record.name))
+        for account, name, kind, record in sorted(named, key=lambda entry: entry[:3])
         for offer in [catalog.offer_for(record.rid)]
     ]
 
@@ -148,10 +168,11 @@ def _databases(services: AdminServices, collections: list[Collection]) -> list[d
 def _totals(services: AdminServices, collections: list[Collection], facts: _Facts) -> dict[str, Any]:
     """Count all collections, of whatever page; their bytes only if all of them were read."""
     counts = Counter(found.kind.plural for found in collections)
-    sizes = [facts.sizes.get(found.keyspace.record.rid) for found in collections]
+    sizes = [facts.sizes.get(found.key) for found in collections]
+    keyspaces = {found.keyspace.record.rid: found.keyspace for found in collections}
     known = [size.bytes for size in sizes if size is not None]
     return {
         **{kind.plural: counts[kind.plural] for kind in services.collection_kinds},
-        "partitions": sum(len(found.keyspace.record.map.ranges) for found in collections),
+        "partitions": sum(len(keyspace.record.map.ranges) for keyspace in keyspaces.values()),
         "bytes": sum(known) if len(known) == len(collections) else None,
     }

@@ -17,8 +17,10 @@ from asterism.apis.admin.sizes import PartitionSizes
 from asterism.apis.admin.throughput import describe_throughput
 from asterism.apis.admin.verdicts import MeasuredPartition, logical_bytes_max, show_verdict
 from asterism.apis.transports.http import Request, Response
+from asterism.keyspaces.catalog.records import KeyspaceRecord
 from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.metrics import PartitionUsage
+from asterism.models.collections.records import HOME, MARK, CollectionRecord, HomeSettings
 from asterism.partitioning.partition_key import PartitionKeyKind
 from asterism.values.json.text import dumps
 
@@ -51,8 +53,11 @@ async def show_partitions(services: AdminServices, request: Request) -> Response
     names.unreachable = [partition.range.range for partition in measured if partition.size is None]
     jobs = await _jobs(services, keyspace)
     answer: dict[str, Any] = {name: parameters[name] for name in _NAMES if name in parameters}
+    kind = services.kind_of(keyspace)
     answer |= {
-        "partition_key": record.definition.to_json(),
+        "kind": None if kind is None else kind.noun,
+        "partition_key": _partition_key(record),
+        "collections": _collections_sharing(keyspace),
         "map_version": record.map.version,
         "throughput": describe_throughput(services, keyspace),
         "limits": {
@@ -70,6 +75,20 @@ async def show_partitions(services: AdminServices, request: Request) -> Response
         answer["largest"] = await _largest(measured, names)
     answer["verdict"] = await show_verdict(services, keyspace, measured, names)
     return Response(200, JSON_HEADERS, dumps(answer))
+
+
+def _partition_key(record: KeyspaceRecord) -> dict[str, Any]:
+    shown = record.definition.to_json()
+    # The key of a home is the server's own: each of its collections is a logical partition.
+    return shown if record.settings.get(MARK) != HOME else {**shown, "paths": ["/_partitionKey"], "systemKey": True}
+
+
+def _collections_sharing(keyspace: Keyspace) -> list[str]:
+    """Return the names of collections of MongoDB that share a keyspace; none for a keyspace of its own."""
+    if keyspace.record.settings.get(MARK) != HOME:
+        return []
+    stored = HomeSettings.from_settings(keyspace.record.settings).collections
+    return sorted(name for name, text in stored.items() if not CollectionRecord.from_text("", name, text).is_view)
 
 
 async def _measure(services: AdminServices, keyspace: Keyspace, asked: _Asked) -> list[MeasuredPartition]:

@@ -17,8 +17,10 @@ from asterism.apis.admin.throughput import describe_offer, describe_throughput, 
 from asterism.apis.transports.http import Request, Response
 from asterism.errors import MalformedRequest, ReshapeRefused, ThroughputRefused
 from asterism.keyspaces.admission import shared_slot_count
-from asterism.keyspaces.catalog.records import OfferRecord
+from asterism.keyspaces.catalog.records import DatabaseRecord, OfferRecord
 from asterism.keyspaces.routing.keyspace import Keyspace
+from asterism.models.collections.records import HOME, MARK
+from asterism.models.collections.shared_names import find_database
 from asterism.models.documents.store import DEFAULT_THROUGHPUT
 from asterism.partitioning.key_range import KeyRange
 from asterism.partitioning.split_merge import partition_count_at_creation, partition_count_for
@@ -102,11 +104,16 @@ def _offer_asked(services: AdminServices, parameters: Mapping[str, str]) -> Offe
         if offer is None:
             raise MalformedRequest(reason="Its throughput is not provisioned, so there is none to change.")
         return offer
-    database = services.store.database(services.account, text_of(dict(parameters), "database"))
-    offer = catalog.offer_for(database.rid)
+    offer = catalog.offer_for(_database_asked(services, parameters).rid)
     if offer is None:
         raise MalformedRequest(reason="The database has no throughput of its own: its containers have theirs.")
     return offer
+
+
+def _database_asked(services: AdminServices, parameters: Mapping[str, str]) -> DatabaseRecord:
+    name = text_of(dict(parameters), "database")
+    shared = find_database(services.store.catalog, services.account, name)
+    return services.store.database(services.account, name) if shared is None else shared.record
 
 
 def _describe(throughput: Throughput) -> dict[str, Any]:
@@ -222,9 +229,12 @@ async def plan_delete(services: AdminServices, request: Request) -> Response:
     parameters = query_parameters(request)
     if "container" in parameters or "table" in parameters:
         keyspaces = [keyspace_of(services, parameters)]
+        if keyspaces[0].record.settings.get(MARK) == HOME:
+            raise MalformedRequest(
+                reason="Collections of MongoDB without a shard key share their partitions. Drop one with its client."
+            )
     else:
-        database = services.store.database(services.account, text_of(parameters, "database"))
-        keyspaces = services.store.catalog.keyspaces_of(database.rid)
+        keyspaces = services.store.catalog.keyspaces_of(_database_asked(services, parameters).rid)
     return await _answer(_deletion_consequences(services, keyspaces))
 
 

@@ -15,6 +15,7 @@ from asterism.apis.admin.accounts import (
 )
 from asterism.apis.admin.health import show_health
 from asterism.apis.admin.metrics_text import show_metrics
+from asterism.apis.admin.mongo_collections import show_collections
 from asterism.apis.admin.nodes import (
     begin_drain,
     begin_migration,
@@ -85,6 +86,9 @@ ROUTES: dict[RouteKey, Route] = {
     ("POST", "_asterism/accounts/delete"): Route(delete_account, "Deletes one: name, with_data."),
     ("GET", "_asterism/overview"): Route(
         show_overview, "Databases and collections, ?search=&offset=&limit=&sort=name|bytes|items|ru", scoped=True
+    ),
+    ("GET", "_asterism/collections"): Route(
+        show_collections, "Collections of MongoDB with their indexes, of ?database=&container=", scoped=True
     ),
     ("GET", "_asterism/partitions"): Route(
         show_partitions, "Physical partitions, of ?database=&container= or of ?account=&table=", scoped=True

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from asterism.apis.door_spec import CollectionKind
 from asterism.apis.services import MigrationControl
@@ -23,10 +24,18 @@ from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.keyspaces.routing.router import PartitionRouter
 from asterism.languages.cosmos_sql.compiling.environment import Udfs
 from asterism.limits import Limits
+from asterism.models.collections.collection import Collection as MongoCollection
+from asterism.models.collections.records import HOME, MARK
+from asterism.models.collections.shared_names import find_database, shown_name
+from asterism.models.collections.store import ACCOUNT_PREFIX, CollectionStore
 from asterism.models.documents.container import Container
 from asterism.models.documents.store import DocumentStore
 from asterism.reading.result_sets import ResultSets
 from asterism.values.identifiers import NodeNumber
+
+# The keyspace that all collections of a database without a shard key share. MongoDB keeps names with this prefix for
+# the server.
+HOME_NAME: Final = "system.home"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +48,13 @@ class Collection:
     database: str | None
     name: str
     keyspace: Keyspace
+    # The logical partition that a collection is, of those that share a keyspace; None for a keyspace of its own.
+    point: bytes | None = None
+
+    @property
+    def key(self) -> bytes:
+        """Bytes that no other collection has."""
+        return self.keyspace.record.rid + (self.point or b"")
 
     def names(self) -> dict[str, str | None]:
         return {"kind": self.kind.noun, "account": self.account, "database": self.database, "name": self.name}
@@ -63,6 +79,7 @@ class AdminServices:
     # The keyspace of a table, by the names of its account and its own.
     find_table: Callable[[str, str], Keyspace | None]
     partition_key_of_entity: Callable[[bytes], str]
+    collection_store: CollectionStore
     # Results that the pages of a long query share.
     result_sets: ResultSets
     # The functions of the users that a container's queries may call.
@@ -113,7 +130,26 @@ class AdminServices:
         return self.store.services.router
 
     def keyspace(self, database: str, container: str) -> Keyspace:
-        return self.container(database, container).keyspace
+        try:
+            return self.container(database, container).keyspace
+        except ResourceNotFound:
+            found = self.mongo_keyspace(database, container)
+            if found is None:
+                raise
+            return found
+
+    def mongo_keyspace(self, database: str, collection: str) -> Keyspace | None:
+        """Return the keyspace of a collection of MongoDB; of one without a shard key, that of its database."""
+        found = self.mongo_collection(database, collection)
+        if found is not None:
+            return found.keyspace
+        shared = find_database(self.store.catalog, self.account, database)
+        is_home = shared is not None and collection == HOME_NAME
+        return self.collection_store.home_keyspace(self.account, shared.record.name) if shared and is_home else None
+
+    def mongo_collection(self, database: str, collection: str) -> MongoCollection | None:
+        shared = find_database(self.store.catalog, self.account, database)
+        return None if shared is None else self.collection_store.find(self.account, shared.record.name, collection)
 
     def container(self, database: str, container: str) -> Container:
         return self.store.container(self.store.database(self.account, database), container)
@@ -131,7 +167,14 @@ class AdminServices:
         keyspace, database = catalog.keyspaces.get(keyspace_rid), catalog.databases.get(keyspace_rid[:4])
         if keyspace is None or database is None or not self.is_in_scope(database):
             return None
-        return self._database_name(database), keyspace.record.name
+        return self._database_name(database), self.shown_name(keyspace)
+
+    def shown_name(self, keyspace: Keyspace) -> str:
+        """Return the name of a keyspace in commands and metrics."""
+        settings = keyspace.record.settings
+        if MARK not in settings:
+            return keyspace.record.name
+        return HOME_NAME if settings[MARK] == HOME else str(settings["name"])
 
     def node_name(self, node: NodeNumber) -> str:
         record = self.nodes.records.get(node)
@@ -149,6 +192,8 @@ class AdminServices:
         return sorted(named, key=lambda entry: (entry[0], entry[1].record.name))
 
     def _database_name(self, database: DatabaseRecord) -> str:
+        if database.account == ACCOUNT_PREFIX + self.account:
+            return shown_name(self.store.catalog, self.account, database)
         return database.name if database.account == self.account else database.account
 
     # --- collections ------------------------------------------------------------------------------------------------
@@ -161,8 +206,19 @@ class AdminServices:
     def collections(self) -> Iterator[Collection]:
         """Yield the collections in scope, in no particular order."""
         for keyspace in list(self.store.catalog.keyspaces.values()):
-            if (collection := self.collection_of(keyspace)) is not None:
+            collection = self.collection_of(keyspace)
+            if collection is not None and keyspace.record.settings.get(MARK) == HOME:
+                yield from self._collections_at_home(collection)
+            elif collection is not None:
                 yield collection
+
+    def _collections_at_home(self, home: Collection) -> Iterator[Collection]:
+        """Yield the collections that share the keyspace of their database."""
+        database = self.store.catalog.databases[home.keyspace.record.database_rid]
+        for record in self.collection_store.records(home.account, database.name):
+            found = self.collection_store.find(home.account, database.name, record.name)
+            if found is not None and not record.shard_key:
+                yield replace(home, name=record.name, point=found.rules.fixed_point)
 
     def collection_of(self, keyspace: Keyspace) -> Collection | None:
         """Return a keyspace with its names; None if it is gone, out of scope or of an unknown kind."""
@@ -170,9 +226,13 @@ class AdminServices:
         database, kind = self.store.catalog.databases.get(record.database_rid), self.kind_of(keyspace)
         if database is None or kind is None or keyspace.deleted or not self.is_in_scope(database):
             return None
+        account = account_of(database.account)
+        if MARK in record.settings:
+            shown = shown_name(self.store.catalog, account, database)
+            return Collection(kind, account, shown, self.shown_name(keyspace), keyspace)
         return Collection(
             kind,
-            account_of(database.account),
+            account,
             database.name if kind.is_in_database else None,
             record.name if kind.name_property is None else str(record.settings[kind.name_property]),
             keyspace,

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Sequence
 
 from asterism.errors import AsterismError, StorageUnavailable
+from asterism.keyspaces.routing.families import LOGICAL_SIZES
 from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.keyspaces.routing.router import PartitionRouter
-from asterism.keyspaces.routing.statistics import Size, partition_size
+from asterism.keyspaces.routing.statistics import Size, partition_size, size_from
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.values.identifiers import NodeNumber
 
@@ -45,6 +46,18 @@ class PartitionSizes:
                 tasks = [group.create_task(self._of_keyspace(keyspace)) for keyspace in batch]
             sizes |= {keyspace.record.rid: task.result() for keyspace, task in zip(batch, tasks, strict=True)}
         return sizes
+
+    async def of_logical(self, keyspace: Keyspace, point: bytes) -> Size | None:
+        """Return the size of a logical partition, or None if its node does not answer."""
+        if keyspace.record.map.find(point).node in self._away:
+            return None
+        try:
+            async with asyncio.timeout(SIZE_SECONDS_MAX):
+                _, _, (stored,) = await self._router.read(keyspace, point, (LOGICAL_SIZES + point,))
+        except (AsterismError, TimeoutError):
+            # Deleted while it was asked, or its node is away.
+            return None
+        return size_from(stored)
 
     async def _of_keyspace(self, keyspace: Keyspace) -> Size | None:
         total = Size()

@@ -35,6 +35,7 @@ def build_admin_door(services: DoorServices) -> AdminDoor:
         load=services.load,
         find_table=_find_table(services),
         partition_key_of_entity=services.tables.partition_key_of,
+        collection_store=services.collections,
         result_sets=ResultSets(
             monotonic_seconds=services.clock.monotonic_seconds,
             random_bytes=services.random_bytes,

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from asterism.apis.door_spec import HIDDEN_KEY, DoorSpec, Greeting, PortSpec, Surroundings
+from asterism.apis.door_spec import (
+    HIDDEN_KEY,
+    CollectionKind,
+    DoorSpec,
+    Greeting,
+    Introduction,
+    PortSpec,
+    Surroundings,
+)
 from asterism.apis.mongo.settings import MongoSettings
 
 if TYPE_CHECKING:
@@ -61,6 +69,12 @@ def _greeting(_: MongoSettings, server: Surroundings) -> Greeting:
     return Greeting(lines)
 
 
+def _introduce(settings: MongoSettings, server: Surroundings, account: str, key: str) -> Introduction:
+    from asterism.apis.mongo.introduction import introduce
+
+    return introduce(settings, server, account, key)
+
+
 SPEC = DoorSpec(
     name="mongo",
     help="Cosmos DB for MongoDB",
@@ -82,4 +96,9 @@ SPEC = DoorSpec(
     build=_build,
     greeting=_greeting,
     connection_strings=_connection_strings,
+    introduce=_introduce,
+    # As `models.collections.records.MARK`, whose module a spec does not load.
+    collections=CollectionKind(
+        "collection", "collections", owns=lambda settings: "mongo" in settings, explorer="collections"
+    ),
 )

@@ -156,7 +156,7 @@ class CollectionRules:
         return self._fixed_point
 
     def shard_values(self, document: Document) -> list[object]:
-        return [_at_path(document, path) for path in self._shard_paths]
+        return [at_path(document, path) for path in self._shard_paths]
 
     def point_of(self, document: Document, *, allow_missing: bool) -> bytes:
         """Return the point of a document; ShardKeyProblem if it has no place."""
@@ -213,7 +213,7 @@ def _component(value: object) -> Component:
     return _FOREIGN_MARK + encode_key(value).hex()
 
 
-def _at_path(document: object, path: Sequence[str]) -> object:
+def at_path(document: object, path: Sequence[str]) -> object:
     for part in path:
         if isinstance(document, list):
             return document

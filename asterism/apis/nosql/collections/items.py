@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from functools import partial
+from collections.abc import Sequence
 from hashlib import blake2b
-from itertools import product
 from typing import Any, Final
 
 from asterism.apis.nosql import headers
@@ -28,72 +26,37 @@ from asterism.languages.cosmos_sql.plans.features import check_features
 from asterism.languages.cosmos_sql.plans.plan import make_plan, needs_plan
 from asterism.languages.cosmos_sql.plans.ranges import EVERYWHERE, PlannedRange, range_of_key
 from asterism.languages.cosmos_sql.request import QueryRequest
-from asterism.models.collections.layout import DocumentKey, StoredDocument, document_key
-from asterism.models.collections.pages import read_stored, stored_slices
+from asterism.models.collections.layout import DocumentKey, document_key
+from asterism.models.collections.pages import read_stored
 from asterism.partitioning.effective_key import from_text
 from asterism.partitioning.key_range import KeyRange
 from asterism.partitioning.partition_key import PartitionKey, parse_header
+from asterism.reading.collection_source import (
+    CollectionSource,
+    common_parts,
+    intervals_of_keys,
+    intervals_of_query,
+    item_from,
+    pinned_keys,
+)
 from asterism.reading.runnable import Runnable
 from asterism.reading.source_page import (
     BEGINNING,
     SourceContinuation,
-    SourceDocument,
-    SourceSlice,
     run_source_page,
 )
 from asterism.reading.turns import Turns
 from asterism.throughput import charge
-from asterism.values.bson.codec import decode
-from asterism.values.bson.json_view import ids_of_text, item_of, values_of_text
-from asterism.values.bson.types import MISSING
+from asterism.values.bson.json_view import ids_of_text
 from asterism.values.json.text import dumps
 from asterism.values.resource_ids import DocumentLinks
-from asterism.values.undefined import UNDEFINED
 
 _ALL_ITEMS: Final = b'{"query":"SELECT * FROM c"}'
 _KEY_NEEDED: Final = f"PartitionKey value must be supplied for this operation, in the header {headers.PARTITION_KEY}."
-# Values that one partition key may stand for, so that a list of keys in a filter stays a short list of places.
-_PINNED_KEYS_MAX: Final = 1000
 _NO_CHANGE_FEED: Final = (
     "The change feed of a MongoDB collection cannot be read through this endpoint. Open a change stream with a MongoDB "
     "client."
 )
-
-
-class CollectionSource:
-    """The documents of a collection within intervals of the line, as items."""
-
-    def __init__(self, call: Call, view: CollectionView, intervals: Sequence[KeyRange]) -> None:
-        self.keyspace = view.collection.keyspace
-        self._router = collections_of(call.context).services.router
-        self._intervals = intervals
-        self._links = DocumentLinks(view.rid)
-
-    async def slices(self, start: bytes) -> AsyncGenerator[SourceSlice, None]:
-        found = stored_slices(self._router, self.keyspace, self._intervals, start)
-        try:
-            async for partition, documents in found:
-                yield SourceSlice(partition, [self._document(place, stored) for place, stored in documents])
-        finally:
-            await found.aclose()
-
-    def _document(self, place: bytes, stored: StoredDocument) -> SourceDocument:
-        return SourceDocument(place, stored.number, len(stored.body), partial(item_from, self._links, stored))
-
-
-def item_from(links: DocumentLinks, stored: StoredDocument) -> dict[str, Any]:
-    rid = links.rid_text(stored.number)
-    return item_of(
-        decode(stored.body),
-        rid=rid,
-        self_link=links.self_link(rid),
-        etag=etag_of(stored),
-        seconds=stored.changed_at // 1000,
-    )
-
-
-def etag_of(stored: StoredDocument) -> str:
-    return f'"{stored.version.hex()}-{stored.place:04x}"'
 
 
 # --- one item -------------------------------------------------------------------------------------------------------
@@ -109,7 +72,7 @@ async def read_item(call: Call) -> Response:
     if len(key) < len(view.definition.paths) and not view.definition.system_key:
         raise PartitionKeyMismatch
     ids = ids_of_text(call.item_name)
-    for interval in _intervals_of_keys(view, [key]):
+    for interval in intervals_of_keys(view.collection.rules, [key]):
         found = await read_stored(router, keyspace, interval.start, _keys(interval.start, ids))
         if found.document is None:
             continue
@@ -157,7 +120,7 @@ async def post_items(call: Call) -> Response:
     is_scoped = _is_scoped(view, given)
     crosses = not is_scoped and not view.definition.system_key and query.compiled.reads_items
     if crosses and not is_true(given.get(headers.ALLOW_CROSS_PARTITION)):
-        if _pinned_keys(view, query.compiled) is None:
+        if pinned_keys(view.definition, query.compiled) is None:
             raise CrossPartitionNotEnabled
     elif crosses and needs_plan(query.tree):
         raise NeedsQueryPlan(plan_json=dumps(_plan(view, query, given)).decode())
@@ -172,10 +135,11 @@ async def _compiled(call: Call, body: bytes) -> QueryRequest:
 async def _page(call: Call, view: CollectionView, query: QueryRequest, body: bytes) -> Response:
     context, given = call.context, call.request.headers
     context.consistency_rules.session_of(given)
+    router, keyspace = collections_of(context).services.router, view.collection.keyspace
     intervals = _intervals_asked(view, given, query.compiled)
     token = position_of(given)
     page = await run_source_page(
-        CollectionSource(call, view, intervals),
+        CollectionSource(router, keyspace, intervals, view.rid),
         query.compiled,
         start=intervals[0].start if intervals else view.collection.rules.whole_interval().start,
         continuation=BEGINNING if token is None else SourceContinuation.from_bytes(token),
@@ -188,9 +152,8 @@ async def _page(call: Call, view: CollectionView, query: QueryRequest, body: byt
         memory=context.result_sets.memory,
     )
     newest = max(page.progress.ranges_read, default=page.progress.partition.id)
-    keyspace = view.collection.keyspace
     place = keyspace.record.map.get(newest) or page.progress.partition
-    partition, lsn, _ = await collections_of(context).services.router.read(keyspace, place.range.start, ())
+    partition, lsn, _ = await router.read(keyspace, place.range.start, ())
     answer_headers = feed_headers(
         view.facts,
         given,
@@ -255,52 +218,13 @@ def _is_scoped(view: CollectionView, given: Headers) -> bool:
 
 def _intervals_asked(view: CollectionView, given: Headers, query: Runnable) -> list[KeyRange]:
     """Return the intervals of the line that the headers of a request and the filter of its query leave, in order."""
-    key = _key_asked(view, given)
-    intervals = [view.collection.rules.whole_interval()] if key is None else _intervals_of_keys(view, [key])
-    pinned = _pinned_keys(view, query)
-    if pinned is not None:
-        intervals = _within(_intervals_of_keys(view, pinned), intervals)
+    key, rules = _key_asked(view, given), view.collection.rules
+    asked = [rules.whole_interval()] if key is None else intervals_of_keys(rules, [key])
+    intervals = intervals_of_query(rules, view.definition, query, asked)
     range_id = given.get(headers.PARTITION_RANGE_ID)
     if range_id is not None:
-        intervals = _within(intervals, [asked_interval(view.collection.keyspace, range_id)])
+        intervals = common_parts(intervals, [asked_interval(view.collection.keyspace, range_id)])
     start, end = given.get(headers.START_EPK), given.get(headers.END_EPK)
     if start is not None or end is not None:
-        intervals = _within(intervals, [KeyRange(from_text(start or ""), from_text(end or "FF"))])
+        intervals = common_parts(intervals, [KeyRange(from_text(start or ""), from_text(end or "FF"))])
     return intervals
-
-
-def _within(intervals: Sequence[KeyRange], others: Sequence[KeyRange]) -> list[KeyRange]:
-    cut = [
-        (max(interval.start, other.start), min(interval.end, other.end)) for interval in intervals for other in others
-    ]
-    return [KeyRange(start, end) for start, end in sorted(cut) if start < end]
-
-
-def _pinned_keys(view: CollectionView, query: Runnable) -> list[PartitionKey] | None:
-    if view.definition.system_key or not query.reads_items:
-        return None
-    keys = query.pinned_partition_keys(view.definition.segments)
-    if keys is None or len(keys) > _PINNED_KEYS_MAX or not all(_is_key(key) for key in keys):
-        return None
-    return [tuple(key) for key in keys]  # type: ignore[arg-type]  # Checked by `_is_key`.
-
-
-def _is_key(key: Sequence[object]) -> bool:
-    return all(part is None or part is UNDEFINED or isinstance(part, str | int | float) for part in key)
-
-
-def _intervals_of_keys(view: CollectionView, keys: Sequence[PartitionKey]) -> list[KeyRange]:
-    """Return the places of documents whose shard keys JSON shows as one of these keys, in order."""
-    rules = view.collection.rules
-    if view.definition.system_key:
-        return [rules.whole_interval()]
-    intervals = {
-        rules.interval_at(values) for key in keys for values in product(*(_stored_values(part) for part in key))
-    }
-    return sorted(intervals, key=lambda interval: interval.start)
-
-
-def _stored_values(part: object) -> list[Any]:
-    if part is UNDEFINED:
-        return [MISSING]
-    return list(values_of_text(part)) if isinstance(part, str) else [part]

@@ -11,17 +11,13 @@ from asterism.apis.nosql.context import ContainerFacts, Context, header_path
 from asterism.errors import OwnerNotFound, ResourceNotFound
 from asterism.keyspaces.catalog.records import KeyspaceRecord
 from asterism.models.collections.collection import Collection
+from asterism.models.collections.item_view import item_key, item_path, item_rid
 from asterism.models.collections.records import CollectionRecord, IndexRecord
 from asterism.models.collections.shared_names import SharedName, find_database, shown_name
 from asterism.models.collections.store import ACCOUNT_PREFIX, CollectionStore
 from asterism.partitioning.partition_key import PartitionKeyDefinition
 from asterism.values import resource_ids
-from asterism.values.bson import json_view
 
-# Collections without a shard key share a keyspace, so that their numbers are those of no keyspace.
-_NUMBERS_OF_SHARED: Final = 2**30
-# Of a container without a partition key, as the service shows it.
-_NO_KEY: Final = PartitionKeyDefinition(paths=("/_partitionKey",), system_key=True)
 _ORDERS: Final = {True: "descending", False: "ascending"}
 _SPATIAL_TYPES: Final = ["Point", "LineString", "Polygon", "MultiPolygon"]
 
@@ -92,23 +88,13 @@ def view_of(context: Context, database_name: str, name_or_rid: str) -> Collectio
 
 def _view(database: SharedName, record: CollectionRecord, collection: Collection) -> CollectionView:
     keyspace = collection.keyspace.record
-    rid = keyspace.rid
-    if not record.shard_key:
-        rid = resource_ids.collection_rid(database.record.rid, _NUMBERS_OF_SHARED + record.number)
+    rid = item_rid(record, keyspace)
     rid_text = resource_ids.to_text(rid)
     path = header_path(f"dbs/{database.shown}/colls/{record.name}")
     common = [*headers.COMMON, (headers.ALT_CONTENT_PATH, path), (headers.CONTENT_PATH, rid_text)]
-    definition = _shown_definition(keyspace.definition) if record.shard_key else _NO_KEY
-    return CollectionView(database, collection, record, rid, definition, ContainerFacts(rid_text, common))
-
-
-def _shown_definition(definition: PartitionKeyDefinition) -> PartitionKeyDefinition:
-    """Return a key with the paths that items have: fields named like system properties have other names there."""
-    paths = []
-    for path in definition.paths:
-        first, *rest = path.split("/")[1:]
-        paths.append("/" + "/".join([json_view.shown_name(first), *rest]))
-    return replace(definition, paths=tuple(paths))
+    return CollectionView(
+        database, collection, record, rid, item_key(record, keyspace), ContainerFacts(rid_text, common)
+    )
 
 
 # --- settings -------------------------------------------------------------------------------------------------------
@@ -151,8 +137,7 @@ def indexing_policy(indexes: tuple[IndexRecord, ...]) -> dict[str, Any]:
 
 
 def _path(name: str) -> str:
-    first, *rest = name.split(".")
-    return "/" + "/".join([json_view.shown_name(first), *rest])
+    return item_path(name.split("."))
 
 
 def _included_path(name: str) -> str:

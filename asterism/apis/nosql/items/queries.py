@@ -143,7 +143,7 @@ async def query_items(call: Call) -> Response:
         answer_headers.append((headers.QUERY_EXECUTION_INFO, dumps(info).decode()))
     if is_true(given.get(headers.EXPLAIN)):
         # Header values are ASCII; paths in it may not be.
-        text = json.dumps(explanation(container, query.compiled, page), separators=(",", ":"))
+        text = json.dumps(explanation(container.keyspace, query.compiled, page), separators=(",", ":"))
         answer_headers.append((headers.EXPLANATION, text))
     return Response(200, answer_headers, feed_body(context.facts(container).rid, "Documents", page.results))
 
