@@ -11,7 +11,9 @@ from typing import Any
 
 from asterism.languages.mongo.expressions.compile import new_context
 from asterism.languages.mongo.filters.compile import compile_filter
+from asterism.languages.mongo.filters.match import Matches
 from asterism.languages.mongo.indexes.entries import ordered_keys
+from asterism.languages.mongo.indexes.geo import compile_geo_index
 from asterism.models.collections.records import CollectionRecord, IndexRecord
 from asterism.models.collections.rules import IndexProfile, KeysOfDocument
 from asterism.values.bson.types import MISSING, DatetimeMS, Document, Missing, Timestamp
@@ -21,8 +23,9 @@ _WILDCARD = "$**"
 
 
 def compile_index(_: CollectionRecord, index: IndexRecord) -> IndexProfile:
-    """Return the rules of an index. Those of text, places, hashes and all paths keep no entries: the documents are
-    read instead."""
+    """Return the rules of an index. Those of hashes and all paths keep no entries: the documents are read instead."""
+    if any(kind in ("2d", "2dsphere") for kind in index.key.values()):
+        return compile_geo_index(index, _holds(index))
     is_ordered = all(_is_direction(direction) for direction in index.key.values()) and not any(
         path == _WILDCARD or path.endswith("." + _WILDCARD) for path in index.key
     )
@@ -43,12 +46,17 @@ def _collate_of(collation: Mapping[str, Any] | None) -> Any:
     return make_collation(dict(collation)).key
 
 
+def _holds(index: IndexRecord) -> Matches | None:
+    """Return the condition of a partial index."""
+    partial = index.options.get("partialFilterExpression")
+    context = new_context(DatetimeMS(0), Timestamp(0, 0))
+    return compile_filter(partial, context).matches if partial else None
+
+
 def _keys_of(index: IndexRecord) -> KeysOfDocument:
     paths = [tuple(path.split(".")) for path in index.key]
     is_sparse = bool(index.options.get("sparse"))
-    partial = index.options.get("partialFilterExpression")
-    context = new_context(DatetimeMS(0), Timestamp(0, 0))
-    holds = None if not partial else compile_filter(partial, context).matches
+    holds = _holds(index)
     slow_keys_of = ordered_keys(index.key, sparse=is_sparse)
     top = paths[0][0] if len(paths) == 1 and len(paths[0]) == 1 else None
 

@@ -24,6 +24,9 @@ _EXACT_NUMBERS = frozenset({int, Int64, float})
 _EXACT_VALUES = _EXACT_NUMBERS | {str, ObjectId, DatetimeMS}
 _LOWER_BOUNDS = frozenset({"gt", "gte"})
 _BOUNDS = _LOWER_BOUNDS | {"lt", "lte"}
+_SPECIAL_OPERATORS = ("geo", "text")
+# Above an equality of one field: places and words are more selective, as a rule.
+_SPECIAL_SCORE = 2.5
 
 
 class Condition(Protocol):
@@ -76,14 +79,19 @@ def choose_access(
         is_hinted = hint == record.name
         if hint is not None and not is_hinted:
             continue
-        if not rules.is_ordered or not record.is_ready or (record.is_hidden and not is_hinted):
+        if not record.is_ready or (record.is_hidden and not is_hinted):
+            continue
+        if not rules.is_ordered and not rules.special_fields:
             continue
         if "partialFilterExpression" in record.options and record.name not in implied and not is_hinted:
             continue
         own_collation = record.options.get("collation")
         if (own_collation or None) != (collation or None) and not _is_blind_to_collation(by_path, record.key):
             continue
-        access = _access(rules, by_path, sort)
+        if not rules.is_ordered:
+            access = _special_access(rules, by_path, has_sort=bool(sort))
+        else:
+            access = _access(rules, by_path, sort)
         if access is None and is_hinted:
             access = _whole(rules, sort)
         if access is not None and (best is None or access.score > best.score):
@@ -93,8 +101,38 @@ def choose_access(
 
 def _is_blind_to_collation(by_path: Mapping[str, Sequence[Condition]], key: Mapping[str, Any]) -> bool:
     """Return whether no text is compared, so that the order of text does not matter."""
-    compared = [condition.value for path in key for condition in by_path.get(path, ())]
-    return bool(compared) and all(isinstance(value, (int, float)) for value in compared)
+    compared = [condition for path in key for condition in by_path.get(path, ())]
+    return bool(compared) and all(
+        condition.operator in _SPECIAL_OPERATORS or isinstance(condition.value, (int, float)) for condition in compared
+    )
+
+
+def _special_access(
+    rules: IndexRules, by_path: Mapping[str, Sequence[Condition]], *, has_sort: bool
+) -> IndexAccess | None:
+    """Return the entries of an index of text or places that the condition on such a field names. The fields before it
+    must be bound to values."""
+    paths = list(rules.record.key)
+    for position, texts_of in rules.special_fields.items():
+        bounds = [_points(by_path.get(path, ())) for path in paths[:position]]
+        heads = [b""]
+        for place, values in enumerate(bounds):
+            if values is None or len(heads) * len(values) > _SPANS_MAX:
+                break
+            encoded = sorted({rules.field_bytes(value, place) for value in values})
+            heads = [head + part for head, part in product(heads, encoded)]
+        else:
+            for condition in by_path.get(paths[position], ()):
+                texts = texts_of(condition) if condition.operator in _SPECIAL_OPERATORS else None
+                if texts is None:
+                    continue
+                prefix = rules.prefix(ARRAY_VALUES)
+                parts = [
+                    text_prefix(text) if is_prefix else rules.field_bytes(text, position) for text, is_prefix in texts
+                ]
+                spans = tuple(span for part in parts for span in _spans(prefix, [head + part for head in heads], None))
+                return IndexAccess(rules, (), spans, position, not has_sort, False, _SPECIAL_SCORE + position)
+    return None
 
 
 def _access(

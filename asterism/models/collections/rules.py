@@ -25,6 +25,9 @@ from asterism.values.undefined import UNDEFINED
 # Of a document, for one index: its keys, each a value for every field of the index, and whether an array stood on the
 # way. No keys: the document has no entry in the index.
 KeysOfDocument = Callable[[Document], tuple[Sequence[tuple[Any, ...]], bool]]
+# Of a condition on a field of texts with a meaning of their own, such as cells of places or stems of words: the texts
+# that its entries may have, each with whether all that begin so are meant. None: the condition says nothing about them.
+TextsOfCondition = Callable[[Any], Sequence[tuple[str, bool]] | None]
 # The sort key of text under a collation.
 Collate = Callable[[str], bytes]
 
@@ -46,6 +49,8 @@ class IndexProfile(NamedTuple):
     collate: Collate | None
     # Entries can be found by conditions on the fields, in order: not of text, geo, hashed and wildcard indexes.
     is_ordered: bool
+    # For indexes of text and places: fields, by their position in the key, that conditions of their own kind find.
+    special_fields: Mapping[int, TextsOfCondition] = {}
 
 
 # Compiles an index of a collection; raises the language's own refusal for a specification that cannot be right.
@@ -63,13 +68,23 @@ class Entries(NamedTuple):
 class IndexRules:
     """One index of a collection."""
 
-    __slots__ = ("_directions", "_prefixes", "collate", "is_ordered", "keys_of", "number_of_collection", "record")
+    __slots__ = (
+        "_directions",
+        "_prefixes",
+        "collate",
+        "is_ordered",
+        "keys_of",
+        "number_of_collection",
+        "record",
+        "special_fields",
+    )
 
     def __init__(self, collection: CollectionRecord, record: IndexRecord, profile: IndexProfile) -> None:
         self.record = record
         self.collate = profile.collate
         self.keys_of = profile.keys_of
         self.is_ordered = profile.is_ordered
+        self.special_fields = profile.special_fields
         self.number_of_collection = collection.number
         self._prefixes = (
             index_prefix(collection.number, record.number, SINGLE_VALUES),

@@ -18,9 +18,11 @@ from asterism.apis.mongo.data.selection import SORT_BYTES_MAX, Hit, Selection, p
 from asterism.apis.mongo.data.tailing import Shape, Tail
 from asterism.apis.mongo.data.targets import check_uuid, collection_name
 from asterism.apis.mongo.data.views import Source, resolve
+from asterism.languages.mongo.expressions.misc import META_VARIABLE
 from asterism.languages.mongo.failure import MongoFailure
 from asterism.languages.mongo.filters.compile import compile_filter
 from asterism.languages.mongo.projection import compile_projection
+from asterism.languages.mongo.stages.metadata import check_available, metadata_names
 from asterism.values.bson.codec import encode
 from asterism.values.bson.types import MISSING, Document, Int64
 
@@ -246,8 +248,13 @@ def _shape(
         project = compile_projection(options.projection, scope.context, filter_match=selection.match)
     if project is None and not returns_key and not shows_id:
         return None
+    if project is not None:
+        names = metadata_names(options.projection)
+        check_available(names, has_text=selection.match.text is not None, has_near=selection.match.geo is not None)
     if project is not None and not returns_key and not shows_id:
         projection = project
+        if names:
+            return lambda hit: encode(projection(hit.decoded(), {**variables, META_VARIABLE: hit.metadata or {}}))
         return lambda hit: encode(projection(hit.decoded(), variables))
 
     def shape(hit: Hit) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from asterism.apis.mongo.data.merge_target import MergeTarget, unique_over
+from asterism.apis.mongo.data.near import found_of, only_geo_path
 from asterism.apis.mongo.data.ordering import read_sort
 from asterism.apis.mongo.data.out_target import OutTarget
 from asterism.apis.mongo.data.scopes import CollationChoice, check_view_collation
@@ -15,6 +16,7 @@ from asterism.apis.mongo.data.variables import CommandScope
 from asterism.apis.mongo.data.views import Source, resolve
 from asterism.languages.mongo.expressions.compile import new_context
 from asterism.languages.mongo.expressions.operator import CompileContext, Variables
+from asterism.languages.mongo.failure import MongoFailure
 from asterism.languages.mongo.stages.pipeline import Pipeline, Split, compile_pipeline
 from asterism.languages.mongo.stages.stage import (
     BATCH_DOCUMENTS,
@@ -28,6 +30,8 @@ from asterism.values.bson.types import MISSING, Document, Regex
 
 if TYPE_CHECKING:
     from asterism.apis.mongo.call import Call
+    from asterism.languages.mongo.geo.near import Found
+    from asterism.languages.mongo.stages.geo_near import GeoNear
 
 
 async def documents_of(call: Call, selection: Selection, split: Split) -> AsyncIterator[list[Document]]:
@@ -98,6 +102,7 @@ class CollectionRunContext:
         if collection is None or pipeline.is_sourceless:
             return pipeline.run(batches_of([]), inner)
         source = self._resolve(database, collection)
+        inner._source = source
         if source.is_view:
             return pipeline.run(self._view(source, pipeline.context), inner)
         split = pipeline.split_for_source()
@@ -149,14 +154,21 @@ class CollectionRunContext:
         context = self._call.context
         return CommandScope(context.now(), context.cluster_time(), collate=self._collation.collate)
 
-    async def near(self, search: Any) -> list[Document]:
+    async def near(self, request: GeoNear) -> AsyncIterator[list[tuple[Document, Found]]]:
         source = self._source
         if source.collection is None:
-            return []
-        field = getattr(search, "key", None) or getattr(search, "field", None)
-        filter: Document = {field: {"$exists": True}} if field else {}
-        selection = Selection(source.collection, self._plain_scope(), filter)
-        return [hit.decoded() async for hits in selection.hits(self._call) for hit in hits]
+            raise MongoFailure(26, f"$geoNear requires a geospatial index when running on {source.name}")
+        path = request.key or only_geo_path(source.collection.record)
+        scope = self._plain_scope().with_values(self.variables)
+        selection = Selection(
+            source.collection,
+            scope,
+            request.query,
+            near=request.search_at(path, self.variables),
+            collation=self._collation.specification,
+        )
+        async for hits in selection.hits(self._call):
+            yield [(hit.decoded(), found_of(hit)) for hit in hits]
 
     # --- writing ----------------------------------------------------------------------------------------------------
 

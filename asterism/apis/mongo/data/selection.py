@@ -6,15 +6,18 @@ A scan gives candidates; the filter decides on each. Documents in no useful orde
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from asterism.apis.mongo.data.hints import Hint
+from asterism.apis.mongo.data.near import metadata_of, near_index
 from asterism.apis.mongo.data.ordering import NATURAL, NO_ORDER, SortOrder
 from asterism.apis.mongo.data.partial_indexes import implied_indexes
 from asterism.apis.mongo.data.variables import CommandScope
 from asterism.languages.mongo.failure import MongoFailure
 from asterism.languages.mongo.filters.compile import compile_filter
-from asterism.languages.mongo.filters.match import Match
+from asterism.languages.mongo.filters.match import Condition, Match
+from asterism.languages.mongo.geo.near import NearSearch
 from asterism.models.collections.collection import Collection
 from asterism.models.collections.layout import DocumentKey
 from asterism.models.collections.records import CollectionRecord
@@ -49,6 +52,8 @@ class Hit(NamedTuple):
     key: DocumentKey
     body: bytes
     document: Document | None
+    # The score of a text search or the distance from a point, under the names of `$meta`.
+    metadata: Document | None = None
 
     def decoded(self) -> Document:
         return decode(self.body) if self.document is None else self.document
@@ -66,7 +71,9 @@ def plain_id(filter: Document) -> Any:
 class Selection:
     """A compiled filter with its order and its index. `plan` is there once the scan is open."""
 
-    __slots__ = ("_accepts", "_collection", "_query", "_sort_bytes_max", "_test", "match", "order", "plan", "scope")
+    __slots__ = (
+        "_accepts", "_collection", "_near", "_query", "_sort_bytes_max", "_test", "match", "order", "plan", "scope",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -80,8 +87,10 @@ class Selection:
         accepts: Callable[[Document], bool] | None = None,
         wanted: int = 0,
         sort_bytes_max: int = SORT_BYTES_MAX,
+        near: NearSearch | None = None,
     ) -> None:
-        """`accepts` is a condition beside the filter. `wanted` is about how many documents will be read, 0 for all."""
+        """`accepts` is a condition beside the filter. `wanted` is about how many documents will be read, 0 for all.
+        `near` is a search for places beside the filter."""
         self.scope = scope
         self.order = order
         self.match: Match = compile_filter(filter, scope.context)
@@ -91,7 +100,12 @@ class Selection:
         self._sort_bytes_max = sort_bytes_max
         self._test = self.match.with_variables(scope.variables) if filter else None
         record = collection.record
-        if hint is not None:
+        implied = implied_indexes(record, self.match, scope.context)
+        self._near: NearSearch | None = near or self.match.geo
+        if self._near is not None:
+            # Only the index of the search can find what is near.
+            hint = Hint(near_index(record, self._near, implied).name)
+        elif hint is not None:
             _check_hint(hint, record, self.match)
         elif order.natural:
             hint = Hint(NATURAL, order.natural < 0)
@@ -102,7 +116,7 @@ class Selection:
             hint=None if hint is None else hint.name,
             collation=collation,
             collate=scope.collate,
-            implied=implied_indexes(record, self.match, scope.context),
+            implied=implied,
             wanted=wanted,
             is_reversed=hint is not None and hint.is_reversed,
             is_complete=accepts is None and scope.collate is None and self.match.is_planned,
@@ -120,6 +134,10 @@ class Selection:
 
     async def hits(self, call: Call) -> AsyncGenerator[list[Hit], None]:
         """Yield the selected documents in slices, in order."""
+        if self._near is not None and self.order.ordering is None:
+            async for near_hits in self._by_distance(self._near, call):
+                yield near_hits
+            return
         scan = await self._collection.open_scan(self._query, unit=call.unit, spent=call.spent)
         self.plan = scan.plan
         candidates = scan.batches()
@@ -136,6 +154,33 @@ class Selection:
             raise MongoFailure(175, f"collection dropped. UUID of {gone.name} is no longer known") from None
         finally:
             await candidates.aclose()
+
+    async def _by_distance(self, search: NearSearch, call: Call) -> AsyncGenerator[list[Hit], None]:
+        """Yield the selected documents in the order of distance: those of a small circle first, and those of larger
+        ones for as long as the reader wants more."""
+        met: set[DocumentKey] = set()
+        waiting: list[tuple[float, int, Hit]] = []
+        for reach in search.rings():
+            condition = Condition(search.path, "geo", search.within(reach))
+            query = replace(self._query, conditions=(*self._query.conditions, condition))
+            scan = await self._collection.open_scan(query, unit=call.unit, spent=call.spent)
+            self.plan = scan.plan
+            candidates = scan.batches()
+            try:
+                async for found in candidates:
+                    call.check_time()
+                    for hit in self._select([entry for entry in found if entry.key not in met]):
+                        met.add(hit.key)
+                        nearest = search.find(hit.decoded())
+                        if nearest is not None:
+                            waiting.append((nearest.distance, len(met), hit._replace(metadata=metadata_of(nearest))))
+            finally:
+                await candidates.aclose()
+            waiting.sort()
+            ready = [hit for distance, _, hit in waiting if distance <= reach]
+            del waiting[: len(ready)]
+            if ready:
+                yield ready
 
     def _select(self, found: Any, *, is_exact: bool = False) -> list[Hit]:
         test, accepts = self._test, self._accepts

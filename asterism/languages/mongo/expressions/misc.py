@@ -17,6 +17,8 @@ INVALID_OPTIONS = 72
 EXPECTED_OBJECT = 10065
 # The variable under which a stage passes what it knows about a document beside its fields.
 META_VARIABLE = "$meta"
+# The field in which documents of a pipeline carry it. No client can write such a name.
+METADATA_FIELD = "\x00metadata"
 META_FIELDS = frozenset(
     {
         "geoNearDistance",
@@ -64,7 +66,8 @@ def _compile_meta(specification: Any, context: CompileContext) -> Evaluate:
         raise MongoFailure(17308, f"Unsupported argument to $meta: {specification}")
 
     def evaluate(document: Any, variables: Variables) -> Any:
-        return variables.get(META_VARIABLE, {}).get(specification, MISSING)
+        carried = document.get(METADATA_FIELD) if isinstance(document, dict) else None
+        return (carried or variables.get(META_VARIABLE, {})).get(specification, MISSING)
 
     return evaluate
 

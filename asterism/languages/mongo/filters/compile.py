@@ -7,7 +7,7 @@ from typing import Any
 
 from asterism.languages.mongo.expressions.operator import CompileContext
 from asterism.languages.mongo.failure import MongoFailure
-from asterism.languages.mongo.filters import arrays, bitwise, comparison, elements, evaluation, logical
+from asterism.languages.mongo.filters import arrays, bitwise, comparison, elements, evaluation, geo, logical
 from asterism.languages.mongo.filters.match import (
     Match,
     Matches,
@@ -27,11 +27,6 @@ MATCH_FEATURES = frozenset({"text", "expr", "jsonSchema"})
 VALIDATOR_FEATURES = frozenset({"expr", "jsonSchema"})
 ELEMENT_FEATURES: frozenset[str] = frozenset()
 
-_GEO_OPERATORS = ("$geoWithin", "$within", "$geoIntersects", "$near", "$nearSphere", "$geoNear")
-_NEAR_OPERATORS = ("$near", "$nearSphere", "$geoNear")
-# Options of $near that stand beside it in the old form.
-_GEO_OPTIONS = ("$maxDistance", "$minDistance", "$uniqueDocs")
-
 
 def compile_filter(
     filter: dict[str, Any],
@@ -47,7 +42,9 @@ def compile_filter(
 
 def match_of(node: Node, cell: VariablesCell) -> Match:
     """Return the match of a compiled part of a filter."""
-    kinds = {part.kind: part for part in _parts(node)}
+    parts = _parts(node)
+    kinds = {part.kind: part for part in parts}
+    _check_searches(node, parts)
     return Match(
         node=node,
         cell=cell,
@@ -59,6 +56,22 @@ def match_of(node: Node, cell: VariablesCell) -> Match:
         uses_expr="expr" in kinds,
         uses_where="where" in kinds,
     )
+
+
+def _check_searches(node: Node, parts: list[Node]) -> None:
+    """Check that searches, which give the results their order or their score, stand where they can do so."""
+    near = sum(part.kind == "near" for part in parts)
+    text = sum(part.kind == "text" for part in parts)
+    if not near and not text:
+        return
+    if near > 1:
+        raise bad_value("Too many geoNear expressions")
+    if text > 1:
+        raise bad_value("Too many text expressions")
+    if near and text:
+        raise bad_value("text and geoNear not allowed in same query")
+    if near and not any(part.kind == "near" for part in (node.children if node.kind == "and" else (node,))):
+        raise bad_value("geoNear must be top-level expr")
 
 
 def _parts(node: Node) -> list[Node]:
@@ -81,8 +94,9 @@ def compile_node(filter: dict[str, Any], scope: Scope) -> Node:
 
 def _compile_field(path: str, operand: Any, scope: Scope) -> Node:
     if type(operand) is dict and is_operators(operand):
-        if any(name in _GEO_OPERATORS for name in operand):
-            return _compile_geo(path, operand, scope)
+        first = next(iter(operand))
+        if first in geo.NEAR_OPERATORS and type(operand[first]) in (dict, list):
+            return geo.compile_near(path, operand, scope)
         return at_path(all_hold(compile_operators(operand, scope)), path)
     if type(operand) is Regex:
         return at_path(evaluation.compile_regex_value(operand, scope), path)
@@ -97,6 +111,8 @@ def is_operators(operand: dict[str, Any]) -> bool:
 def compile_operators(operand: dict[str, Any], scope: Scope) -> tuple[Predicate, ...]:
     """Compile the operators behind a field, such as `{$gt: 1, $lt: 5}`."""
     found: list[Predicate] = []
+    if len(operand) > 1 and any(name in _GEO_OPERATORS for name in operand):
+        raise bad_value(f"can't parse extra field beside a geo predicate: {', '.join(operand)}")
     for name, value in operand.items():
         compile_operator = FIELD_OPERATORS.get(name)
         if compile_operator is not None:
@@ -135,13 +151,6 @@ def _compile_all(operand: Any, scope: Scope) -> Predicate:
     return arrays.compile_all(operand, scope, compile_elem_match)
 
 
-def _compile_geo(path: str, operand: dict[str, Any], scope: Scope) -> Node:
-    names = [name for name in operand if name in _GEO_OPERATORS]
-    if any(name in _NEAR_OPERATORS for name in names) and "near" not in scope.features:
-        raise MongoFailure(5626500, "$geoNear, $near, and $nearSphere are not allowed in this context")
-    raise MongoFailure(115, f"{names[0]} is not served: this server has no geospatial queries on path '{path}'.")
-
-
 def _compile_text(operand: Any, scope: Scope) -> Node:
     if "text" not in scope.features or not scope.is_top_level:
         raise bad_value("$text is not allowed in this context")
@@ -155,6 +164,7 @@ def _combination(
 
 
 _REFERENCE_NAMES = ("$ref", "$id", "$db")
+_GEO_OPERATORS = ("$geoWithin", "$within", "$geoIntersects")
 
 TOP_LEVEL_OPERATORS: dict[str, Callable[[Any, Scope], Node]] = {
     "$and": _combination(logical.compile_and),
@@ -188,4 +198,7 @@ FIELD_OPERATORS: dict[str, Callable[[Any, Scope], Predicate]] = {
     "$bitsAllClear": bitwise.compile_bits_all_clear,
     "$bitsAnySet": bitwise.compile_bits_any_set,
     "$bitsAnyClear": bitwise.compile_bits_any_clear,
+    "$geoWithin": geo.compile_geo_within,
+    "$within": geo.compile_geo_within,
+    "$geoIntersects": geo.compile_geo_intersects,
 }

@@ -19,8 +19,8 @@ Position = Callable[[Any], int | None]
 
 class Condition(NamedTuple):
     """A fact that holds for every matching document: `operator` is eq, gt, gte, lt, lte, in, exists, size, type,
-    regex_prefix or elemMatch. The value of elemMatch is the tuple of conditions on one element: their paths are
-    relative to the element, and empty for the element itself."""
+    regex_prefix, elemMatch, geo (a region) or text (a search). The value of elemMatch is the tuple of conditions on one
+    element: their paths are relative to the element, and empty for the element itself."""
 
     path: str
     operator: str
@@ -210,6 +210,8 @@ def facts_of(node: Node) -> tuple[Condition, ...]:
     if node.kind == "and":
         return tuple(fact for child in node.children for fact in facts_of(child))
     if node.kind in _PLANNED_KINDS:
+        return (Condition(node.path, node.kind, node.value),)
+    if node.kind == "geo" or node.kind == "text":
         return (Condition(node.path, node.kind, node.value),)
     if node.kind == "regex" and node.value is not None:
         return (Condition(node.path, "regex_prefix", node.value),)

@@ -28,6 +28,8 @@ def check_rules(stages: Sequence[Stage], place: PipelinePlace) -> None:
         refused = place.within if place.within in row.refused_in else _refused_around(row, place)
         if refused is not None:
             raise MongoFailure(_CODES.get(refused, 40600), f"{stage.name} is not allowed within {refused.value}")
+        if stage.name == "$geoNear" and any(before.specification != {} for before in stages[:index]):
+            raise MongoFailure(40603, "$geoNear was not the first stage in the pipeline.")
         if row.position is Position.FIRST and index:
             raise MongoFailure(40602, f"{stage.name} is only valid as the first stage in a pipeline")
         if row.position is Position.LAST and index != len(stages) - 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from asterism.languages.mongo.expressions.misc import METADATA_FIELD
 from asterism.languages.mongo.expressions.operator import CompileContext
 from asterism.languages.mongo.expressions.paths import split_path
 from asterism.languages.mongo.failure import MongoFailure
@@ -24,8 +25,8 @@ from asterism.values.bson.types import Decimal128, Document
 
 # As many fields as an index may have.
 FIELDS_MAX = 32
-# Metadata that documents have only after a stage that gives it.
-_ABSENT_METADATA = ("textScore", "geoNearDistance")
+# Metadata that documents have only after a search that gives it, and whether the greatest comes first.
+_SEARCHED_METADATA = {"textScore": True, "geoNearDistance": False}
 # Metadata of a search engine, which is null without one.
 _NULL_METADATA = ("searchScore", "vectorSearchScore", "score")
 
@@ -59,8 +60,8 @@ def _meta_field(parts: tuple[str, ...], value: Document) -> SortField:
         return SortField(parts, True, lambda _: random.random())
     if name in _NULL_METADATA:
         return SortField(parts, True, lambda _: 0)
-    if name in _ABSENT_METADATA:
-        raise MongoFailure(40218, f"query requires {name} metadata, but it is not available")
+    if type(name) is str and name in _SEARCHED_METADATA:
+        return SortField(parts, _SEARCHED_METADATA[name], lambda document: document.get(METADATA_FIELD, {}).get(name))
     raise MongoFailure(31138, f"Illegal $meta sort: $meta: {name!r}")
 
 

@@ -17,6 +17,8 @@ from asterism.languages.mongo.failure import MongoFailure
 from asterism.values.bson.types import Document
 
 if TYPE_CHECKING:
+    from asterism.languages.mongo.geo.near import Found
+    from asterism.languages.mongo.stages.geo_near import GeoNear
     from asterism.languages.mongo.stages.pipeline import Pipeline
 
 Batches = AsyncIterator[list[Document]]
@@ -90,9 +92,9 @@ class RunContext(Protocol):
         """Return the documents of a stage that describes the server: $listSessions, $listLocalSessions,
         $planCacheStats, $listClusterCatalog, $querySettings, $listCatalog, $queryStats."""
 
-    async def near(self, search: Any) -> list[Document]:
-        """Return the documents of $geoNear's collection that have the field of the search, in any order; raises
-        MongoFailure when the search needs an index that does not exist. `search` is a `geo_near.GeoNear`."""
+    def near(self, request: GeoNear) -> AsyncIterator[list[tuple[Document, Found]]]:
+        """Yield the documents of $geoNear's collection with their nearest geometries, in the order of distance; raises
+        MongoFailure when the search needs an index that does not exist."""
 
 
 class Within(Enum):

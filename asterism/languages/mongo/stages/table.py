@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from asterism.languages.mongo.stages import bucketing, grouping, joining, merging, paging, shaping, sorting, writing
+from asterism.languages.mongo.stages import (
+    bucketing,
+    geo_near,
+    grouping,
+    joining,
+    merging,
+    paging,
+    shaping,
+    sorting,
+    writing,
+)
 from asterism.languages.mongo.stages.stage import StageRow
 
-_MODULES = (shaping, paging, sorting, grouping, bucketing, joining, writing, merging)
+_MODULES = (shaping, paging, sorting, grouping, bucketing, joining, writing, merging, geo_near)
 
 STAGES: Final[dict[str, StageRow]] = {row.name: row for module in _MODULES for row in module.ROWS}
