@@ -57,6 +57,8 @@ class Call:
     spent: Spent = field(default_factory=Spent)
     # True if a change was written, for the labels of an error.
     has_written: bool = False
+    # The command can be carried out again at once, for a client that takes several replies to one request.
+    goes_on: bool = False
 
     # --- the sender and the server ----------------------------------------------------------------------------------
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from asterism.values.bson.types import DatetimeMS, Document, ObjectId, Timestamp
+from asterism.apis.mongo.topology import Topology
+from asterism.values.bson.types import DatetimeMS, Document, Timestamp
 
 if TYPE_CHECKING:
-    from asterism.apis.mongo.authentication import Authenticator
     from asterism.apis.mongo.cursors import CursorRegistry
     from asterism.apis.mongo.fail_points import FailPoints
     from asterism.apis.mongo.operations import Operations
     from asterism.apis.mongo.settings import MongoSettings
     from asterism.apis.mongo.transactions import TransactionRegistry
+    from asterism.apis.mongo.users.authentication import Authenticator
     from asterism.apis.services import DoorServices
     from asterism.models.collections.store import CollectionStore
 
@@ -30,9 +31,7 @@ class DoorContext:
     fail_points: FailPoints | None
     # In monotonic seconds.
     started_at: float
-    # Names this process in `topologyVersion`.
-    process_id: ObjectId = field(default_factory=ObjectId)
-    election_id: ObjectId = field(default_factory=ObjectId)
+    topology: Topology = field(default_factory=Topology)
     # Values of `setParameter`, which last as long as the process.
     parameters: dict[str, Any] = field(default_factory=dict)
     default_read_concern: Document | None = None

@@ -193,6 +193,7 @@ class CursorRegistry:
         is_over = cursor.is_finished and not cursor.pending
         if is_over:
             await self._end(cursor)
+        call.goes_on = not is_over
         return batch_answer("nextBatch", namespace, batch, 0 if is_over else number, cursor.extra)
 
     def _owned(self, call: Call, number: int) -> Cursor:
@@ -207,7 +208,7 @@ class CursorRegistry:
         unknown: list[int] = []
         for number in numbers:
             cursor = self._cursors.get(number)
-            if cursor is None or cursor.account != call.account:
+            if cursor is None or cursor.account != call.account or cursor.user != call.connection.user:
                 unknown.append(number)
             else:
                 await self._end(cursor)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import platform
 
-from asterism.apis.mongo.authentication import connection_status, logout, sasl_continue, sasl_start
 from asterism.apis.mongo.call import Call
-from asterism.apis.mongo.commands import Access, Command, FieldRule
+from asterism.apis.mongo.commands import Access, Command
 from asterism.apis.mongo.hello import DOCUMENT_BYTES_MAX, SESSION_MINUTES, hello
 from asterism.languages.mongo.failure import MongoFailure
 from asterism.values.bson.types import Binary, Document, Int64
@@ -54,8 +53,10 @@ async def whats_my_uri(call: Call) -> Document:
     return {"you": call.connection.peer_address}
 
 
-async def get_command_line(_: Call) -> Document:
-    return {"argv": ["asterism", "serve"], "parsed": {}}
+async def get_command_line(call: Call) -> Document:
+    is_open = call.context.authenticator.is_open_to(call.connection)
+    parsed = {} if is_open else {"security": {"authorization": "enabled"}}
+    return {"argv": ["asterism", "serve"], "parsed": parsed}
 
 
 async def server_status(call: Call) -> Document:
@@ -244,13 +245,8 @@ COMMANDS = (
     Command("getLog", get_log, "Lines of the log.", admin_only=True),
     Command("listCommands", list_commands, "All commands."),
     Command("currentOp", current_op, "Commands under way.", admin_only=True, ignores_unknown_fields=True),
-    Command("connectionStatus", connection_status, "Who is logged in.", access=_OPEN,
-            fields={"showPrivileges": FieldRule(("bool", "int", "long", "double", "decimal"))}),
     Command("getDefaultRWConcern", get_default_concerns, "Default concerns.", admin_only=True,
             ignores_unknown_fields=True),
-    Command("saslStart", sasl_start, "Begin a login.", access=_OPEN, ignores_unknown_fields=True),
-    Command("saslContinue", sasl_continue, "Go on with a login.", access=_OPEN, ignores_unknown_fields=True),
-    Command("logout", logout, "End a login.", access=_OPEN),
     Command("startSession", start_session, "A new session.", api_version_1=True),
     Command("endSessions", end_sessions, "End sessions.", aliases=("killSessions",), api_version_1=True,
             access=_OPEN),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from asterism.apis.mongo.arguments import check_arguments, check_database_name
@@ -12,14 +13,16 @@ from asterism.apis.mongo.connection import Connection
 from asterism.apis.mongo.context import DoorContext
 from asterism.apis.mongo.errors import as_failure, failure_document
 from asterism.apis.mongo.fail_points import ConnectionClosed
-from asterism.apis.mongo.hello import hello
+from asterism.apis.mongo.hello import hello, note_client
 from asterism.apis.mongo.session_fields import read_session_fields
 from asterism.apis.mongo.table import COMMANDS
 from asterism.apis.mongo.transactions import TRANSIENT
-from asterism.apis.mongo.wire import OP_MSG, OP_QUERY, Message, MongoCodec, encode_reply
+from asterism.apis.mongo.users.authorization import check_rights
+from asterism.apis.mongo.wire import MORE_TO_COME, OP_MSG, OP_QUERY, Message, MongoCodec, encode_reply
 from asterism.apis.pipeline import UNROUTED, Pipeline
 from asterism.apis.transports.codec import MalformedBytes
-from asterism.apis.transports.messages import LastReply, serve_messages
+from asterism.apis.transports.http import ClientGone
+from asterism.apis.transports.messages import LastReply, Reply, serve_messages
 from asterism.apis.transports.tcp import ByteStream
 from asterism.errors import AsterismError
 from asterism.languages.mongo.failure import MongoFailure
@@ -40,6 +43,10 @@ class _Answer:
     status: int | str
     body: bytes
 
+    @property
+    def is_failure(self) -> bool:
+        return self.status != "ok"
+
 
 @dataclass(slots=True)
 class _Request:
@@ -54,6 +61,10 @@ class _Request:
     def operation(self) -> str:
         return UNROUTED if self.call is None else self.call.command.name
 
+    @property
+    def goes_on(self) -> bool:
+        return self.call is not None and self.call.goes_on
+
 
 class MongoDoor:
     """Serves connections. One per process."""
@@ -61,16 +72,18 @@ class MongoDoor:
     def __init__(self, context: DoorContext) -> None:
         self.context = context
         self._numbers = itertools.count(1)
-        self._replies = itertools.count(1)
+        self._reply_ids = itertools.count(1)
         self._gossip_time = 0
         self._gossip_bytes = b""
         services = context.services
-        self._pipeline: Pipeline[_Request, _Answer] = Pipeline("mongo", self, self._handle, services.meter)
+        self._pipeline: Pipeline[_Request, _Answer] = Pipeline(
+            "mongo", self, self._handle, services.meter, transport_errors=(ClientGone, LastReply)
+        )
 
     async def serve(self, stream: ByteStream) -> None:
         operations = self.context.operations
         connection = Connection(
-            next(self._numbers), stream.peer_address, stream.local_address, stream.is_tls, stream.server_name
+            next(self._numbers), stream.peer_address, stream.local_address, stream.is_tls, stream.server_name, stream
         )
         self.context.authenticator.greet(connection)
         operations.connections += 1
@@ -80,12 +93,49 @@ class MongoDoor:
         finally:
             operations.connections -= 1
 
-    async def answer(self, message: Message, connection: Connection) -> bytes:
-        request = _Request(message, connection, self.context.services.new_request_id())
+    async def answer(self, message: Message, connection: Connection) -> Reply:
+        request = self._request(message, connection)
         answer = await self._pipeline.run(request)
         if message.wants_no_reply:
             return b""
-        return encode_reply(message, answer.body, reply_id=next(self._replies) & 0x7FFFFFFF)
+        reply_id = self._next_reply_id()
+        if message.allows_exhaust and request.goes_on and not connection.is_ending:
+            return self._replies_of(message, connection, answer, reply_id)
+        reply = encode_reply(message, answer.body, reply_id=reply_id, is_failure=answer.is_failure)
+        if connection.is_ending:
+            # A busy client would never stop by itself.
+            raise LastReply(reply)
+        return reply
+
+    async def _replies_of(
+        self, message: Message, connection: Connection, answer: _Answer, reply_id: int
+    ) -> AsyncIterator[bytes]:
+        """Yield a reply and those that follow it without a request, for as long as the command has more to say."""
+        yield encode_reply(message, answer.body, reply_id=reply_id, flags=MORE_TO_COME)
+        is_last = False
+        while not is_last:
+            if "topologyVersion" in message.body:
+                # The client waits for the change after the one that it was just told.
+                message.body["topologyVersion"] = self.context.topology.version
+            request = self._request(message, connection)
+            answer = await self._pipeline.run(request)
+            is_last = not request.goes_on or connection.is_ending
+            response_to, reply_id = reply_id, self._next_reply_id()
+            yield encode_reply(
+                message,
+                answer.body,
+                reply_id=reply_id,
+                response_to=response_to,
+                flags=0 if is_last else MORE_TO_COME,
+            )
+        if connection.is_ending:
+            raise LastReply
+
+    def _request(self, message: Message, connection: Connection) -> _Request:
+        return _Request(message, connection, self.context.services.new_request_id())
+
+    def _next_reply_id(self) -> int:
+        return next(self._reply_ids) & 0x7FFFFFFF
 
     # --- the words of the pipeline ----------------------------------------------------------------------------------
 
@@ -118,7 +168,10 @@ class MongoDoor:
         is_retryable = call is not None and call.txn_number is not None and not call.is_in_transaction
         document = failure_document(failure, is_retryable_write=is_retryable)
         if call is not None:
+            call.goes_on = False
             document |= self._gossip()
+        if request.message.is_old:
+            document["$err"] = failure.message
         return _Answer(failure.code, encode(document))
 
     # --- commands ---------------------------------------------------------------------------------------------------
@@ -126,8 +179,9 @@ class MongoDoor:
     async def _handle(self, request: _Request) -> _Answer:
         message = request.message
         if message.problem:
-            code = 22 if message.opcode in (OP_MSG, OP_QUERY) else 352
-            raise MongoFailure(code, message.problem)
+            raise MongoFailure(22 if message.opcode in (OP_MSG, OP_QUERY) else 352, message.problem)
+        if message.duplicate:
+            raise MongoFailure(40413, f"BSON field '{message.duplicate}' is a duplicate field")
         body = message.body
         if not body:
             raise MongoFailure(59, "no such command: ''")
@@ -153,7 +207,7 @@ class MongoDoor:
             raise MongoFailure(59, f"no such command: '{name}'")
         request.call = call
         check_database_name(database)
-        self._check_access(call)
+        await self._check_access(call)
         self._check_api(call)
         for section in message.sections:
             if section in body:
@@ -168,6 +222,9 @@ class MongoDoor:
         number = context.operations.begin(call)
         try:
             concern = None
+            if not connection.application and "client" in call.body:
+                # Before fail points, which may be for one application.
+                note_client(connection, call.body["client"])
             if context.fail_points is not None:
                 concern = await context.fail_points.meet(call.name, connection.application)
             transaction = call.transaction
@@ -203,15 +260,26 @@ class MongoDoor:
             request.request_id,
         )  # fmt: skip
         request.call = call
-        answer = await hello(call)
-        return _Answer("ok", encode({**answer, "ok": 1.0}))
+        return await self._carry_out(call)
 
-    def _check_access(self, call: Call) -> None:
-        command = call.command
-        if command.access is not Access.NOBODY and not call.connection.account:
-            raise MongoFailure(13, f"Command {command.name} requires authentication")
+    async def _check_access(self, call: Call) -> None:
+        command, connection = call.command, call.connection
+        if not connection.is_owner and command.access is not Access.NOBODY:
+            await self._check_rights(call)
         if command.admin_only and call.database != "admin":
             raise MongoFailure(13, f"{command.name} may only be run against the admin database.")
+
+    async def _check_rights(self, call: Call) -> None:
+        connection = call.connection
+        if connection.rights is not None:
+            directory = await self.context.authenticator.directory.current(connection.account)
+            connection.rights = directory.rights(connection.user)
+            if connection.rights is None:
+                # The user was dropped.
+                connection.account = connection.user = connection.user_name = ""
+        if not connection.account:
+            raise MongoFailure(13, f"Command {call.command.name} requires authentication")
+        check_rights(call)
 
     def _check_api(self, call: Call) -> None:
         body = call.body
@@ -257,7 +325,7 @@ class _Handler:
         self._door = door
         self._connection = connection
 
-    async def answer(self, message: Message) -> bytes:
+    async def answer(self, message: Message) -> Reply:
         return await self._door.answer(message, self._connection)
 
     def refuse(self, _: MalformedBytes) -> bytes:

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
+from typing import Any
 
 from asterism.apis.mongo.call import Call
+from asterism.apis.mongo.connection import Connection
+from asterism.apis.mongo.topology import ELECTION_ID, seconds_to_wait
 from asterism.apis.mongo.wire import MESSAGE_BYTES_MAX
 from asterism.languages.mongo.failure import MongoFailure
-from asterism.values.bson.types import Document, Int64
+from asterism.values.bson.types import Document
 
 SET_NAME = "globaldb"
 DOCUMENT_BYTES_MAX = 16 * 1024 * 1024
 WRITES_MAX = 100_000
 SESSION_MINUTES = 30
 WIRE_VERSION_MAX = 25
-_AWAIT_SECONDS_MAX = 60.0
+_APPLICATION_CHARACTERS_MAX = 128
 
 
 async def hello(call: Call) -> Document:
-    """Answer at once, or wait as long as the client says for a change of the topology, which never comes."""
+    """Answer at once, or wait as long as the client says for a change of the topology."""
     body, context, connection = call.body, call.context, call.connection
-    version = body.get("topologyVersion")
-    if isinstance(version, dict) and version.get("processId") == context.process_id:
-        wait = body.get("maxAwaitTimeMS", 0)
-        seconds = min(max(float(wait), 0.0) / 1000, _AWAIT_SECONDS_MAX)
-        await asyncio.sleep(seconds)
-    if "loadBalanced" in body:
+    topology = context.topology
+    if body.get("loadBalanced"):
         raise MongoFailure(72, "This server is no load balancer; remove loadBalanced=true from the connection string.")
+    seconds = seconds_to_wait(topology, body)
+    if seconds is not None:
+        await connection.pause(seconds, topology.changed)
+    call.goes_on = "topologyVersion" in body
     address = advertised_address(call)
     answer: Document = {}
     if call.name != "hello":
@@ -40,8 +42,8 @@ async def hello(call: Call) -> Document:
         "hosts": [address],
         "primary": address,
         "me": address,
-        "electionId": context.election_id,
-        "topologyVersion": {"processId": context.process_id, "counter": Int64(0)},
+        "electionId": ELECTION_ID,
+        "topologyVersion": topology.version,
         "maxBsonObjectSize": DOCUMENT_BYTES_MAX,
         "maxMessageSizeBytes": MESSAGE_BYTES_MAX,
         "maxWriteBatchSize": WRITES_MAX,
@@ -57,15 +59,24 @@ async def hello(call: Call) -> Document:
         answer["compression"] = ["zlib"]
     mechanisms_for = body.get("saslSupportedMechs")
     if isinstance(mechanisms_for, str):
-        answer["saslSupportedMechs"] = context.authenticator.mechanisms(connection)
+        answer["saslSupportedMechs"] = await context.authenticator.mechanisms(connection, mechanisms_for)
     speculative = body.get("speculativeAuthenticate")
     if isinstance(speculative, dict) and "saslStart" in speculative:
         try:
-            answer["speculativeAuthenticate"] = await context.authenticator.start(connection, speculative)
+            started = await context.authenticator.start(connection, speculative, speculative.get("db"))
+            answer["speculativeAuthenticate"] = started
         except MongoFailure:
             # The client logs in by commands then, and gets the reason there.
             connection.conversation = None
     return answer
+
+
+def note_client(connection: Connection, client: Any) -> None:
+    """Keep the name of the client's program, from the first hello that has one."""
+    application = client.get("application") if isinstance(client, dict) else None
+    name = application.get("name") if isinstance(application, dict) else None
+    if isinstance(name, str) and not connection.application:
+        connection.application = name[:_APPLICATION_CHARACTERS_MAX]
 
 
 def advertised_address(call: Call) -> str:

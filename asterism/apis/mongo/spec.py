@@ -25,13 +25,14 @@ _EMULATOR_USER = "localhost"
 
 
 def _build(services: DoorServices, settings: MongoSettings) -> Mapping[str, AnyDoor]:
-    from asterism.apis.mongo.authentication import Authenticator
     from asterism.apis.mongo.context import DoorContext
     from asterism.apis.mongo.cursors import CursorRegistry
     from asterism.apis.mongo.door import MongoDoor
     from asterism.apis.mongo.fail_points import FailPoints
     from asterism.apis.mongo.operations import Operations
     from asterism.apis.mongo.transactions import TransactionRegistry
+    from asterism.apis.mongo.users.authentication import Authenticator
+    from asterism.apis.mongo.users.directory import UserDirectory
 
     accounts = services.documents.catalog.accounts
 
@@ -47,7 +48,13 @@ def _build(services: DoorServices, settings: MongoSettings) -> Mapping[str, AnyD
         settings,
         CursorRegistry(services.random_bytes, monotonic),
         TransactionRegistry(services.collections, monotonic),
-        Authenticator(keys_of, services.account, services.random_bytes, is_open=services.key_is_public),
+        Authenticator(
+            keys_of,
+            services.account,
+            UserDirectory(services.collections, monotonic, services.random_bytes),
+            services.random_bytes,
+            key_is_public=services.key_is_public,
+        ),
         Operations(),
         None if services.controls is None else FailPoints(),
         monotonic(),
@@ -65,7 +72,7 @@ def _connection_strings(_: MongoSettings, server: Surroundings, with_secrets: bo
 def _greeting(_: MongoSettings, server: Surroundings) -> Greeting:
     lines = [("MongoDB", f"mongodb://{server.endpoints['mongo'].address}/?replicaSet=globaldb")]
     if server.key_is_public and not server.is_local:
-        return Greeting(lines, ["everybody can use the MongoDB port while the account has the public key."])
+        return Greeting(lines, ["everybody can log in at the MongoDB port while the account has the public key."])
     return Greeting(lines)
 
 

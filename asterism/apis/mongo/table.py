@@ -9,6 +9,7 @@ from asterism.apis.mongo import cursors, diagnostics, indexes, sharding
 from asterism.apis.mongo.administration import table as administration
 from asterism.apis.mongo.commands import Command
 from asterism.apis.mongo.data import table as data
+from asterism.apis.mongo.users import login_commands, role_commands, user_commands
 
 
 def _by_name(commands: Iterable[Command]) -> dict[str, Command]:
@@ -28,5 +29,8 @@ COMMANDS: Final = _by_name(
         *indexes.COMMANDS,
         *sharding.COMMANDS,
         *data.COMMANDS,
+        *login_commands.COMMANDS,
+        *user_commands.COMMANDS,
+        *role_commands.COMMANDS,
     )
 )

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from asterism.apis.mongo.checksum import crc32c
 from asterism.apis.transports.codec import ByteBuffer, MalformedBytes
 from asterism.values.bson.codec import InvalidBson, decode
 from asterism.values.bson.raw_documents import elements
@@ -32,10 +33,22 @@ _HEADER = struct.Struct("<iiii")
 _FLAGS = struct.Struct("<I")
 _LENGTH = struct.Struct("<i")
 _COMPRESSED_HEAD = struct.Struct("<iiB")
+_CHECKSUM = struct.Struct("<I")
 _REPLY_HEAD = struct.Struct("<iqii")
+# Flags of the reply to an old opcode.
+_QUERY_FAILURE = 2
 _AWAIT_CAPABLE = 8
 NO_COMPRESSION = 0
 ZLIB = 2
+# Their answers carry secrets or begin a connection, and are never compressed.
+_NEVER_COMPRESSED = frozenset(
+    {"hello", "isMaster", "ismaster", "saslStart", "saslContinue", "getnonce", "authenticate", "createUser",
+     "updateUser"}
+)  # fmt: skip
+
+
+class _NoDocument(Exception):
+    """A message is framed well, but what it holds is no command."""
 
 
 @dataclass(slots=True)
@@ -53,28 +66,21 @@ class Message:
     compressor: int = NO_COMPRESSION
     # The bytes were framed, but are no documents.
     problem: str = ""
+    # A field that the command has twice.
+    duplicate: str = ""
 
     @property
     def wants_no_reply(self) -> bool:
         return bool(self.flags & MORE_TO_COME)
 
     @property
+    def is_old(self) -> bool:
+        """True for a message of the protocol before OP_MSG; only `hello` is answered in it."""
+        return self.opcode != OP_MSG
+
+    @property
     def allows_exhaust(self) -> bool:
         return bool(self.flags & EXHAUST_ALLOWED)
-
-    def raw_array(self, name: str) -> list[bytes] | None:
-        """Return the documents of an array of the command as bytes, from its section or from the body; None if it is
-        not an array of documents."""
-        section = self.sections.get(name)
-        if section is not None:
-            return section
-        for kind, found, start, _ in elements(self.raw_body):
-            if found == name.encode():
-                if kind != 0x04:
-                    return None
-                parts = [(inner, self.raw_body[at:end]) for inner, _, at, end in elements(self.raw_body, start)]
-                return [raw for _, raw in parts] if all(inner == 0x03 for inner, _ in parts) else None
-        return None
 
 
 class MongoCodec:
@@ -105,19 +111,24 @@ class MongoCodec:
 
 def read_message(data: bytes) -> Message:
     """Read one whole message. Raises MalformedBytes if its frame is broken."""
-    _, request_id, _, opcode = _HEADER.unpack_from(data)
-    if opcode == OP_COMPRESSED:
-        return _decompressed(request_id, data)
-    return _read(request_id, opcode, data, _HEADER.size, NO_COMPRESSION)
+    _, request_id, response_to, opcode = _HEADER.unpack_from(data)
+    if opcode != OP_COMPRESSED:
+        return _read(request_id, opcode, data, NO_COMPRESSION)
+    opcode, compressor, inner = _decompressed(data)
+    # The checksum of a compressed message is that of the message before it was compressed.
+    head = _HEADER.pack(_HEADER.size + len(inner), request_id, response_to, opcode)
+    return _read(request_id, opcode, head + inner, compressor)
 
 
-def _decompressed(request_id: int, data: bytes) -> Message:
+def _decompressed(data: bytes) -> tuple[int, int, bytes]:
+    """Return opcode, compressor and content of a compressed message."""
     try:
         opcode, size, compressor = _COMPRESSED_HEAD.unpack_from(data, _HEADER.size)
     except struct.error:
         raise MalformedBytes("a compressed message without its head") from None
     start = _HEADER.size + _COMPRESSED_HEAD.size
-    if size < 0 or size > MESSAGE_BYTES_MAX:
+    # Looked at before anything is inflated.
+    if not 0 <= size <= MESSAGE_BYTES_MAX - _HEADER.size:
         raise MalformedBytes(f"a compressed message of {size} bytes")
     if compressor == NO_COMPRESSION:
         inner = data[start:]
@@ -131,98 +142,129 @@ def _decompressed(request_id: int, data: bytes) -> Message:
         raise MalformedBytes(f"a message with the unknown compressor {compressor}")
     if len(inner) != size or opcode == OP_COMPRESSED:
         raise MalformedBytes("a compressed message of another size than it says")
-    return _read(request_id, opcode, inner, 0, compressor)
+    return opcode, compressor, inner
 
 
-def _read(request_id: int, opcode: int, data: bytes, start: int, compressor: int) -> Message:
+def _read(request_id: int, opcode: int, data: bytes, compressor: int) -> Message:
     message = Message(request_id, opcode, compressor=compressor)
     if opcode == OP_MSG:
-        _read_sections(message, data, start)
+        _read_sections(message, data)
     elif opcode == OP_QUERY:
-        _read_query(message, data, start)
+        _read_query(message, data)
     else:
-        message.problem = f"opcode {opcode} is not supported"
+        message.problem = f"The opcode {opcode} is not supported; use OP_MSG."
+    if compressor != NO_COMPRESSION and next(iter(message.body), "") in _NEVER_COMPRESSED:
+        message.compressor = NO_COMPRESSION
     return message
 
 
-def _read_sections(message: Message, data: bytes, start: int) -> None:
+def _read_sections(message: Message, data: bytes) -> None:
     try:
-        (message.flags,) = _FLAGS.unpack_from(data, start)
+        (message.flags,) = _FLAGS.unpack_from(data, _HEADER.size)
     except struct.error:
         raise MalformedBytes("a message without flags") from None
     if message.flags & _REQUIRED_BITS & ~_KNOWN_REQUIRED_BITS:
         raise MalformedBytes(f"unknown flags {message.flags:#x}")
     end = len(data)
+    at = _HEADER.size + _FLAGS.size
     if message.flags & CHECKSUM_PRESENT:
-        end -= 4
-    at = start + 4
-    has_body = False
+        end -= _CHECKSUM.size
+        if end < at or crc32c(data[:end]) != _CHECKSUM.unpack_from(data, end)[0]:
+            raise MalformedBytes("a message that does not match its checksum")
     try:
-        while at < end:
-            kind = data[at]
-            at += 1
-            (size,) = _LENGTH.unpack_from(data, at)
-            if size < 5 or at + size > end:
-                raise MalformedBytes("a section that is longer than its message")
-            if kind == 0 and not has_body:
-                has_body = True
-                message.raw_body = data[at : at + size]
-            elif kind == 1:
-                _read_sequence(message, data, at + 4, at + size)
-            else:
-                raise MalformedBytes(f"a section of the kind {kind}")
-            at += size
-    except struct.error:
-        raise MalformedBytes("a section that is cut off") from None
+        _take_sections(message, data, at, end)
+    except (_NoDocument, struct.error) as problem:
+        message.problem = str(problem) or "A section is cut off."
+        return
+    _read_body(message)
+
+
+def _take_sections(message: Message, data: bytes, at: int, end: int) -> None:
+    has_body = False
+    while at < end:
+        kind = data[at]
+        at += 1
+        (size,) = _LENGTH.unpack_from(data, at)
+        if size < 5 or at + size > end:
+            raise _NoDocument("A section has a wrong length.")
+        if kind == 0 and not has_body:
+            has_body = True
+            message.raw_body = data[at : at + size]
+        elif kind == 1:
+            _read_sequence(message, data, at + 4, at + size)
+        else:
+            raise _NoDocument("A message has one section of the kind 0, and any number of the kind 1.")
+        at += size
     if not has_body:
-        raise MalformedBytes("a message without a command")
+        raise _NoDocument("The message has no command.")
+
+
+def _read_body(message: Message) -> None:
     try:
         message.body = decode(message.raw_body)
-    except InvalidBson as problem:
-        message.problem = str(problem)
+        # A dict keeps the last of two fields with one name, so that only a walk finds the first.
+        message.duplicate = _duplicate(message.raw_body, len(message.body))
+    except (InvalidBson, struct.error, ValueError, IndexError) as problem:
+        message.problem = message.problem or f"The command is not valid BSON: {problem}"
+
+
+def _duplicate(raw: bytes, different: int) -> str:
+    """Return the name of a field that is there twice; "" if none is."""
+    names = [name for _, name, _, _ in elements(raw)]
+    if len(names) == different:
+        return ""
+    return max(names, key=names.count).decode("utf-8", "replace")
 
 
 def _read_sequence(message: Message, data: bytes, at: int, end: int) -> None:
     stop = data.find(b"\x00", at, end)
     if stop < 0:
-        raise MalformedBytes("a section without a name")
+        raise _NoDocument("A section has no name.")
     name = data[at:stop].decode("utf-8", "replace")
     documents: list[bytes] = []
     at = stop + 1
     while at < end:
-        (size,) = _LENGTH.unpack_from(data, at)
+        size = _LENGTH.unpack_from(data, at)[0] if at + _LENGTH.size <= end else 0
         if size < 5 or at + size > end:
-            message.problem = f"a document of the section '{name}' has a wrong length"
-            return
+            raise _NoDocument(f"A document of the section '{name}' has a wrong length.")
         documents.append(data[at : at + size])
         at += size
     if name in message.sections:
-        message.problem = f"the section '{name}' is there twice"
-        return
+        raise _NoDocument(f"The section '{name}' is there twice.")
     message.sections[name] = documents
 
 
-def _read_query(message: Message, data: bytes, start: int) -> None:
-    stop = data.find(b"\x00", start + 4)
+def _read_query(message: Message, data: bytes) -> None:
+    stop = data.find(b"\x00", _HEADER.size + 4)
     if stop < 0 or stop + 9 > len(data):
         raise MalformedBytes("a query that is cut off")
-    message.namespace = data[start + 4 : stop].decode("utf-8", "replace")
+    message.namespace = data[_HEADER.size + 4 : stop].decode("utf-8", "replace")
+    # Behind the name: how many documents to skip and to return.
     at = stop + 9
-    try:
-        (size,) = _LENGTH.unpack_from(data, at)
-        message.raw_body = data[at : at + size]
-        message.body = decode(message.raw_body)
-    except (struct.error, InvalidBson) as problem:
-        message.problem = str(problem) or "not a document"
+    size = _LENGTH.unpack_from(data, at)[0] if at + _LENGTH.size <= len(data) else 0
+    message.raw_body = data[at : at + size] if size > 0 else b""
+    _read_body(message)
 
 
-def encode_reply(message: Message, answer: bytes, *, reply_id: int, flags: int = 0) -> bytes:
-    """Return the bytes of an answer, in the form and with the compressor of its request."""
-    if message.opcode == OP_QUERY:
-        body = _REPLY_HEAD.pack(_AWAIT_CAPABLE, 0, 0, 1) + answer
-        return _HEADER.pack(_HEADER.size + len(body), reply_id, message.request_id, OP_REPLY) + body
+def encode_reply(
+    message: Message,
+    answer: bytes,
+    *,
+    reply_id: int,
+    response_to: int | None = None,
+    flags: int = 0,
+    is_failure: bool = False,
+) -> bytes:
+    """Return the bytes of an answer, in the form and with the compressor of its request.
+
+    `response_to` is the id of the reply before, for the later ones of a request with several.
+    """
+    request_id = message.request_id if response_to is None else response_to
+    if message.is_old:
+        body = _REPLY_HEAD.pack(_AWAIT_CAPABLE | (_QUERY_FAILURE if is_failure else 0), 0, 0, 1) + answer
+        return _HEADER.pack(_HEADER.size + len(body), reply_id, request_id, OP_REPLY) + body
     body = _FLAGS.pack(flags) + b"\x00" + answer
     if message.compressor == ZLIB:
         packed = _COMPRESSED_HEAD.pack(OP_MSG, len(body), ZLIB) + zlib.compress(body, 1)
-        return _HEADER.pack(_HEADER.size + len(packed), reply_id, message.request_id, OP_COMPRESSED) + packed
-    return _HEADER.pack(_HEADER.size + len(body), reply_id, message.request_id, OP_MSG) + body
+        return _HEADER.pack(_HEADER.size + len(packed), reply_id, request_id, OP_COMPRESSED) + packed
+    return _HEADER.pack(_HEADER.size + len(body), reply_id, request_id, OP_MSG) + body

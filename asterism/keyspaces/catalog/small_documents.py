@@ -35,12 +35,26 @@ class SmallDocuments:
 
     async def put(self, owner_rid: bytes, name: str, document: bytes) -> None:
         """Store a document, durably; OwnerNotFound if the owner was deleted meanwhile."""
-        batch = Batch(
-            expectations=[Expectation(_record_key(owner_rid), _PRESENT)], puts=[(_key(owner_rid, name), document)]
-        )
+        await self._put(owner_rid, _key(owner_rid, name), document, [])
+
+    async def replace(self, owner_rid: bytes, name: str, document: bytes, *, before: bytes | None) -> bool:
+        """Store a document in place of one that begins with `before`, or the first one if that is None; False if
+        another process was faster."""
+        key = _key(owner_rid, name)
+        try:
+            await self._put(owner_rid, key, document, [Expectation(key, before)])
+        except ExpectationFailed:
+            return False
+        return True
+
+    async def _put(self, owner_rid: bytes, key: bytes, document: bytes, expectations: list[Expectation]) -> None:
+        owner = _record_key(owner_rid)
+        batch = Batch(expectations=[Expectation(owner, _PRESENT), *expectations], puts=[(key, document)])
         try:
             await self._engine.apply(CATALOG_PARTITION, CATALOG_EPOCH, batch)
-        except ExpectationFailed:
+        except ExpectationFailed as failure:
+            if failure.key != owner:
+                raise
             raise OwnerNotFound(kind="owner", name=owner_rid.hex()) from None
         except OutOfSpace:
             raise StorageFull from None

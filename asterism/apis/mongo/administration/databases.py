@@ -21,7 +21,10 @@ async def list_databases(call: Call) -> Document:
     is_name_only = call.flag("nameOnly")
     shown: list[Document] = []
     total = 0
+    rights = call.connection.rights
     for name in store.databases(call.account):
+        if rights is not None and not rights.sees_database(name):
+            continue
         size = 0
         for record in store.records(call.account, name):
             collection = store.find(call.account, name, record.name)
