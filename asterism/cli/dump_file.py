@@ -4,10 +4,15 @@ A line without an `id` starts a container: its settings, throughput and scripts.
 line, are its items, one each. An item that a request had indexed, or left out of the index, against the container's
 policy is wrapped: `{"asterism_item": {…}, "indexing": "Exclude"}` (or `"Include"`). No item can be mistaken for that,
 because items have an `id`.
+
+A line with `asterism_collection` starts a collection of MongoDB; its options, indexes and shard key are BSON in base64,
+which keeps every type. Its documents are `{"asterism_document": "…"}`, BSON in base64 as they are stored.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +20,7 @@ from typing import Any, BinaryIO
 
 from asterism.cli.failure import CommandFailed
 from asterism.errors import AsterismError
+from asterism.values.bson.codec import InvalidBson, decode, encode, split_documents
 from asterism.values.json.text import dumps, loads
 
 FORMAT_VERSION = 1
@@ -24,6 +30,8 @@ LINE_BYTES_MAX = 64 * 1024 * 1024
 SYSTEM_PROPERTIES = ("_rid", "_self", "_etag", "_attachments", "_ts")
 _CONTAINER_MARK = "asterism_container"
 _ITEM_MARK = "asterism_item"
+_COLLECTION_MARK = "asterism_collection"
+_DOCUMENT_MARK = "asterism_document"
 # The directives of the protocol that an item's line may have.
 EXCLUDE, INCLUDE = "Exclude", "Include"
 # The scripts' names in the file, which are also the segments of their paths.
@@ -70,11 +78,55 @@ class ItemLine:
         return dumps(record) + b"\n"
 
 
+@dataclass(frozen=True, slots=True)
+class CollectionLine:
+    """A collection of MongoDB, or a view, without its documents."""
+
+    database: str
+    name: str
+    options: dict[str, Any] = field(default_factory=dict)
+    indexes: list[dict[str, Any]] = field(default_factory=list)
+    # Paths with 1 or "hashed"; empty for a collection without a shard key.
+    shard_key: dict[str, Any] = field(default_factory=dict)
+    # None if it has no throughput of its own.
+    throughput: dict[str, Any] | None = None
+
+    @property
+    def is_view(self) -> bool:
+        return "viewOn" in self.options
+
+    def to_line(self) -> bytes:
+        definition = {"options": self.options, "indexes": self.indexes, "shardKey": self.shard_key}
+        record = {
+            _COLLECTION_MARK: FORMAT_VERSION,
+            "database": self.database,
+            "name": self.name,
+            # For people; the definition counts.
+            "indexes": [index["name"] for index in self.indexes],
+            "definition": base64.b64encode(encode(definition)).decode(),
+            "throughput": self.throughput,
+        }
+        return dumps(record) + b"\n"
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentLine:
+    """A document of a collection, as the bytes of BSON that the server has."""
+
+    raw: bytes
+
+    def to_line(self) -> bytes:
+        return b'{"%b":"%b"}\n' % (_DOCUMENT_MARK.encode(), base64.b64encode(self.raw))
+
+
+Line = ContainerLine | ItemLine | CollectionLine | DocumentLine
+
+
 def without_system_properties(resource: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in resource.items() if name not in SYSTEM_PROPERTIES}
 
 
-def read_dump(path: Path) -> Iterator[tuple[int, int, ContainerLine | ItemLine]]:
+def read_dump(path: Path) -> Iterator[tuple[int, int, Line]]:
     """Yield (line number, bytes read so far, parsed line), with one line in memory at a time."""
     try:
         with path.open("rb") as file:
@@ -83,7 +135,7 @@ def read_dump(path: Path) -> Iterator[tuple[int, int, ContainerLine | ItemLine]]
         raise CommandFailed(f"{path} cannot be read: {error.strerror}") from None
 
 
-def _lines(file: BinaryIO) -> Iterator[tuple[int, int, ContainerLine | ItemLine]]:
+def _lines(file: BinaryIO) -> Iterator[tuple[int, int, Line]]:
     number, bytes_read = 0, 0
     while line := file.readline(LINE_BYTES_MAX + 1):
         number += 1
@@ -93,12 +145,12 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, int, ContainerLine | ItemLine]
         if not line.strip():
             continue
         parsed = _parsed(line, number)
-        if number == 1 and not isinstance(parsed, ContainerLine):
+        if number == 1 and not isinstance(parsed, ContainerLine | CollectionLine):
             raise CommandFailed("line 1: the file does not begin with a container, as files of `asterism export` do")
         yield number, bytes_read, parsed
 
 
-def _parsed(line: bytes, number: int) -> ContainerLine | ItemLine:
+def _parsed(line: bytes, number: int) -> Line:
     try:
         record = loads(line)
     except AsterismError as error:
@@ -107,11 +159,47 @@ def _parsed(line: bytes, number: int) -> ContainerLine | ItemLine:
         raise CommandFailed(f"line {number}: the line is not a JSON object")
     if "id" in record:
         return ItemLine(record)
+    if _DOCUMENT_MARK in record:
+        return DocumentLine(_bson(record[_DOCUMENT_MARK], number))
+    if record.get(_COLLECTION_MARK) == FORMAT_VERSION:
+        return _collection_line(record, number)
     if _ITEM_MARK in record:
         return _item_line(record, number)
     if record.get(_CONTAINER_MARK) != FORMAT_VERSION:
         raise CommandFailed(f"line {number}: the line is neither an item (it has no 'id') nor a container")
     return _container_line(record, number)
+
+
+def _bson(text: object, number: int) -> bytes:
+    try:
+        raw = base64.b64decode(text.encode() if isinstance(text, str) else b"-", validate=True)
+        (document,) = split_documents(raw)
+    except (binascii.Error, ValueError, InvalidBson):
+        raise CommandFailed(f"line {number}: the line has no document of BSON in base64") from None
+    return document
+
+
+def _collection_line(record: dict[str, Any], number: int) -> CollectionLine:
+    database, name, throughput = record.get("database"), record.get("name"), record.get("throughput")
+    try:
+        definition = decode(_bson(record.get("definition"), number))
+    except InvalidBson:
+        definition = {}
+    options, indexes, shard_key = (definition.get(part) for part in ("options", "indexes", "shardKey"))
+    is_valid = (
+        isinstance(database, str)
+        and isinstance(name, str)
+        and isinstance(options, dict)
+        and isinstance(indexes, list)
+        and all(isinstance(index, dict) for index in indexes)
+        and isinstance(shard_key, dict)
+        and (throughput is None or isinstance(throughput, dict))
+    )
+    if not is_valid:
+        raise CommandFailed(f"line {number}: the line of a collection needs 'database', 'name' and 'definition'")
+    return CollectionLine(
+        str(database), str(name), dict(options or {}), list(indexes or []), dict(shard_key or {}), throughput
+    )
 
 
 def _item_line(record: dict[str, Any], number: int) -> ItemLine:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,8 +12,10 @@ import typer
 from asterism.cli import options
 
 if TYPE_CHECKING:
+    from asterism.cli.client import AdminClient
     from asterism.cli.data_client import DataClient
-    from asterism.cli.dump_file import ContainerLine
+    from asterism.cli.dump_file import CollectionLine, ContainerLine
+    from asterism.cli.mongo_server import MongoServer
 
 # The server's maximum of items in a page.
 PAGE_ITEMS = 1000
@@ -24,11 +26,16 @@ One container with its settings, scripts and items:\n
   asterism export shop orders --to orders.jsonl
 
 All containers of a database:\n
-  asterism export shop --to shop.jsonl"""
+  asterism export shop --to shop.jsonl
+
+All collections of a MongoDB database, with indexes, shard keys and documents as stored:\n
+  asterism export mongo:shop --to shop.jsonl"""
 
 OptionalContainer = Annotated[
     str | None,
-    typer.Argument(metavar="CONTAINER", help="Name of the container; all if omitted.", show_default=False),
+    typer.Argument(
+        metavar="CONTAINER", help="Name of the container or collection; all if omitted.", show_default=False
+    ),
 ]
 OutputFile = Annotated[Path, typer.Option("--to", metavar="FILE", help="The file to write.", show_default=False)]
 SystemProperties = Annotated[
@@ -41,29 +48,35 @@ def export(
     to: OutputFile,
     container: OptionalContainer = None,
     system_properties: SystemProperties = False,
+    mongodb: options.MongoAddress = None,
     output_format: options.OutputFormat = options.Format.TABLE,
     endpoint: options.Endpoint = options.DEFAULT_ENDPOINT,
     key: options.Key = options.DEFAULT_KEY,
     insecure: options.Insecure = False,
 ) -> None:
-    """Write containers to a file of JSON lines: settings, throughput, scripts, and one item per line."""
+    """Write containers or MongoDB collections to a file of JSON lines: settings, throughput, scripts, indexes, and one
+    item or document per line."""
     from asterism.cli.client import AdminClient
     from asterism.cli.data_client import DataClient
     from asterism.cli.failure import CommandFailed
-    from asterism.cli.transfer import item_bar, report
+    from asterism.cli.mongo_server import MongoServer
+    from asterism.cli.transfer import report
 
     client, admin = DataClient(endpoint, key, insecure=insecure), AdminClient(endpoint, key, insecure=insecure)
-    containers = container_lines(client, database, container)
+    collections = _collections(admin, database, container)
+    exports: Iterator[Exported]
+    if collections is not None:
+        exports = _export_collections(MongoServer(admin, endpoint, key, mongodb, insecure=insecure), collections)
+    else:
+        exports = _export_containers(client, admin, database, container, keep_system=system_properties)
     # The file gets its name only when it is complete.
     unfinished = to.with_name(f"{to.name}.part")
     exported = []
     try:
         with unfinished.open("wb") as file:
-            for line in containers:
-                file.write(line.to_line())
-                with item_bar(f"{database}/{line.name}", _item_count(admin, database, line.name)) as advance:
-                    count = _write_items(client, line, file.write, advance, keep_system=system_properties)
-                exported.append({"database": database, "container": line.name, "items": count})
+            for name, line, write_all in exports:
+                file.write(line)
+                exported.append({"database": database, "container": name, "items": write_all(file.write)})
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(to)
@@ -72,6 +85,52 @@ def export(
     finally:
         unfinished.unlink(missing_ok=True)
     report("exported", exported, output_format)
+
+
+# A name, its first line, and a function that writes its items and returns their number.
+Exported = tuple[str, bytes, Callable[[Callable[[bytes], object]], int]]
+
+
+def _collections(admin: AdminClient, database: str, container: str | None) -> list[dict[str, Any]] | None:
+    """Return the collections of MongoDB to export; None if the names are not those of any."""
+    from asterism.cli.client import Refused
+
+    try:
+        named = {} if container is None else {"container": container}
+        found: list[dict[str, Any]] = admin.get("collections", database=database, **named)["collections"]
+    except Refused as refused:
+        if refused.reply.get("code") != "NotFound":
+            raise
+        return None
+    return found
+
+
+def _export_containers(
+    client: DataClient, admin: AdminClient, database: str, container: str | None, *, keep_system: bool
+) -> Iterator[Exported]:
+    from asterism.cli.transfer import item_bar
+
+    for line in container_lines(client, database, container):
+
+        def write_all(write: Callable[[bytes], object], line: ContainerLine = line) -> int:
+            with item_bar(f"{database}/{line.name}", _item_count(admin, database, line.name)) as advance:
+                return _write_items(client, line, write, advance, keep_system=keep_system)
+
+        yield line.name, line.to_line(), write_all
+
+
+def _export_collections(server: MongoServer, collections: list[dict[str, Any]]) -> Iterator[Exported]:
+    from asterism.cli.export_documents import collection_lines, write_documents
+    from asterism.cli.transfer import item_bar
+
+    for line, count in collection_lines(server, collections):
+
+        def write_all(write: Callable[[bytes], object], line: CollectionLine = line, count: int | None = count) -> int:
+            with item_bar(f"{line.database}/{line.name}", count) as advance:
+                return write_documents(server, line, write, advance)
+
+        yield line.name, line.to_line(), write_all
+    server.close()
 
 
 def container_lines(client: DataClient, database: str, container: str | None) -> list[ContainerLine]:

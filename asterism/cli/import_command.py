@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from asterism.cli.options import DEFAULT_ENDPOINT, DEFAULT_KEY, Endpoint, Format, Insecure, Key, OutputFormat
+from asterism.cli.options import (
+    DEFAULT_ENDPOINT,
+    DEFAULT_KEY,
+    Endpoint,
+    Format,
+    Insecure,
+    Key,
+    MongoAddress,
+    OutputFormat,
+)
 
 IMPORT_EXAMPLES = """[bold]Examples[/bold]
 
@@ -30,15 +39,21 @@ def import_(
     file: DumpFile,
     database: IntoDatabase = None,
     container: IntoContainer = None,
+    mongodb: MongoAddress = None,
     output_format: OutputFormat = Format.TABLE,
     endpoint: Endpoint = DEFAULT_ENDPOINT,
     key: Key = DEFAULT_KEY,
     insecure: Insecure = False,
 ) -> None:
-    """Import a file of `export`: create missing containers, and upsert scripts and items, so it can be repeated."""
+    """Import a file of `export`: create missing containers and collections, and upsert scripts, items and documents, so
+    it can be repeated."""
+    from asterism.cli.client import AdminClient
     from asterism.cli.data_client import DataClient
     from asterism.cli.import_items import CONNECTIONS, import_file
+    from asterism.cli.mongo_server import MongoServer
     from asterism.cli.transfer import report
 
     clients = [DataClient(endpoint, key, insecure=insecure) for _ in range(CONNECTIONS)]
-    report("imported", import_file(file, clients, database, container), output_format)
+    admin = AdminClient(endpoint, key, insecure=insecure)
+    server = MongoServer(admin, endpoint, key, mongodb, insecure=insecure)
+    report("imported", import_file(file, clients, server, database, container), output_format)

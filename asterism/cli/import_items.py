@@ -12,8 +12,10 @@ from queue import SimpleQueue
 from typing import Any
 
 from asterism.cli.data_client import THROTTLED_SECONDS_MAX, DataClient, DataReply
-from asterism.cli.dump_file import ContainerLine, read_dump
+from asterism.cli.dump_file import CollectionLine, ContainerLine, DocumentLine, ItemLine, read_dump
 from asterism.cli.failure import CommandFailed
+from asterism.cli.import_documents import DocumentWriter, make_collection
+from asterism.cli.mongo_server import MongoServer
 from asterism.values.json.text import dumps
 
 CONNECTIONS = 4
@@ -32,9 +34,9 @@ _UPSERT = {"x-ms-documentdb-is-upsert": "True", "prefer": "return=minimal"}
 
 
 def import_file(
-    file: Path, clients: Sequence[DataClient], database: str | None, container: str | None
+    file: Path, clients: Sequence[DataClient], server: MongoServer, database: str | None, container: str | None
 ) -> list[dict[str, Any]]:
-    """Import a file; return database, container and number of items of each container."""
+    """Import a file; return database, container and number of items of each container, or of each collection."""
     from asterism.cli.transfer import byte_bar
 
     done: list[dict[str, Any]] = []
@@ -43,22 +45,20 @@ def import_file(
     except OSError as error:
         raise CommandFailed(f"{file} cannot be read: {error.strerror}") from None
     with byte_bar(file.name, size) as show:
-        writer: _BulkWriter | None = None
+        writer: _BulkWriter | DocumentWriter | None = None
         total = 0
         for number, bytes_read, parsed in read_dump(file):
-            if isinstance(parsed, ContainerLine):
+            if isinstance(parsed, ContainerLine | CollectionLine):
                 if writer is not None:
                     if container is not None:
                         raise CommandFailed(
                             f"line {number}: the file has several containers; import it without --container"
                         )
                     writer.finish()
-                line = _renamed(parsed, database, container)
-                make_container(clients[0], line, number)
-                writer = _BulkWriter(f"dbs/{line.database}/colls/{line.name}", clients)
-                done.append({"database": line.database, "container": line.name, "items": 0})
+                writer, names = _begin(parsed, clients, server, database, container, number)
+                done.append({**names, "items": 0})
             elif writer is not None:
-                writer.add(number, parsed.item, parsed.indexing)
+                _add(writer, number, parsed)
                 done[-1]["items"] += 1
                 total += 1
             show(bytes_read, total)
@@ -66,6 +66,34 @@ def import_file(
             raise CommandFailed(f"{file} is empty")
         writer.finish()
     return done
+
+
+def _begin(
+    parsed: ContainerLine | CollectionLine,
+    clients: Sequence[DataClient],
+    server: MongoServer,
+    database: str | None,
+    container: str | None,
+    number: int,
+) -> tuple[_BulkWriter | DocumentWriter, dict[str, Any]]:
+    """Create a container or a collection; return the writer of its items, and its names."""
+    if isinstance(parsed, CollectionLine):
+        collection = replace(parsed, database=database or parsed.database, name=container or parsed.name)
+        make_collection(server, collection, number)
+        return DocumentWriter(server, collection), {"database": collection.database, "container": collection.name}
+    line = _renamed(parsed, database, container)
+    make_container(clients[0], line, number)
+    names = {"database": line.database, "container": line.name}
+    return _BulkWriter(f"dbs/{line.database}/colls/{line.name}", clients), names
+
+
+def _add(writer: _BulkWriter | DocumentWriter, number: int, parsed: ItemLine | DocumentLine) -> None:
+    if isinstance(writer, DocumentWriter) and isinstance(parsed, DocumentLine):
+        writer.add(number, parsed.raw)
+    elif isinstance(writer, _BulkWriter) and isinstance(parsed, ItemLine):
+        writer.add(number, parsed.item, parsed.indexing)
+    else:
+        raise CommandFailed(f"line {number}: items belong to containers, and documents to collections")
 
 
 def _renamed(line: ContainerLine, database: str | None, container: str | None) -> ContainerLine:

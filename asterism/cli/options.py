@@ -41,6 +41,18 @@ Wait = Annotated[bool, typer.Option("--wait", help="Stay until it is done, and s
 
 TableAccount = Annotated[str, typer.Option("--account", metavar="NAME", help="The account of a table.")]
 
+MongoAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--mongodb",
+        envvar="ASTERISM_MONGODB",
+        metavar="mongodb://…",
+        rich_help_panel=_CONNECTION,
+        help="Connection string of its MongoDB port, for collections; without it the port is asked of the server.",
+        show_default=False,
+    ),
+]
+
 DEFAULT_TABLE_ACCOUNT = DEVELOPMENT_ACCOUNT
 DEFAULT_ENDPOINT = f"http://127.0.0.1:{DOORS[0].ports[0].default}"
 DEFAULT_KEY = WELL_KNOWN_EMULATOR_KEY

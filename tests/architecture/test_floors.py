@@ -70,6 +70,8 @@ UNIT_THAT_NAMES_ENGINES = "server"
 
 UNIT_THAT_IMPORTS = {
     "bson": "values",
+    # The driver, which comes with `bson`: for commands that are clients of a server.
+    "pymongo": "cli",
     "lmdb": "storage.lmdb",
     "asyncpg": "storage.postgres",
     "granian": "server",

@@ -65,6 +65,8 @@ async def describe_collection(
     described: dict[str, Any] = {
         "account": services.account,
         "database": database.shown,
+        # As MongoDB's clients name it.
+        "client_database": database.record.name,
         "name": record.name,
         "type": "view" if collection is None else "collection",
         "shard_key": to_json(record.shard_pattern),

@@ -9,10 +9,12 @@ from asterism.values.json.text import dumps
 
 
 async def show_server(services: AdminServices, _: Request) -> Response:
+    mongo = services.mongo_endpoint
     answer = {
         "version": services.version,
         "account": services.account,
         "throttles": services.admission.is_enforced,
         "web_page": services.web_page,
+        "mongodb": None if mongo is None else {"port": mongo.port, "is_encrypted": mongo.is_encrypted},
     }
     return Response(200, JSON_HEADERS, dumps(answer))

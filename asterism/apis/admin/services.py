@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from asterism.apis.door_spec import CollectionKind
+from asterism.apis.door_spec import CollectionKind, Endpoint
 from asterism.apis.services import MigrationControl
 from asterism.apis.suite_controls import SuiteControls
 from asterism.errors import ResourceNotFound
@@ -89,6 +89,8 @@ class AdminServices:
     collection_kinds: tuple[CollectionKind, ...] = ()
     # The address of the pages about the server; None if it serves none.
     web_page: str | None = None
+    # The address of the port for MongoDB's clients; None if it is not served.
+    mongo_endpoint: Endpoint | None = None
     # Given only to the server of a test suite.
     controls: SuiteControls | None = None
     # The only account that the request may reach, which is then `account` too; None for all of them.

@@ -45,6 +45,7 @@ def build_admin_door(services: DoorServices) -> AdminDoor:
         configured_accounts=services.configured_accounts,
         collection_kinds=services.collection_kinds,
         web_page=_web_page(services),
+        mongo_endpoint=services.peers.endpoints.get("mongo"),
         controls=services.controls,
     )
     return AdminDoor(
