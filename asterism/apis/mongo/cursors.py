@@ -21,8 +21,9 @@ _ID_BITS = 63
 _AWAIT_SECONDS = 1.0
 
 Slices = AsyncIterator[Sequence[bytes | Document]]
-# Adds fields to the `cursor` of an answer, such as the resume token of a change stream.
-Extra = Callable[[], Document]
+# Adds fields to the `cursor` of an answer, such as the resume token of a change stream. It is called with the number of
+# documents of the last slice that were not answered yet.
+Extra = Callable[[int], Document]
 
 
 @dataclass(slots=True)
@@ -30,6 +31,8 @@ class Patience:
     """How long a source of documents waits for new ones. A getMore sets it; the first batch waits for nothing."""
 
     seconds: float = 0.0
+    # True once the source has said that nothing follows.
+    is_over: bool = False
 
 
 @dataclass(slots=True)
@@ -58,6 +61,9 @@ class Cursor:
     verify: Callable[[], None] | None = None
     # How long a source waits for documents; None for one that does not wait.
     patience: Patience | None = None
+    is_killed: bool = False
+    # Returns an error of a getMore in the form in which clients are to see it.
+    explain_failure: Callable[[Exception], Exception] | None = None
 
     async def take(self, documents_max: int | None, *, check_time: Callable[[], None] | None = None) -> list[bytes]:
         """Return the next documents, within the limits of a batch."""
@@ -91,11 +97,17 @@ class Cursor:
             del self.pending[:taken]
             if is_full or size >= BATCH_BYTES_MAX or (self.waits and batch and not self.pending):
                 break
+        if self.patience is not None and self.patience.is_over and not self.pending:
+            self.is_finished = True
         if self.left is not None:
             self.left -= len(batch)
             if self.left <= 0 and not self.pending:
                 self.is_finished = True
         return batch
+
+    def added(self) -> Document | None:
+        """Return the fields that the source adds to an answer."""
+        return None if self.extra is None else self.extra(len(self.pending))
 
     async def end(self) -> None:
         closing = getattr(self.source, "aclose", None)
@@ -127,6 +139,8 @@ class CursorRegistry:
         limit: int | None = None,
         verify: Callable[[], None] | None = None,
         patience: Patience | None = None,
+        close: Callable[[], None] | None = None,
+        explain_failure: Callable[[Exception], Exception] | None = None,
     ) -> Answer:
         """Return the first batch of a source, and keep what is left of it under a cursor.
 
@@ -148,6 +162,8 @@ class CursorRegistry:
             left=limit,
             verify=verify,
             patience=patience,
+            close=close,
+            explain_failure=explain_failure,
         )
         wanted = FIRST_BATCH_DOCUMENTS if batch_size is None else batch_size
         try:
@@ -155,14 +171,15 @@ class CursorRegistry:
         except BaseException:
             await cursor.end()
             raise
-        is_open = not single_batch and (waits or bool(cursor.pending) or not cursor.is_finished)
+        is_over = cursor.is_finished and (not waits or (patience is not None and patience.is_over))
+        is_open = not single_batch and (bool(cursor.pending) or not is_over)
         if is_open:
             cursor.number = self._new_number()
             cursor.used_at = self._monotonic_seconds()
             self._cursors[cursor.number] = cursor
         else:
             await cursor.end()
-        return batch_answer("firstBatch", namespace, batch, cursor.number, extra)
+        return batch_answer("firstBatch", namespace, batch, cursor.number, cursor.added())
 
     async def go_on(self, call: Call, number: int, namespace: str, batch_size: int | None) -> Answer:
         await self.expire()
@@ -184,17 +201,22 @@ class CursorRegistry:
             if cursor.patience is not None:
                 cursor.patience.seconds = await_seconds(call)
             batch = await cursor.take(batch_size or None)
-        except BaseException:
-            await self._end(cursor)
-            raise
-        finally:
+        except BaseException as problem:
             cursor.is_in_use = False
-            cursor.used_at = self._monotonic_seconds()
+            await self._end(cursor)
+            if cursor.explain_failure is not None and isinstance(problem, Exception):
+                raise cursor.explain_failure(problem) from problem
+            raise
+        cursor.is_in_use = False
+        cursor.used_at = self._monotonic_seconds()
+        if cursor.is_killed:
+            await cursor.end()
+            raise MongoFailure(237, f"operation was interrupted because a client killed the cursor {number}")
         is_over = cursor.is_finished and not cursor.pending
         if is_over:
             await self._end(cursor)
         call.goes_on = not is_over
-        return batch_answer("nextBatch", namespace, batch, 0 if is_over else number, cursor.extra)
+        return batch_answer("nextBatch", namespace, batch, 0 if is_over else number, cursor.added())
 
     def _owned(self, call: Call, number: int) -> Cursor:
         cursor = self._cursors.get(number)
@@ -230,7 +252,9 @@ class CursorRegistry:
         if not cursor.is_in_use:
             await cursor.end()
         else:
-            cursor.is_finished = True
+            cursor.is_finished = cursor.is_killed = True
+            if cursor.close is not None:
+                cursor.close()
 
     def _new_number(self) -> int:
         while True:
@@ -239,16 +263,17 @@ class CursorRegistry:
                 return number
 
 
-def batch_answer(name: str, namespace: str, batch: Sequence[bytes], number: int, extra: Extra | None = None) -> bytes:
+def batch_answer(
+    name: str, namespace: str, batch: Sequence[bytes], number: int, added: Document | None = None
+) -> bytes:
     """Return an answer with a batch, assembled from stored bodies without decoding them."""
     parts = [
         element(0x04, name, join_array(batch)),
         element(0x12, "id", number.to_bytes(8, "little")),
         element(0x02, "ns", text_value(namespace)),
     ]
-    if extra is not None:
-        added = encode(extra())
-        parts.append(added[4:-1])
+    if added is not None:
+        parts.append(encode(added)[4:-1])
     return document_of(element(0x03, "cursor", document_of(*parts)))
 
 

@@ -28,7 +28,7 @@ from asterism.storage.contract import (
     Snapshot,
     Span,
 )
-from asterism.values.identifiers import Lsn
+from asterism.values.identifiers import Lsn, PartitionNumber
 
 # The wait of a request for the map that a split, merge or move is about to publish. The seal lasts milliseconds; a
 # process that takes over from one that crashed needs seconds to notice it. After this time no process is there to end
@@ -113,6 +113,15 @@ class PartitionRouter:
         """Take other processes into account from now on, on a store that may have copies."""
         self._follow = follow
         self.may_read_copies = True
+
+    @property
+    def has_others(self) -> bool:
+        """True if other processes write to the store."""
+        return self._follow is not None
+
+    def watch(self, partition: PartitionNumber, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back after batches of other processes, where the engine reports them; return the end of the watch."""
+        return self._engine.watch(partition, callback)
 
     async def read(
         self, keyspace: Keyspace, point: bytes, keys: Sequence[bytes]

@@ -21,18 +21,18 @@ from asterism.models.collections.layout import (
     pack_document,
     pack_image,
 )
+from asterism.models.collections.log_entries import CatalogChange, document_entry, entry_head, log_catalog_changes
 from asterism.models.collections.records import ID_INDEX, IndexRecord
 from asterism.models.collections.results import DuplicateKey, IndexEntryProblem
 from asterism.models.collections.rules import CollectionRules, Entries
 from asterism.storage.contract import Batch, Expectation
 from asterism.throughput import charge
 from asterism.values.bson.codec import decode, encode
-from asterism.values.bson.raw_documents import get_field
-from asterism.values.bson.types import Document, Int64
+from asterism.values.bson.raw_documents import document_of, elements, get_field
+from asterism.values.bson.types import MISSING, Document
 
 _NO_ENTRIES = Entries({}, {})
 _PREFIX_BYTES = 8
-OPERATIONS = ("insert", "update", "replace", "delete")
 
 
 @dataclass(slots=True)
@@ -63,6 +63,8 @@ class PlannedChanges:
     # Unique keys that some change of the batch holds.
     _held: dict[bytes, int] = field(default_factory=dict)
     _released: dict[bytes, bytes] = field(default_factory=dict)
+    # The shared parts of log entries, by collection and operation.
+    _heads: dict[tuple[int, str], bytes] = field(default_factory=dict)
 
 
 class ChangePlanner:
@@ -144,7 +146,7 @@ class ChangePlanner:
             # The log finds the body of a version here once it is no longer that of the document.
             image = image_key(before.version, place=before.place, number=before.number)
             batch.puts.append((image, pack_image(key.point, now, before.body)))
-        self._plan_log(batch, change, place, number, now, time, transaction)
+        self._plan_log(planned, change, place, number, now, time, transaction)
         entries = len(old.keys.keys() ^ new.keys.keys())
         if before is None:
             planned.cost += charge.write(size_after, entries)
@@ -155,7 +157,7 @@ class ChangePlanner:
 
     def _plan_log(
         self,
-        batch: Batch,
+        planned: PlannedChanges,
         change: DocumentChange,
         place: int,
         number: int,
@@ -163,21 +165,34 @@ class ChangePlanner:
         time: int,
         transaction: Document | None,
     ) -> None:
-        entry: Document = {
-            "o": OPERATIONS.index(change.operation),
-            "c": change.rules.record.number,
-            "t": Int64(time),
-            "w": Int64(now),
-            "i": change.key.id_key,
-        }
-        if change.before is not None:
-            entry["p"] = change.before.version + log_suffix(place=change.before.place, number=number)
-        if change.description is not None:
-            entry["d"] = change.description
-        if transaction is not None:
-            entry["x"] = transaction
-        batch.stamped_puts.append(
-            (CHANGE_LOG, log_suffix(place=place, number=number), change.key.point + encode(entry))
+        record, before = change.rules.record, change.before
+        head = planned._heads.get((record.number, change.operation))
+        if head is None:
+            head = planned._heads[record.number, change.operation] = entry_head(
+                change.operation,
+                record.name,
+                record.uuid,
+                time=time,
+                wall_milliseconds=now,
+                keeps_images=record.offers_images,
+            )
+        displaced = None if before is None else before.version + log_suffix(place=before.place, number=number)
+        body = change.after if change.after is not None else before.body if before is not None else b""
+        key = _key_document(change.rules, body)
+        entry = document_entry(head, key, displaced, change.description, transaction)
+        planned.batch.stamped_puts.append(
+            (CHANGE_LOG, log_suffix(place=place, number=number), change.key.point + entry)
+        )
+
+    def log_catalog(self, batch: Batch, point: bytes, changes: Sequence[CatalogChange]) -> None:
+        """Add changes of the catalog to a batch of the partition of `point`, for readers of changes."""
+        log_catalog_changes(
+            batch,
+            point,
+            changes,
+            numbers=[self._next_number() for _ in changes],
+            time=self._next_time(),
+            wall_milliseconds=self._wall_milliseconds(),
         )
 
     def _plan_index(self, batch: Batch, old: Entries, new: Entries, number: int, reference: bytes) -> None:
@@ -205,6 +220,17 @@ class ChangePlanner:
             batch.expectations.append(Expectation(key, expected))
             planned.blame[key] = place, change.rules, index, values
             batch.puts.append((key, reference))
+
+
+def _key_document(rules: CollectionRules, body: bytes) -> bytes:
+    """Return the shard key and the `_id` of a document as BSON. `_id` is its first element."""
+    _, _, _, end = next(elements(body))
+    if not rules.is_sharded:
+        return document_of(body[4:end])
+    paths = rules.record.shard_key
+    values = dict(zip(paths, rules.shard_values(decode(body)), strict=True))
+    shard = encode({path: value for path, value in values.items() if path != "_id" and value is not MISSING})
+    return document_of(shard[4:-1], body[4:end])
 
 
 def duplicate(

@@ -75,6 +75,12 @@ class CollectionRecord:
         return "viewOn" in self.options
 
     @cached_property
+    def offers_images(self) -> bool:
+        """True if change streams may ask for documents before and after their changes."""
+        images = self.options.get("changeStreamPreAndPostImages")
+        return isinstance(images, dict) and bool(images.get("enabled"))
+
+    @cached_property
     def namespace(self) -> str:
         return f"{self.database}.{self.name}"
 

@@ -17,6 +17,7 @@ from asterism.models.collections.layout import (
     collection_index_span,
     index_prefix,
 )
+from asterism.models.collections.log_entries import CatalogChange
 from asterism.models.collections.records import CollectionRecord, IndexRecord
 from asterism.models.collections.rules import CollectionRules
 from asterism.storage.contract import Add, Batch, Span
@@ -33,8 +34,9 @@ class CollectionRemover:
     def __init__(self, services: CollectionServices) -> None:
         self._services = services
 
-    async def remove(self, keyspace: Keyspace, rules: CollectionRules) -> None:
-        """Remove the documents of a collection without a shard key, with everything that belongs to them."""
+    async def remove(self, keyspace: Keyspace, rules: CollectionRules, *logged: CatalogChange) -> None:
+        """Remove the documents of a collection without a shard key, with everything that belongs to them. The changes
+        that readers are to see are logged in the last batch."""
         point = rules.fixed_point
         size_key = LOGICAL_SIZES + point
         _, _, (stored,) = await self._services.router.read(keyspace, point, (size_key,))
@@ -51,7 +53,10 @@ class CollectionRemover:
         if size.bytes or size.items:
             deltas = (-size.bytes, -size.items)
             batch.adds += [Add(size_key, deltas), Add(TOTALS_KEY, deltas)]
+        if logged:
+            self._services.planner.log_catalog(batch, point, logged)
         await self._services.router.apply(keyspace, point, batch)
+        self._services.signal.notify()
 
     async def remove_index(self, keyspace: Keyspace, collection: CollectionRecord, index: IndexRecord) -> None:
         """Remove the entries of an index from every partition. Its unique keys are never read again."""

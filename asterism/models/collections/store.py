@@ -17,9 +17,11 @@ from asterism.keyspaces.catalog.catalog import Catalog
 from asterism.keyspaces.catalog.records import DatabaseRecord
 from asterism.keyspaces.catalog.small_documents import SmallDocuments
 from asterism.keyspaces.routing.keyspace import Keyspace, Spent
+from asterism.models.collections.catalog_log import CatalogLog, change_of
 from asterism.models.collections.collection import Collection, CollectionServices
 from asterism.models.collections.home import Home
-from asterism.models.collections.index_build import IndexBuilder
+from asterism.models.collections.index_catalog import IndexCatalog
+from asterism.models.collections.open_readers import OpenReaders, change_sources
 from asterism.models.collections.records import (
     HOME_DEFINITION,
     HOME_KEYSPACE,
@@ -63,8 +65,11 @@ class CollectionStore:
         self._admission = admission
         self._homes: dict[bytes, Home] = {}
         self._sharded: dict[bytes, tuple[Mapping[str, Any], CollectionRules]] = {}
-        self._builder = IndexBuilder(services)
+        self._indexes = IndexCatalog(self)
         self.remover = CollectionRemover(services)
+        self.catalog_log = CatalogLog(catalog, admission, services, ACCOUNT_PREFIX)
+        self.readers = OpenReaders()
+        catalog.listeners.append(lambda _: services.signal.notify())
 
     # --- other processes --------------------------------------------------------------------------------------------
 
@@ -83,9 +88,12 @@ class CollectionStore:
 
     def databases(self, account: str) -> list[str]:
         """List the databases that have a collection."""
+        return sorted(name for name in self.database_names(account) if self.records(account, name))
+
+    def database_names(self, account: str) -> list[str]:
+        """List all databases of the catalog, with those that have no collection and the one of the log."""
         owner = ACCOUNT_PREFIX + account
-        found = [record for record in self.catalog.databases.values() if record.account == owner]
-        return sorted(record.name for record in found if self.records(account, record.name))
+        return [record.name for record in self.catalog.databases.values() if record.account == owner]
 
     def records(self, account: str, database: str) -> list[CollectionRecord]:
         """List collections and views by name."""
@@ -175,6 +183,9 @@ class CollectionStore:
     def database_record(self, account: str, database: str) -> DatabaseRecord | None:
         return self.catalog.find_database(ACCOUNT_PREFIX + account, database)
 
+    def home_of(self, database: DatabaseRecord) -> Home | None:
+        return self._home(database)
+
     def _home(self, database: DatabaseRecord) -> Home | None:
         keyspace = self.catalog.find_keyspace(database.rid, HOME_KEYSPACE)
         if keyspace is None:
@@ -263,6 +274,10 @@ class CollectionStore:
             await self._create_sharded(found, record, throughput)
         created = self.record(account, database, name)
         assert created is not None, "a collection exists once it was created"
+        changes = [change_of("create", created, {"options": created.options})]
+        if shard_pattern:
+            changes.append(change_of("shardCollection", created, {"shardKey": dict(shard_pattern)}))
+        await self.catalog_log.write(home.keyspace, created, *changes)
         return created
 
     async def _create_sharded(
@@ -342,8 +357,9 @@ class CollectionStore:
 
     # --- dropping ---------------------------------------------------------------------------------------------------
 
-    async def drop(self, account: str, database: str, name: str) -> CollectionRecord | None:
-        """Drop a collection or a view; None if it does not exist."""
+    async def drop(self, account: str, database: str, name: str, *, is_logged: bool = True) -> CollectionRecord | None:
+        """Drop a collection or a view; None if it does not exist. Readers of changes see it, unless they are told of it
+        in other words."""
         found = self.database_record(account, database)
         record = self.record(account, database, name)
         if found is None or record is None:
@@ -354,15 +370,21 @@ class CollectionStore:
             keyspace = self.catalog.find_keyspace(found.rid, home.settings.sharded[name])
             await self._change_home(found, lambda settings: settings.without(name))
             if keyspace is not None:
+                await self.readers.drain(account, database)
+                ends = await self.catalog_log.ends([keyspace])
+                await self.catalog_log.write(home.keyspace, record, change_of("drop", record, {"ends": ends}))
                 await self.catalog.delete_keyspace(keyspace)
                 self.services.reshaper.collect_garbage()
             return record
         if record.is_view:
             await self._change_home(found, lambda settings: settings.without(name))
+            await self.catalog_log.write(home.keyspace, record, change_of("drop", record))
             return record
         rules = CollectionRules(record, HOME_DEFINITION, self.services.compile_index)
         await self._change_home(found, lambda settings: settings.without(name, dropped=record.number))
-        await self.remover.remove(home.keyspace, rules)
+        await home.keyspace.earlier_work_done()
+        await self.readers.drain(account, database)
+        await self.remover.remove(home.keyspace, rules, *([change_of("drop", record)] if is_logged else ()))
 
         def forget(settings: HomeSettings) -> HomeSettings:
             return replace(settings, dropped=tuple(number for number in settings.dropped if number != record.number))
@@ -374,8 +396,15 @@ class CollectionStore:
         found = self.database_record(account, database)
         if found is None:
             return False
-        existed = bool(self.records(account, database))
-        await self.catalog.delete_database(found)
+        records = self.records(account, database)
+        existed = bool(records)
+        if existed:
+            await self.readers.drain(account, database)
+            ends = await self.catalog_log.ends([source.keyspace for source in change_sources(self, account, database)])
+            dropped = self.catalog.delete_database(found)
+            await self.catalog_log.write_dropped(account, database, records, ends, dropped)
+        else:
+            await self.catalog.delete_database(found)
         self._homes.pop(found.rid, None)
         self._admission.forget_database(found.rid)
         self.services.reshaper.collect_garbage()
@@ -384,9 +413,15 @@ class CollectionStore:
     # --- changing ---------------------------------------------------------------------------------------------------
 
     async def change_record(
-        self, account: str, record: CollectionRecord, change: Callable[[CollectionRecord], CollectionRecord]
+        self,
+        account: str,
+        record: CollectionRecord,
+        change: Callable[[CollectionRecord], CollectionRecord],
+        *,
+        is_logged: bool = True,
     ) -> CollectionRecord:
-        """Change options or indexes; writers that planned by the record before plan again."""
+        """Change options or indexes; writers that planned by the record before plan again. Readers of changes see it
+        unless the caller logs it in other words."""
         database, name = record.database, record.name
         found = self.database_record(account, database)
         home = None if found is None else self._home(found)
@@ -410,6 +445,9 @@ class CollectionStore:
         changed = self.record(account, database, name)
         if changed is None:
             raise NoSuchCollection(name)
+        if is_logged:
+            details = {"before": record.options, "options": changed.options}
+            await self.catalog_log.write(home.keyspace, changed, change_of("modify", changed, details))
         return changed
 
     async def change_options(
@@ -437,7 +475,11 @@ class CollectionStore:
             settings = sharded_settings(replace(record, name=to_name))
             await self.catalog.replace_keyspace_settings(keyspace, settings, now=self._now())
         await self._change_home(found, lambda home: home.renamed(to_name, replaced).renamed(name, to_name))
-        await self.drop(account, database, replaced)
+        home = self._home(found)
+        if home is not None:
+            await home.keyspace.earlier_work_done()
+            await self.catalog_log.write(home.keyspace, record, change_of("rename", record, {"to": to_name}))
+        await self.drop(account, database, replaced, is_logged=False)
         result = self.record(account, database, to_name)
         assert result is not None, "a collection has its new name"
         return result
@@ -445,54 +487,11 @@ class CollectionStore:
     async def create_indexes(
         self, account: str, record: CollectionRecord, indexes: Sequence[IndexRecord]
     ) -> CollectionRecord:
-        """Add indexes and build them on the documents that exist; DuplicateKey for a unique one that cannot be.
-
-        Writers keep a new index from the moment it is in the record; queries use it when it is ready.
-        """
-        names = {index.name for index in indexes}
-
-        def add(before: CollectionRecord) -> CollectionRecord:
-            kept = tuple(index for index in before.indexes if index.name not in names)
-            numbered = tuple(
-                replace(index, number=before.next_index + place, is_ready=False) for place, index in enumerate(indexes)
-            )
-            return replace(before, indexes=(*kept, *numbered), next_index=before.next_index + len(numbered))
-
-        changed = await self.change_record(account, record, add)
-        collection = self.find(account, record.database, record.name)
-        if collection is None:
-            raise NoSuchCollection(record.name)
-        try:
-            await collection.keyspace.earlier_work_done()
-            await self._builder.build(collection, [index for index in changed.indexes if index.name in names])
-        except BaseException:
-            await self.drop_indexes(account, record, sorted(names))
-            raise
-
-        def finish(before: CollectionRecord) -> CollectionRecord:
-            ready = [replace(index, is_ready=True) if index.name in names else index for index in before.indexes]
-            return replace(before, indexes=tuple(ready))
-
-        return await self.change_record(account, record, finish)
+        """Add indexes and build them on the documents that exist; DuplicateKey for a unique one that cannot be."""
+        return await self._indexes.create(account, record, indexes)
 
     async def drop_indexes(self, account: str, record: CollectionRecord, names: Sequence[str]) -> CollectionRecord:
-        """Drop indexes by name, and remove their entries."""
-        current = self.record(account, record.database, record.name)
-        if current is None:
-            raise NoSuchCollection(record.name)
-        gone = [index for index in current.indexes if index.name in names and index.name != ID_INDEX]
-
-        def without(before: CollectionRecord) -> CollectionRecord:
-            numbers = {index.number for index in gone}
-            return replace(before, indexes=tuple(index for index in before.indexes if index.number not in numbers))
-
-        changed = await self.change_record(account, record, without)
-        collection = self.find(account, record.database, record.name)
-        if collection is not None:
-            await collection.keyspace.earlier_work_done()
-            for index in gone:
-                await self.remover.remove_index(collection.keyspace, current, index)
-        return changed
+        return await self._indexes.drop(account, record, names)
 
     def _now(self) -> int:
         return self.services.clock.stored_seconds()

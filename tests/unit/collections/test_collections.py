@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from asterism.models.collections.changes import ChangeLog, ChangePosition
+from asterism.models.collections.changes import ChangeLog, ChangePosition, ChangeSource
 from asterism.models.collections.layout import document_key
 from asterism.models.collections.records import IndexRecord
 from asterism.models.collections.results import (
@@ -160,8 +160,8 @@ async def changes_since(world: CollectionWorld, position: ChangePosition) -> lis
     assert keyspace is not None
     log = ChangeLog(world.world.router)
     seen = []
-    changes, _ = await log.read([keyspace], position, lambda _: True)
-    for change in changes:
+    page = await log.read([ChangeSource(keyspace, DATABASE)], position, lambda change: change.is_of_document)
+    for change in page.changes:
         body = await log.body(change)
         seen.append((change.operation, None if body is None else decode(body)))
     return seen
@@ -184,9 +184,11 @@ async def test_readers_of_changes_see_every_version_and_resume_within_a_batch(tm
         keyspace = world.store.home_keyspace(ACCOUNT, DATABASE)
         assert keyspace is not None
         log = ChangeLog(world.world.router)
-        first = (await log.read([keyspace], ChangePosition(), lambda _: True))[0][0]
-        token = first.position.to_token()
-        assert await changes_since(world, ChangePosition.from_token(token)) == events[1:]
+        page = await log.read(
+            [ChangeSource(keyspace, DATABASE)], ChangePosition(), lambda change: change.is_of_document
+        )
+        token = page.changes[0].position.to_bytes()
+        assert await changes_since(world, ChangePosition.from_bytes(token)) == events[1:]
 
 
 async def test_a_sharded_collection_splits_and_every_document_stays_found(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from asterism.apis.mongo.data.validation import is_bypassed
 from asterism.apis.mongo.data.variables import CommandScope
 from asterism.apis.mongo.data.views import Source, resolve
 from asterism.languages.mongo.failure import MongoFailure
+from asterism.languages.mongo.stages.change_streams import CHANGE_STREAM
 from asterism.languages.mongo.stages.pipeline import Pipeline, Split, compile_pipeline
 from asterism.languages.mongo.stages.stage import PipelinePlace, batches_of
 from asterism.values.bson.codec import encode
@@ -84,6 +85,10 @@ async def aggregate(call: Call) -> Answer:
 
         return await explain_aggregate(call, options, "queryPlanner")
     check_api(call, options)
+    if options.pipeline and isinstance(options.pipeline[0], dict) and CHANGE_STREAM in options.pipeline[0]:
+        from asterism.apis.mongo.change_streams.opening import open_change_stream
+
+        return await open_change_stream(call, options)
     source = find_source(call, options)
     return await run_aggregate(call, options, source)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from asterism.languages.mongo.failure import MongoFailure
+from asterism.languages.mongo.stages.change_streams import check_following
 from asterism.languages.mongo.stages.stage import PipelinePlace, Position, Stage, StageRow, Within
 
 _UPDATE_STAGES = frozenset({"$set", "$addFields", "$unset", "$project", "$replaceRoot", "$replaceWith"})
@@ -36,6 +37,7 @@ def check_rules(stages: Sequence[Stage], place: PipelinePlace) -> None:
             raise MongoFailure(40601, f"{stage.name} can only be the final stage in the pipeline")
         if place.in_transaction and not row.in_transaction:
             raise MongoFailure(263, f"{stage.name} cannot be used in a transaction")
+    check_following(stages)
     is_database = place.collection is None and place.within is Within.AGGREGATE
     if is_database and stages and not STAGES[stages[0].name].is_source:
         raise MongoFailure(73, f"{{aggregate: 1}} is not valid for '{stages[0].name}'; a collection is required.")

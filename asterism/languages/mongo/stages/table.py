@@ -6,6 +6,7 @@ from typing import Final
 
 from asterism.languages.mongo.stages import (
     bucketing,
+    change_streams,
     geo_near,
     grouping,
     joining,
@@ -17,6 +18,6 @@ from asterism.languages.mongo.stages import (
 )
 from asterism.languages.mongo.stages.stage import StageRow
 
-_MODULES = (shaping, paging, sorting, grouping, bucketing, joining, writing, merging, geo_near)
+_MODULES = (shaping, paging, sorting, grouping, bucketing, joining, writing, merging, geo_near, change_streams)
 
 STAGES: Final[dict[str, StageRow]] = {row.name: row for module in _MODULES for row in module.ROWS}
