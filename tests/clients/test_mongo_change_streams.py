@@ -239,6 +239,22 @@ def test_a_sharded_collection_has_its_key_in_the_key_of_the_document(shop: Shop)
     assert inserted["documentKey"] == deleted["documentKey"] == {"city": "Bern", "_id": 1}
 
 
+def test_each_partition_has_a_token_of_its_own(shop: Shop) -> None:
+    shop.command(
+        {"customAction": "CreateCollection", "collection": "orders", "shardKey": "city", "offerThroughput": 20_000}
+    )
+    answer = shop.command({"customAction": "GetChangeStreamTokens", "collection": "orders"})
+    tokens = answer["resumeAfterTokens"]
+    assert len(tokens) > 1
+    shop.orders.insert_many([{"_id": number, "city": f"c{number}"} for number in range(30)])
+    seen: list[int] = []
+    for token in tokens:
+        with shop.orders.watch(resume_after=token, max_await_time_ms=10) as stream:
+            while (event := stream.try_next()) is not None:
+                seen.append(event["documentKey"]["_id"])
+    assert sorted(seen) == list(range(30))
+
+
 def test_a_token_outlives_the_server(tmp_path: Path) -> None:
     def started() -> Any:
         return running_server(tmp_path, doors=("nosql", "mongo"), embedded=True)

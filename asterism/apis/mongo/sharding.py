@@ -139,11 +139,21 @@ async def _create_database(call: Call) -> Document:
     return {}
 
 
+async def _get_change_stream_tokens(call: Call) -> Document:
+    from asterism.apis.mongo.change_streams.opening import change_stream_tokens
+
+    name = call.body.get("collection")
+    if not isinstance(name, str):
+        raise MongoFailure(2, "GetChangeStreamTokens needs a collection")
+    return {"resumeAfterTokens": await change_stream_tokens(call, name, call.get("startAtOperationTime"))}
+
+
 _ACTIONS: dict[str, Any] = {
     "CreateDatabase": _create_database,
     "GetDatabase": _get_database,
     "CreateCollection": _create_collection,
     "GetCollection": _get_collection,
+    "GetChangeStreamTokens": _get_change_stream_tokens,
 }
 
 COMMANDS = (

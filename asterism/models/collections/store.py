@@ -463,7 +463,8 @@ class CollectionStore:
         record = self.record(account, database, name)
         if found is None or record is None:
             raise NoSuchCollection(name)
-        if self.record(account, database, to_name) is not None and not drop_target:
+        target = self.record(account, database, to_name)
+        if target is not None and not drop_target:
             raise CollectionExists(to_name)
         # One change, so that at every moment the name means the old collection or the new one.
         replaced = f"tmp.replaced.{self.services.random_bytes(8).hex()}"
@@ -478,7 +479,8 @@ class CollectionStore:
         home = self._home(found)
         if home is not None:
             await home.keyspace.earlier_work_done()
-            await self.catalog_log.write(home.keyspace, record, change_of("rename", record, {"to": to_name}))
+            details = {"to": to_name, **({} if target is None else {"dropTarget": target.uuid})}
+            await self.catalog_log.write(home.keyspace, record, change_of("rename", record, details))
         await self.drop(account, database, replaced, is_logged=False)
         result = self.record(account, database, to_name)
         assert result is not None, "a collection has its new name"

@@ -17,6 +17,8 @@ from asterism.models.collections.planner import Blame, ChangePlanner, DocumentCh
 from asterism.models.collections.results import TransactionTooWide
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.storage.contract import ScanPage, Snapshot, Span
+from asterism.values.bson.codec import decode, encode
+from asterism.values.bson.types import Document
 from asterism.values.identifiers import Lsn
 
 _NO_LSN = bytes(8)
@@ -26,6 +28,28 @@ STAGED_BYTES_MAX = 16 * 1024 * 1024
 
 class TransactionTooLarge(Exception):
     """The staged changes are more than a transaction may hold."""
+
+
+def _join(earlier: DocumentChange, change: DocumentChange, original: bytes) -> None:
+    """Let a change of a document that the transaction has changed before tell readers of both: they see it once."""
+    if change.after is None:
+        return
+    if change.operation != "update" or earlier.operation != "update":
+        # A document that was deleted and inserted again, or replaced on the way.
+        change.operation, change.description = "replace", None
+    else:
+        change.description = _differing_fields(decode(original), decode(change.after))
+
+
+def _differing_fields(before: Document, after: Document) -> Document:
+    def is_kept(name: str) -> bool:
+        return name in before and encode({"": before[name]}) == encode({"": after[name]})
+
+    return {
+        "updatedFields": {name: value for name, value in after.items() if not is_kept(name)},
+        "removedFields": [name for name in before if name not in after],
+        "truncatedArrays": [],
+    }
 
 
 class Unit:
@@ -135,6 +159,8 @@ class Unit:
         change.before = original
         if original is None:
             change.operation, change.description = "insert", None
+        elif known is not None:
+            _join(known, change, original.body)
         planned = self._planner.plan([change])
         if planned.blame:
             await self._check_unique(planned.blame, change)

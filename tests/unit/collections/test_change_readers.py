@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from asterism.clock import SYSTEM_CLOCK, ClockSkew
 from asterism.models.collections.change_position import ChangePosition
 from asterism.models.collections.change_reader import ChangeReader, HistoryLost
 from asterism.models.collections.change_scope import ChangeScope
@@ -17,6 +18,7 @@ from asterism.models.collections.layout import document_key
 from asterism.models.collections.open_readers import scope_sources
 from asterism.models.collections.records import IndexRecord
 from asterism.models.collections.results import Change, RetryToken
+from asterism.models.collections.upkeep import LOG_KEPT_SECONDS, CollectionUpkeep
 from asterism.values.bson.codec import decode, encode
 from asterism.values.bson.types import Document
 from tests.support.collections import ACCOUNT, DATABASE, CollectionWorld, bodies, found, open_collections
@@ -140,6 +142,30 @@ async def test_a_transaction_is_resumed_behind_each_of_its_events(tmp_path: Path
             assert [document_id for _, document_id, _, _ in again] == ids[at + 1 :]
 
 
+async def test_a_document_that_a_transaction_changes_twice_is_seen_once_with_both_changes(tmp_path: Path) -> None:
+    async with open_collections(tmp_path) as world:
+        users = await world.collection("users")
+        await users.insert(bodies({"_id": 1, "a": 1, "c": 1}, {"_id": 2}))
+        watcher = await watch(world)
+        unit = world.store.new_unit()
+        keys = [document_key(users.rules.fixed_point, number) for number in (1, 2)]
+
+        def setting(**fields: Any) -> Change:
+            return Change.put(encode({"_id": 1, **fields}), {"updatedFields": fields}, operation="update")
+
+        await users.change(keys[:1], lambda *_: setting(a=2, c=1), unit=unit)
+        await users.change(keys[:1], lambda *_: setting(a=2, b=3), unit=unit)
+        await users.change(keys[1:], lambda *_: Change.delete(), unit=unit)
+        await users.insert(bodies({"_id": 2, "again": True}), unit=unit)
+        await world.store.commit_unit(unit, RetryToken(b"session", 1))
+        await unit.close()
+        assert await watcher.summary() == [("update", 1), ("replace", 2)]
+        log = ChangeLog(world.store.services.router)
+        page = await log.read(scope_sources(world.store, WHOLE), ChangePosition())
+        (described,) = [change.description for change in page.changes if change.operation == "update"]
+        assert described == {"updatedFields": {"a": 2, "b": 3}, "removedFields": ["c"], "truncatedArrays": []}
+
+
 async def test_collections_of_a_scope_are_told_and_others_are_not(tmp_path: Path) -> None:
     async with open_collections(tmp_path) as world:
         users, orders = await world.collection("users"), await world.collection("orders")
@@ -232,3 +258,23 @@ async def test_names_of_the_log_are_not_listed(tmp_path: Path) -> None:
         await world.collection("users")
         await world.store.drop_database(ACCOUNT, DATABASE)
         assert world.store.databases(ACCOUNT) == []
+
+
+async def test_entries_are_kept_for_a_day_and_an_older_position_has_lost_them(tmp_path: Path) -> None:
+    skew = ClockSkew()
+    async with open_collections(tmp_path, clock=skew.shift(SYSTEM_CLOCK)) as world:
+        users = await world.collection("users")
+        log, sources = ChangeLog(world.store.services.router), scope_sources(world.store, WHOLE)
+        before = await log.position_now(sources)
+        await users.insert(bodies({"_id": 1}))
+        upkeep = CollectionUpkeep(world.store)
+        skew.seconds = LOG_KEPT_SECONDS - 60
+        await upkeep.sweep_logs()
+        assert [change.key for change in (await log.read(sources, before)).changes] == [{"_id": 1}]
+        assert not await log.has_lost(sources, before)
+        skew.seconds = LOG_KEPT_SECONDS + 60
+        now = await log.position_now(sources)
+        await users.insert(bodies({"_id": 2}))
+        assert await upkeep.sweep_logs() > 0
+        assert await log.has_lost(sources, before)
+        assert not await log.has_lost(sources, now)

@@ -303,6 +303,12 @@ def test_a_change_is_described_by_the_paths_that_differ(
     }
 
 
+def test_paths_that_can_be_read_in_several_ways_are_given_in_parts() -> None:
+    described = describe_change({"a": [{"1": 1}], "b": [1]}, {"a": [{"1": 2}], "b": [2]})
+    assert described["updatedFields"] == {"a.0.1": 2, "b.0": 2}
+    assert described["disambiguatedPaths"] == {"a.0.1": ["a", 0, "1"]}
+
+
 def test_a_deeply_nested_result_can_be_read_again_or_is_refused() -> None:
     value: Any = 1
     for _ in range(199):

@@ -75,6 +75,9 @@ async def coll_mod(call: Call) -> Document:
         collection = call.collection()
         if sizes and collection is not None:
             await trim(call, collection)
+    elif "index" not in given and not call.flag("dryRun"):
+        # Change streams show a change without effect, too.
+        await call.store.change_options(call.account, record, options)
     return answer
 
 

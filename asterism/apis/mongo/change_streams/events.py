@@ -63,10 +63,7 @@ class EventMaker:
         event["ns"] = {"db": change.database, "coll": change.name}
         event["documentKey"] = change.key
         if change.operation == "update":
-            description = change.description or {"updatedFields": {}, "removedFields": [], "truncatedArrays": []}
-            event["updateDescription"] = (
-                {**description, "disambiguatedPaths": {}} if self._options.is_expanded else description
-            )
+            event["updateDescription"] = _update_description(change.description, is_expanded=self._options.is_expanded)
         if change.operation != "insert" and self._options.before_change != "off":
             before = await self._log.body_before(change) if change.keeps_images else None
             if before is None and self._options.before_change == "required":
@@ -116,6 +113,12 @@ def _session(transaction: Document) -> Document:
     return {"lsid": lsid, "txnNumber": Int64(transaction["n"])}
 
 
+def _update_description(stored: Document | None, *, is_expanded: bool) -> Document:
+    description: Document = {"updatedFields": {}, "removedFields": [], "truncatedArrays": [], **(stored or {})}
+    ambiguous = description.pop("disambiguatedPaths", {})
+    return {**description, "disambiguatedPaths": ambiguous} if is_expanded else description
+
+
 def _no_image(name: str, image: str) -> MongoFailure:
     return MongoFailure(
         47,
@@ -141,7 +144,9 @@ def _catalog_fields(change: LoggedChange, *, is_expanded: bool) -> Document:
             index = {} if change.is_view else {"idIndex": {"v": 2, "key": {"_id": 1}, "name": "_id_"}}
             fields["operationDescription"] = {**index, **options}
         case "rename":
-            fields["operationDescription"] = {"to": fields["to"]}
+            replaced = details.get("dropTarget")
+            dropped = {} if replaced is None else {"dropTarget": Binary(bytes(replaced), _UUID_SUBTYPE)}
+            fields["operationDescription"] = {"to": fields["to"], **dropped}
         case "modify":
             before = details.get("before", {})
             changed = {name: value for name, value in details["options"].items() if before.get(name) != value}
