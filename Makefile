@@ -35,7 +35,7 @@ PYTEST = $(BIN)/pytest -q -n $(TEST_WORKERS) --dist worksteal
 CONFORMANCE_SET_UP = $(STAMPS)/conformance $(if $(filter postgres,$(STORE)),$(STAMPS)/postgresql)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-all tests tests-of-every-engine lint simulate bench conformance conformance-clients conformance-tables reference pictures portal-libraries screenshots format clean
+.PHONY: help serve test test-all tests tests-of-every-engine lint simulate bench conformance conformance-clients conformance-mongo conformance-tables reference pictures portal-libraries screenshots format clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -76,6 +76,9 @@ conformance: $(CONFORMANCE_SET_UP) ## Run the official client's own tests, write
 
 conformance-tables: $(CONFORMANCE_SET_UP) ## The same for the client for tables (STORE=postgres, RUNNER="--strict", ARGS=...)
 	$(BIN)/python -m conformance.tables.run --store $(STORE) $(RUNNER) -- $(ARGS)
+
+conformance-mongo: $(CONFORMANCE_SET_UP) ## Run the functional tests of DocumentDB and the tests of pymongo (STORE=postgres, RUNNER="--only driver --sample 5 --functional-tests FOLDER", ARGS=...)
+	$(BIN)/python -m conformance.mongo.run --store $(STORE) $(RUNNER) -- $(ARGS)
 
 conformance-clients: $(CONFORMANCE_SET_UP) $(STAMPS)/node ## Run checks with clients of several ages, write docs/conformance.md (STORE=postgres, ARGS="--only 4.9.0")
 	$(BIN)/python -m conformance.clients.run --store $(STORE) $(ARGS)
