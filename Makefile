@@ -54,7 +54,7 @@ lint: $(STAMPS)/test
 
 # CONTRIBUTING.md has a table of what runs when. Stores are in memory where a test is not about an engine. Tests that need
 # the machine to themselves run one at a time; pytest answers 5 when there is none.
-tests: $(STAMPS)/test $(STAMPS)/postgresql $(STAMPS)/chromium
+tests: $(STAMPS)/test $(STAMPS)/postgresql $(STAMPS)/chromium $(STAMPS)/node_mongodb
 	ASTERISM_TEST_STORE=memory $(PYTEST) -m "(pure or store) and not lmdb and not serial" $(ARGS)
 	$(PYTEST) -m "(client or fault or fleet or lmdb) and not serial" $(WITH_PROCESSES) $(ARGS)
 	$(BIN)/pytest -q -m serial $(WITH_PROCESSES) $(ARGS) || test $$? -eq 5
@@ -133,6 +133,11 @@ $(STAMPS)/node: | $(BIN)/python
 			&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq nodejs npm >/dev/null; } \
 		|| { echo "The JavaScript clients need Node.js and npm; run: sudo apt-get install nodejs npm" >&2; exit 1; }
 	@mkdir -p $(STAMPS) && touch $@
+
+# The example for Node.js is run with its driver.
+$(STAMPS)/node_mongodb: $(STAMPS)/node
+	@npm install --silent --no-audit --no-fund --prefix $(VENV)/node mongodb@7
+	@touch $@
 
 $(STAMPS)/%: pyproject.toml | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --editable '.[$*]'
