@@ -11,16 +11,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.clients.table_server import TableServer, running_tables
-from tests.support.server import PROGRAM, PROJECT, WAIT_SECONDS_MAX, environment
+from tests.clients.table_server import TableServer
+from tests.support.server import PROGRAM, PROJECT, WAIT_SECONDS_MAX, environment, running_server
 
 README = (PROJECT / "README.md").read_text()
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TableServer]:
-    with running_tables(tmp_path_factory.mktemp("readme"), "--announce-seconds", "0.1") as running:
-        yield running
+    data = tmp_path_factory.mktemp("readme")
+    with running_server(data, "--announce-seconds", "0.1", doors=("nosql", "table", "mongo")) as running:
+        yield TableServer(running)
 
 
 def run(*command: str) -> str:
@@ -36,12 +37,14 @@ def test_the_examples_run_and_the_container_they_scale_up_splits(server: TableSe
     for well_known, own in (
         ("http://127.0.0.1:8081", server.running.endpoint),
         ("UseDevelopmentStorage=true", server.connection_string),
+        ("127.0.0.1:10255", f"127.0.0.1:{server.running.ports['mongo']}"),
     ):
         assert session.count(well_known) == 1
         session = session.replace(well_known, own)
     assert run(sys.executable, "-c", session).splitlines() == [
         "12.5",
         "[{'PartitionKey': '2026-11-16', 'RowKey': '0001', 'total': 12.5}]",
+        "{'_id': 1, 'customer': 'ada', 'lines': [{'sku': 'a', 'count': 2}]}",
     ]
 
     def states() -> list[str]:
