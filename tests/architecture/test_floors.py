@@ -82,6 +82,7 @@ UNIT_THAT_IMPORTS = {
     "re2": "values",
     "greenlet": "reading",
     "geographiclib": "languages.cosmos_sql",
+    "snowballstemmer": "languages.mongo",
     "quickjs": "scripts",
     "orjson": "values",
     "mmh3": "partitioning",

@@ -14,6 +14,7 @@ from asterism.languages.mongo.filters.compile import compile_filter
 from asterism.languages.mongo.filters.match import Matches
 from asterism.languages.mongo.indexes.entries import ordered_keys
 from asterism.languages.mongo.indexes.geo import compile_geo_index
+from asterism.languages.mongo.indexes.text import compile_text_index, is_text_index
 from asterism.models.collections.records import CollectionRecord, IndexRecord
 from asterism.models.collections.rules import IndexProfile, KeysOfDocument
 from asterism.values.bson.types import MISSING, DatetimeMS, Document, Missing, Timestamp
@@ -26,6 +27,8 @@ def compile_index(_: CollectionRecord, index: IndexRecord) -> IndexProfile:
     """Return the rules of an index. Those of hashes and all paths keep no entries: the documents are read instead."""
     if any(kind in ("2d", "2dsphere") for kind in index.key.values()):
         return compile_geo_index(index, _holds(index))
+    if is_text_index(index):
+        return compile_text_index(index, _holds(index))
     is_ordered = all(_is_direction(direction) for direction in index.key.values()) and not any(
         path == _WILDCARD or path.endswith("." + _WILDCARD) for path in index.key
     )

@@ -21,6 +21,7 @@ from asterism.apis.mongo.data.variables import CommandScope
 from asterism.apis.mongo.data.views import Source, resolve
 from asterism.languages.mongo.failure import MongoFailure
 from asterism.languages.mongo.stages.change_streams import CHANGE_STREAM
+from asterism.languages.mongo.stages.metadata import metadata_of_stages
 from asterism.languages.mongo.stages.pipeline import Pipeline, Split, compile_pipeline
 from asterism.languages.mongo.stages.stage import PipelinePlace, batches_of
 from asterism.values.bson.codec import encode
@@ -238,6 +239,7 @@ class PreparedPipeline:
             hint=None if hint is MISSING else resolve_hint(hint, collection.record),
             collation=self.collation.specification,
             wanted=split.skip + split.limit if split.limit is not None else 0,
+            metadata=metadata_of_stages(split.rest.stages),
             sort_bytes_max=MEMORY_BYTES_MAX * (10 if self._options.allow_disk_use else 1),
         )
 

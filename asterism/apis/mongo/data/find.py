@@ -227,6 +227,7 @@ def new_selection(
         collation=collation.specification,
         accepts=accepts,
         wanted=_wanted(options),
+        metadata=metadata_names(options.projection),
         sort_bytes_max=SORT_BYTES_MAX * (10 if _is_set(call.body, "allowDiskUse") else 1),
     )
 
@@ -248,9 +249,8 @@ def _shape(
         project = compile_projection(options.projection, scope.context, filter_match=selection.match)
     if project is None and not returns_key and not shows_id:
         return None
-    if project is not None:
-        names = metadata_names(options.projection)
-        check_available(names, has_text=selection.match.text is not None, has_near=selection.match.geo is not None)
+    names = metadata_names([options.projection, options.sort])
+    check_available(names, has_text=selection.match.text is not None, has_near=selection.match.geo is not None)
     if project is not None and not returns_key and not shows_id:
         projection = project
         if names:

@@ -22,6 +22,8 @@ class SortOrder(NamedTuple):
     # Paths and directions, for the planner.
     paths: tuple[tuple[str, int], ...] = ()
     natural: int = 0
+    # True if documents are sorted by what a search knows of them.
+    has_metadata: bool = False
 
 
 NO_ORDER = SortOrder()
@@ -41,7 +43,7 @@ def read_sort(specification: Document | None, context: CompileContext) -> SortOr
     for path, field in zip(specification, ordering.fields, strict=True):
         if field.meta is not None:
             # No index has this order.
-            return SortOrder(ordering)
+            return SortOrder(ordering, has_metadata=True)
         paths.append((path, -1 if field.is_descending else 1))
     return SortOrder(ordering, tuple(paths))
 

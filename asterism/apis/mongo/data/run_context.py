@@ -17,6 +17,7 @@ from asterism.apis.mongo.data.views import Source, resolve
 from asterism.languages.mongo.expressions.compile import new_context
 from asterism.languages.mongo.expressions.operator import CompileContext, Variables
 from asterism.languages.mongo.failure import MongoFailure
+from asterism.languages.mongo.stages.metadata import metadata_of_stages
 from asterism.languages.mongo.stages.pipeline import Pipeline, Split, compile_pipeline
 from asterism.languages.mongo.stages.stage import (
     BATCH_DOCUMENTS,
@@ -48,7 +49,7 @@ async def documents_of(call: Call, selection: Selection, split: Split) -> AsyncI
                 hits = hits[:left]
                 left -= len(hits)
             for start in range(0, len(hits), BATCH_DOCUMENTS):
-                yield [hit.decoded() for hit in hits[start : start + BATCH_DOCUMENTS]]
+                yield [hit.with_metadata() for hit in hits[start : start + BATCH_DOCUMENTS]]
             if left == 0:
                 return
     finally:
@@ -115,6 +116,7 @@ class CollectionRunContext:
             split.filter or {},
             order=read_sort(split.sort, scope.context),
             collation=self._collation.specification,
+            metadata=metadata_of_stages(split.rest.stages),
         )
         return split.rest.run(documents_of(self._call, selection, split), inner)
 

@@ -6,14 +6,18 @@ A scan gives candidates; the filter decides on each. Documents in no useful orde
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from asterism.apis.mongo.data.bounds import index_key_of
 from asterism.apis.mongo.data.hints import Hint
 from asterism.apis.mongo.data.near import metadata_of, near_index
 from asterism.apis.mongo.data.ordering import NATURAL, NO_ORDER, SortOrder
 from asterism.apis.mongo.data.partial_indexes import implied_indexes
+from asterism.apis.mongo.data.text_index import bind_text
 from asterism.apis.mongo.data.variables import CommandScope
+from asterism.languages.mongo.expressions.misc import METADATA_FIELD
 from asterism.languages.mongo.failure import MongoFailure
 from asterism.languages.mongo.filters.compile import compile_filter
 from asterism.languages.mongo.filters.match import Condition, Match
@@ -58,6 +62,11 @@ class Hit(NamedTuple):
     def decoded(self) -> Document:
         return decode(self.body) if self.document is None else self.document
 
+    def with_metadata(self) -> Document:
+        """Return the document as the stages of a pipeline and sorts take it."""
+        document = self.decoded()
+        return document if self.metadata is None else {**document, METADATA_FIELD: self.metadata}
+
 
 def plain_id(filter: Document) -> Any:
     """Return the id that a filter asks for if it asks for nothing else, or MISSING."""
@@ -72,7 +81,17 @@ class Selection:
     """A compiled filter with its order and its index. `plan` is there once the scan is open."""
 
     __slots__ = (
-        "_accepts", "_collection", "_near", "_query", "_sort_bytes_max", "_test", "match", "order", "plan", "scope",
+        "_accepts",
+        "_collection",
+        "_near",
+        "_needs",
+        "_query",
+        "_sort_bytes_max",
+        "_test",
+        "match",
+        "order",
+        "plan",
+        "scope",
     )  # fmt: skip
 
     def __init__(
@@ -88,9 +107,11 @@ class Selection:
         wanted: int = 0,
         sort_bytes_max: int = SORT_BYTES_MAX,
         near: NearSearch | None = None,
+        metadata: AbstractSet[str] = frozenset(),
     ) -> None:
         """`accepts` is a condition beside the filter. `wanted` is about how many documents will be read, 0 for all.
-        `near` is a search for places beside the filter."""
+        `near` is a search for places beside the filter. `metadata` names what readers of the results will ask of
+        them beside their fields."""
         self.scope = scope
         self.order = order
         self.match: Match = compile_filter(filter, scope.context)
@@ -101,6 +122,13 @@ class Selection:
         self._test = self.match.with_variables(scope.variables) if filter else None
         record = collection.record
         implied = implied_indexes(record, self.match, scope.context)
+        if self.match.text is not None:
+            if hint is not None:
+                raise MongoFailure(2, "text and hint not allowed in same query")
+            bind_text(self.match, record, implied, order)
+        self._needs = set(metadata)
+        if self.match.text is not None and order.has_metadata:
+            self._needs.add("textScore")
         self._near: NearSearch | None = near or self.match.geo
         if self._near is not None:
             # Only the index of the search can find what is near.
@@ -142,7 +170,7 @@ class Selection:
         self.plan = scan.plan
         candidates = scan.batches()
         try:
-            if self.order.ordering is not None and not scan.plan.is_sorted:
+            if self.order.ordering is not None and (self.order.has_metadata or not scan.plan.is_sorted):
                 yield await self._sorted(candidates, call)
                 return
             async for found in candidates:
@@ -162,14 +190,15 @@ class Selection:
         waiting: list[tuple[float, int, Hit]] = []
         for reach in search.rings():
             condition = Condition(search.path, "geo", search.within(reach))
-            query = replace(self._query, conditions=(*self._query.conditions, condition))
+            # The first condition on a path of places is the one that an index goes by.
+            query = replace(self._query, conditions=(condition, *self._query.conditions))
             scan = await self._collection.open_scan(query, unit=call.unit, spent=call.spent)
             self.plan = scan.plan
             candidates = scan.batches()
             try:
                 async for found in candidates:
                     call.check_time()
-                    for hit in self._select([entry for entry in found if entry.key not in met]):
+                    for hit in self._accepted([entry for entry in found if entry.key not in met]):
                         met.add(hit.key)
                         nearest = search.find(hit.decoded())
                         if nearest is not None:
@@ -183,6 +212,23 @@ class Selection:
                 yield ready
 
     def _select(self, found: Any, *, is_exact: bool = False) -> list[Hit]:
+        """Return the candidates that the filter holds for, with their metadata."""
+        hits = self._accepted(found, is_exact=is_exact)
+        if self._near is None and not self._needs:
+            return hits
+        return [hit._replace(metadata=self._metadata(hit.decoded())) for hit in hits]
+
+    def _metadata(self, document: Document) -> Document:
+        known: Document = {}
+        if self._near is not None and (nearest := self._near.find(document)) is not None:
+            known |= metadata_of(nearest)
+        if self.match.text is not None and "textScore" in self._needs:
+            known["textScore"] = self.match.text.score(document)
+        if "indexKey" in self._needs and self.match.text is None and self.plan.index is not None:
+            known["indexKey"] = index_key_of(document, self.plan.index, self._collection)
+        return known
+
+    def _accepted(self, found: Any, *, is_exact: bool = False) -> list[Hit]:
         test, accepts = self._test, self._accepts
         if is_exact or (test is None and accepts is None):
             return [Hit(key, body, None) for key, body in found]
@@ -206,7 +252,7 @@ class Selection:
             call.check_time()
             for hit in self._select(found):
                 size += len(hit.body)
-                entries.append((ordering.key(hit.decoded()), Hit(hit.key, hit.body, None)))
+                entries.append((ordering.key(hit.with_metadata()), hit._replace(document=None)))
             if size > self._sort_bytes_max:
                 raise MongoFailure(
                     292,
@@ -245,8 +291,6 @@ def _equalities(match: Match, scope: CommandScope) -> dict[str, Any]:
 
 
 def _check_hint(hint: Hint, record: CollectionRecord, match: Match) -> None:
-    if match.text is not None:
-        raise MongoFailure(2, "text and hint not allowed in same query")
     index = record.index(hint.name)
     if index is None:
         return

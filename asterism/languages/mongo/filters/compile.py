@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from asterism.languages.mongo.expressions.operator import CompileContext
-from asterism.languages.mongo.failure import MongoFailure
-from asterism.languages.mongo.filters import arrays, bitwise, comparison, elements, evaluation, geo, logical
+from asterism.languages.mongo.filters import arrays, bitwise, comparison, elements, evaluation, geo, logical, text
 from asterism.languages.mongo.filters.match import (
     Match,
     Matches,
@@ -61,14 +60,16 @@ def match_of(node: Node, cell: VariablesCell) -> Match:
 def _check_searches(node: Node, parts: list[Node]) -> None:
     """Check that searches, which give the results their order or their score, stand where they can do so."""
     near = sum(part.kind == "near" for part in parts)
-    text = sum(part.kind == "text" for part in parts)
-    if not near and not text:
+    texts = sum(part.kind == "text" for part in parts)
+    if not near and not texts:
         return
     if near > 1:
         raise bad_value("Too many geoNear expressions")
-    if text > 1:
+    if texts > 1:
         raise bad_value("Too many text expressions")
-    if near and text:
+    if any(part.kind == "text" for nor in parts if nor.kind in ("nor", "not") for part in _parts(nor)):
+        raise bad_value("text expression not allowed in nor")
+    if near and texts:
         raise bad_value("text and geoNear not allowed in same query")
     if near and not any(part.kind == "near" for part in (node.children if node.kind == "and" else (node,))):
         raise bad_value("geoNear must be top-level expr")
@@ -151,12 +152,6 @@ def _compile_all(operand: Any, scope: Scope) -> Predicate:
     return arrays.compile_all(operand, scope, compile_elem_match)
 
 
-def _compile_text(operand: Any, scope: Scope) -> Node:
-    if "text" not in scope.features or not scope.is_top_level:
-        raise bad_value("$text is not allowed in this context")
-    raise MongoFailure(115, "$text is not served: this server has no text indexes for MongoDB collections.")
-
-
 def _combination(
     compile_with: Callable[[Any, Scope, Callable[[dict[str, Any], Scope], Node]], Node],
 ) -> Callable[[Any, Scope], Node]:
@@ -176,7 +171,7 @@ TOP_LEVEL_OPERATORS: dict[str, Callable[[Any, Scope], Node]] = {
     "$jsonSchema": evaluation.compile_json_schema,
     "$sampleRate": evaluation.compile_sample_rate,
     "$where": evaluation.compile_where,
-    "$text": _compile_text,
+    "$text": text.compile_text,
 }
 
 FIELD_OPERATORS: dict[str, Callable[[Any, Scope], Predicate]] = {

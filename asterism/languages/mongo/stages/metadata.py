@@ -64,9 +64,9 @@ def bind_metadata(stages: Sequence[Stage]) -> list[Stage]:
     return bound
 
 
-def reads_text_score(stages: Sequence[Stage]) -> bool:
-    """Return whether a stage reads the score of the search that the pipeline begins with."""
-    return any("textScore" in metadata_names(stage.specification) for stage in stages)
+def metadata_of_stages(stages: Sequence[Stage]) -> set[str]:
+    """Return the metadata that stages read of the documents that the source gives them."""
+    return {name for stage in stages for name in metadata_names(stage.specification)}
 
 
 def _check(stages: Sequence[Stage], read_by: Sequence[set[str]]) -> None:
