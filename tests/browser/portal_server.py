@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,9 @@ class PortalServer:
 
 
 @contextmanager
-def running_portal(*options: str, data: Path = Path(":memory:")) -> Iterator[PortalServer]:
+def running_portal(
+    *options: str, data: Path = Path(":memory:"), doors: Sequence[str] = DOORS
+) -> Iterator[PortalServer]:
     """Run a server with a portal, in memory unless `data` names a directory."""
-    with running_server(data, *options, doors=DOORS, alone=True, embedded=True) as server:
+    with running_server(data, *options, doors=doors, alone=True, embedded=True) as server:
         yield PortalServer(server)

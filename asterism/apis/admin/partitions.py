@@ -20,6 +20,7 @@ from asterism.apis.transports.http import Request, Response
 from asterism.keyspaces.catalog.records import KeyspaceRecord
 from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.metrics import PartitionUsage
+from asterism.models.collections.item_view import NO_KEY, item_definition
 from asterism.models.collections.records import HOME, MARK, CollectionRecord, HomeSettings
 from asterism.partitioning.partition_key import PartitionKeyKind
 from asterism.values.json.text import dumps
@@ -78,9 +79,11 @@ async def show_partitions(services: AdminServices, request: Request) -> Response
 
 
 def _partition_key(record: KeyspaceRecord) -> dict[str, Any]:
-    shown = record.definition.to_json()
+    if MARK not in record.settings:
+        return record.definition.to_json()
     # The key of a home is the server's own: each of its collections is a logical partition.
-    return shown if record.settings.get(MARK) != HOME else {**shown, "paths": ["/_partitionKey"], "systemKey": True}
+    definition = NO_KEY if record.settings[MARK] == HOME else item_definition(record)
+    return definition.to_json()
 
 
 def _collections_sharing(keyspace: Keyspace) -> list[str]:

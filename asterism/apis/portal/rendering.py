@@ -49,6 +49,8 @@ class Renderer:
             auto_reload=False,
         )
         environment.globals.update(static=static_files.address, module=self._module, version=__version__, mask=masked)
+        # The fields of an index have an order.
+        environment.policies["json.dumps_kwargs"] = {"sort_keys": False}
         environment.filters.update(bytes=bytes_text, count=count_text)
 
     def prepare(self) -> None:

@@ -32,8 +32,11 @@ def item_rid(record: CollectionRecord, keyspace: KeyspaceRecord) -> bytes:
 def item_key(record: CollectionRecord, keyspace: KeyspaceRecord) -> PartitionKeyDefinition:
     """Return the partition key with the paths that items have: fields named like system properties have other names
     there."""
-    if not record.shard_key:
-        return NO_KEY
+    return item_definition(keyspace) if record.shard_key else NO_KEY
+
+
+def item_definition(keyspace: KeyspaceRecord) -> PartitionKeyDefinition:
+    """Return the partition key of a sharded collection, with the paths that items have."""
     paths = tuple(item_path(path[1:].split("/")) for path in keyspace.definition.paths)
     return replace(keyspace.definition, paths=paths)
 

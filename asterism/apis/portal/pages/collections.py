@@ -2,19 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from asterism.apis.portal.call import Portal, PortalCall
 from asterism.apis.transports.http import Response
-from asterism.errors import MalformedRequest
+from asterism.errors import MalformedRequest, ResourceNotFound
+
+# The kind of collections of MongoDB, and their pages.
+_MONGO: Final = "collection"
+_MONGO_TABS: Final = ("partitions", "items")
 
 
 async def show_tab(portal: Portal, call: PortalCall, *, tab: str) -> Response:
     """Show a page of a collection; `tab` names its template."""
     collection = _collection(call.parts)
     partitions = await _check(portal, call, collection)
-    context = call.context(collection=collection, tab=tab, partition_key=partitions["partition_key"])
+    key = partitions["partition_key"]
+    is_mongo = partitions["kind"] == _MONGO
+    if is_mongo:
+        collection["kind"] = _MONGO
+        if tab == "settings":
+            return await _show_indexes(portal, call, collection, key)
+        if tab not in _MONGO_TABS:
+            raise ResourceNotFound(kind="page", name=tab)
+        if key.get("systemKey"):
+            # A collection without a shard key: there is nothing to choose its documents by.
+            key = {**key, "paths": []}
+    # Documents of MongoDB are changed by its own clients.
+    is_read_only = is_mongo and tab == "items"
+    context = call.context(
+        collection=collection,
+        tab=tab,
+        partition_key=key,
+        is_read_only=is_read_only,
+        may_change_items=call.visitor.may_change and not is_read_only,
+    )
     return portal.renderer.page(f"{tab}.html", context)
+
+
+async def _show_indexes(portal: Portal, call: PortalCall, collection: dict[str, Any], key: Any) -> Response:
+    """Show the indexes and options of a collection of MongoDB."""
+    found = await portal.client.admin(call.visitor, "collections", owner=collection["account"], **collection["names"])
+    (facts,) = found["collections"]
+    context = call.context(collection=collection, tab="settings", partition_key=key, facts=facts)
+    return portal.renderer.page("collection_settings.html", context)
 
 
 async def show_comparison(portal: Portal, call: PortalCall) -> Response:

@@ -25,7 +25,7 @@ export function itemList({ onOpen, onPage, onGone }) {
     const ownKey = keyOfItem(item, partitionKey.paths);
     const { _ts } = systemOf(item);
     // Of all items the key tells them apart; of a whole key it is the same for all.
-    const isKeyShown = key === null || key.length < partitionKey.paths.length;
+    const isKeyShown = ownKey.length > 0 && (key === null || key.length < partitionKey.paths.length);
     const facts = [isKeyShown ? keyLabel(ownKey) : null, bytes(item.to - item.from), moment(Number(_ts))];
     return h(
       "li",
