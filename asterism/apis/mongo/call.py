@@ -59,6 +59,8 @@ class Call:
     has_written: bool = False
     # The command can be carried out again at once, for a client that takes several replies to one request.
     goes_on: bool = False
+    # True once `killOp` has asked the command to end.
+    is_killed: bool = False
 
     # --- the sender and the server ----------------------------------------------------------------------------------
 
@@ -135,7 +137,9 @@ class Call:
         return timestamp_of(self.store.services.hybrid_clock.now)
 
     def check_time(self) -> None:
-        """Refuse to go on when the time that the client allows is over."""
+        """Refuse to go on when the time that the client allows is over, or when the command is to end."""
+        if self.is_killed:
+            raise MongoFailure(11601, "operation was interrupted")
         if self.deadline is not None and self.services.clock.monotonic_seconds() >= self.deadline:
             raise MongoFailure(50, "operation exceeded time limit")
 

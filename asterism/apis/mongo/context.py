@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from asterism.apis.mongo.index_filters import IndexFilters
 from asterism.apis.mongo.topology import Topology
+from asterism.apis.mongo.write_lock import WriteLock
 from asterism.values.bson.types import DatetimeMS, Document, Timestamp
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ class DoorContext:
     topology: Topology = field(default_factory=Topology)
     # Values of `setParameter`, which last as long as the process.
     parameters: dict[str, Any] = field(default_factory=dict)
+    index_filters: IndexFilters = field(default_factory=IndexFilters)
+    write_lock: WriteLock = field(default_factory=WriteLock)
     default_read_concern: Document | None = None
     default_write_concern: Document | None = None
 

@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import platform
-
 from asterism.apis.mongo.call import Call
 from asterism.apis.mongo.commands import Access, Command
 from asterism.apis.mongo.hello import DOCUMENT_BYTES_MAX, SESSION_MINUTES, hello
+from asterism.apis.mongo.monitoring.server_status import VERSION
 from asterism.languages.mongo.failure import MongoFailure
-from asterism.values.bson.types import Binary, Document, Int64
-
-VERSION = "7.0.0"
-_MEGABYTE = 1024 * 1024
-_PARAMETERS: Document = {
-    "enableTestCommands": False,
-    "authenticationMechanisms": ["SCRAM-SHA-1", "SCRAM-SHA-256", "PLAIN"],
-    "featureCompatibilityVersion": {"version": "7.0"},
-    "requireApiVersion": False,
-    "transactionLifetimeLimitSeconds": 60,
-    "maxTransactionLockRequestTimeoutMillis": 5,
-    "internalQueryMaxBlockingSortMemoryUsageBytes": 100 * _MEGABYTE,
-    "ttlMonitorEnabled": True,
-    "ttlMonitorSleepSecs": 2,
-    "logLevel": 0,
-    "quiet": False,
-}
+from asterism.values.bson.types import Binary, Document
 
 
 async def _nothing(_: Call) -> Document:
@@ -57,109 +39,6 @@ async def get_command_line(call: Call) -> Document:
     is_open = call.context.authenticator.is_open_to(call.connection)
     parsed = {} if is_open else {"security": {"authorization": "enabled"}}
     return {"argv": ["asterism", "serve"], "parsed": parsed}
-
-
-async def server_status(call: Call) -> Document:
-    context, operations = call.context, call.context.operations
-    uptime = context.monotonic_seconds() - context.started_at
-    counts = operations.counts
-    return {
-        "host": platform.node(),
-        "version": VERSION,
-        "process": "mongod",
-        "service": ["mongod"],
-        "pid": Int64(os.getpid()),
-        "uptime": uptime,
-        "uptimeMillis": Int64(int(uptime * 1000)),
-        "uptimeEstimate": Int64(int(uptime)),
-        "localTime": context.now(),
-        "asserts": {"regular": 0, "warning": 0, "msg": 0, "user": 0, "rollovers": 0},
-        "connections": {
-            "current": operations.connections,
-            "available": 100_000 - operations.connections,
-            "totalCreated": operations.connections_created,
-            "active": len(operations.under_way),
-        },
-        "network": {"bytesIn": Int64(0), "bytesOut": Int64(0), "numRequests": Int64(sum(counts.values()))},
-        "opcounters": {
-            "insert": Int64(counts["insert"]),
-            "query": Int64(counts["find"]),
-            "update": Int64(counts["update"]),
-            "delete": Int64(counts["delete"]),
-            "getmore": Int64(counts["getMore"]),
-            "command": Int64(sum(counts.values())),
-        },
-        "logicalSessionRecordCache": {"activeSessionsCount": 0},
-        "mem": {"bits": 64, "resident": 0, "virtual": 0, "supported": True},
-        "metrics": {"cursor": {"open": {"total": Int64(len(context.cursors))}}},
-        "repl": {"setName": "globaldb", "isWritablePrimary": True},
-        "storageEngine": {"name": "asterism", "supportsCommittedReads": True, "persistent": True},
-    }
-
-
-async def get_parameter(call: Call) -> Document:
-    wanted = call.target
-    known = {**_PARAMETERS, **call.context.parameters}
-    known["enableTestCommands"] = call.context.fail_points is not None
-    if wanted == "*" or (isinstance(wanted, dict) and wanted.get("allParameters")):
-        return known
-    found = {name: known[name] for name in call.body if name in known}
-    if not found:
-        raise MongoFailure(72, "no option found to get")
-    return found
-
-
-async def set_parameter(call: Call) -> Document:
-    names = [name for name in call.body if name in _PARAMETERS]
-    if not names:
-        raise MongoFailure(72, "no option found to set, use help:true to see options")
-    before = {**_PARAMETERS, **call.context.parameters}
-    for name in names:
-        call.context.parameters[name] = call.body[name]
-    return {"was": before[names[0]]}
-
-
-async def host_info(call: Call) -> Document:
-    return {
-        "system": {
-            "currentTime": call.context.now(),
-            "hostname": platform.node(),
-            "cpuAddrSize": 64,
-            "numCores": os.cpu_count() or 1,
-            "cpuArch": platform.machine(),
-        },
-        "os": {"type": platform.system(), "name": platform.system(), "version": platform.release()},
-        "extra": {},
-    }
-
-
-async def get_log(call: Call) -> Document:
-    if call.target == "*":
-        return {"names": ["global", "startupWarnings"]}
-    if call.target not in ("global", "startupWarnings"):
-        raise MongoFailure(96, f"no RamLog named: {call.target}")
-    return {"totalLinesWritten": 0, "log": []}
-
-
-async def list_commands(_: Call) -> Document:
-    from asterism.apis.mongo.table import COMMANDS
-
-    rows = {command.name: command for command in COMMANDS.values()}
-    return {
-        "commands": {
-            name: {"help": row.help, "adminOnly": row.admin_only, "requiresAuth": row.access is not Access.NOBODY}
-            for name, row in sorted(rows.items())
-        }
-    }
-
-
-async def current_op(call: Call) -> Document:
-    shown = [
-        {"type": "op", "opid": number, "active": True, "ns": other.database, "command": {other.command.name: 1}}
-        for number, other in call.context.operations.under_way.items()
-        if other.account == call.account
-    ]
-    return {"inprog": shown}
 
 
 async def get_default_concerns(call: Call) -> Document:
@@ -238,13 +117,6 @@ COMMANDS = (
     Command("buildInfo", build_info, "The version.", aliases=("buildinfo",), access=_OPEN, api_version_1=True),
     Command("whatsmyuri", whats_my_uri, "The address of the client.", access=_OPEN, ignores_unknown_fields=True),
     Command("getCmdLineOpts", get_command_line, "How the server was started.", admin_only=True),
-    Command("serverStatus", server_status, "Counters of the server.", ignores_unknown_fields=True),
-    Command("getParameter", get_parameter, "Parameters.", admin_only=True, ignores_unknown_fields=True),
-    Command("setParameter", set_parameter, "Change a parameter.", admin_only=True, ignores_unknown_fields=True),
-    Command("hostInfo", host_info, "The machine."),
-    Command("getLog", get_log, "Lines of the log.", admin_only=True),
-    Command("listCommands", list_commands, "All commands."),
-    Command("currentOp", current_op, "Commands under way.", admin_only=True, ignores_unknown_fields=True),
     Command("getDefaultRWConcern", get_default_concerns, "Default concerns.", admin_only=True,
             ignores_unknown_fields=True),
     Command("startSession", start_session, "A new session.", api_version_1=True),

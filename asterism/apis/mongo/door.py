@@ -102,6 +102,7 @@ class MongoDoor:
         if message.allows_exhaust and request.goes_on and not connection.is_ending:
             return self._replies_of(message, connection, answer, reply_id)
         reply = encode_reply(message, answer.body, reply_id=reply_id, is_failure=answer.is_failure)
+        self.context.operations.bytes_out += len(reply)
         if connection.is_ending:
             # A busy client would never stop by itself.
             raise LastReply(reply)
@@ -189,7 +190,8 @@ class MongoDoor:
         if message.opcode == OP_QUERY:
             return await self._handle_query(request, name)
         database = body.get("$db")
-        if not isinstance(database, str):
+        # Code is a text to Python.
+        if type(database) is not str:
             raise MongoFailure(40414, "OP_MSG requests require a $db argument")
         command = COMMANDS.get(name)
         call = Call(
@@ -227,6 +229,8 @@ class MongoDoor:
                 note_client(connection, call.body["client"])
             if context.fail_points is not None:
                 concern = await context.fail_points.meet(call.name, connection.application)
+            if context.write_lock.count:
+                await context.write_lock.wait(call)
             transaction = call.transaction
             if transaction is None:
                 fields = await command.handler(call)

@@ -29,6 +29,7 @@ def _build(services: DoorServices, settings: MongoSettings) -> Mapping[str, AnyD
     from asterism.apis.mongo.cursors import CursorRegistry
     from asterism.apis.mongo.door import MongoDoor
     from asterism.apis.mongo.fail_points import FailPoints
+    from asterism.apis.mongo.monitoring.logs import keep_recent_lines
     from asterism.apis.mongo.operations import Operations
     from asterism.apis.mongo.transactions import TransactionRegistry
     from asterism.apis.mongo.users.authentication import Authenticator
@@ -42,6 +43,7 @@ def _build(services: DoorServices, settings: MongoSettings) -> Mapping[str, AnyD
         found = accounts.find(user)
         return [] if found is None or found.kind != "cosmos" else [found.primary_key, found.secondary_key]
 
+    keep_recent_lines(services.clock.wall_seconds())
     monotonic = services.clock.monotonic_seconds
     context = DoorContext(
         services,

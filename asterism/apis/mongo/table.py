@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from asterism.apis.mongo import cursors, diagnostics, indexes, sharding
+from asterism.apis.mongo import cursors, diagnostics, indexes, plan_cache, sharding
 from asterism.apis.mongo.administration import table as administration
 from asterism.apis.mongo.commands import Command
 from asterism.apis.mongo.data import table as data
+from asterism.apis.mongo.monitoring import table as monitoring
 from asterism.apis.mongo.users import login_commands, role_commands, user_commands
 
 
@@ -24,9 +25,11 @@ def _by_name(commands: Iterable[Command]) -> dict[str, Command]:
 COMMANDS: Final = _by_name(
     (
         *diagnostics.COMMANDS,
+        *monitoring.COMMANDS,
         *cursors.COMMANDS,
         *administration.COMMANDS,
         *indexes.COMMANDS,
+        *plan_cache.COMMANDS,
         *sharding.COMMANDS,
         *data.COMMANDS,
         *login_commands.COMMANDS,

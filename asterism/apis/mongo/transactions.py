@@ -45,6 +45,10 @@ class TransactionRegistry:
         self._monotonic_seconds = monotonic_seconds
         self._by_session: dict[bytes, OpenTransaction] = {}
 
+    def __len__(self) -> int:
+        """Return how many transactions are open."""
+        return sum(known.state is TransactionState.OPEN for known in self._by_session.values())
+
     async def begin(self, session: bytes, number: int) -> OpenTransaction:
         """Open a transaction; one of the session that is still open is aborted, as the client has left it."""
         await self.expire()

@@ -67,9 +67,10 @@ def choose_access(
     collation: Mapping[str, Any] | None,
     implied: frozenset[str] = frozenset(),
     hint: str | None = None,
+    allowed: frozenset[str] | None = None,
 ) -> IndexAccess | None:
     """Return the best access, or None for a scan of the collection. `implied` names partial indexes whose filter the
-    query implies; `hint` names the index to use."""
+    query implies; `hint` names the index to use; `allowed` names those that may be chosen, None for all."""
     by_path: dict[str, list[Condition]] = {}
     for condition in conditions:
         by_path.setdefault(condition.path, []).append(condition)
@@ -78,6 +79,8 @@ def choose_access(
         record = rules.record
         is_hinted = hint == record.name
         if hint is not None and not is_hinted:
+            continue
+        if allowed is not None and record.name not in allowed:
             continue
         if not record.is_ready or (record.is_hidden and not is_hinted):
             continue

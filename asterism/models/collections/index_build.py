@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.keyspaces.routing.router import PlanOutdated
 from asterism.models.collections.collection import Collection, CollectionServices
 from asterism.models.collections.layout import INDEX_KEY_BYTES_MAX, ITEMS, NUMBER_BYTES, unpack_document
@@ -19,25 +21,47 @@ from asterism.values.bson.codec import decode
 _PREFIX_BYTES = 8
 
 
+@dataclass(slots=True)
+class BuildProgress:
+    """A build under way: the documents that it has visited, of those that there were at its beginning."""
+
+    namespace: str
+    names: tuple[str, ...]
+    keyspace: Keyspace
+    total: int
+    done: int = 0
+
+
 class IndexBuilder:
     """Writes the entries of documents that were there before their index. Writers keep those of all others."""
 
     def __init__(self, services: CollectionServices) -> None:
         self._services = services
+        self.under_way: list[BuildProgress] = []
 
     async def build(self, collection: Collection, indexes: Sequence[IndexRecord]) -> int:
         """Return how many documents were visited; DuplicateKey at the first that violates a unique index."""
-        visited = 0
-        scan = await collection.open_scan(ScanQuery(hint="$natural"))
+        names = tuple(index.name for index in indexes)
+        total = (await collection.size()).items
+        progress = BuildProgress(collection.record.namespace, names, collection.keyspace, total)
+        self.under_way.append(progress)
+        try:
+            await self._visit(collection, indexes, progress)
+        finally:
+            self.under_way.remove(progress)
+        return progress.done
+
+    async def _visit(self, collection: Collection, indexes: Sequence[IndexRecord], progress: BuildProgress) -> None:
+        # By the documents themselves: the order of inserts may be what is being built.
+        scan = await collection.open_scan(ScanQuery(hint="$natural", by_documents=True))
         async for found in scan.batches():
-            visited += len(found)
+            progress.done += len(found)
             by_point: dict[bytes, list[FoundDocument]] = {}
             for document in found:
                 by_point.setdefault(document.key.point, []).append(document)
             for point, documents in by_point.items():
                 await self._write(collection, indexes, point, documents)
             await asyncio.sleep(0)
-        return visited
 
     async def _write(
         self, collection: Collection, indexes: Sequence[IndexRecord], point: bytes, found: Sequence[FoundDocument]

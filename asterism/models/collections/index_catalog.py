@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 class IndexCatalog:
     def __init__(self, store: CollectionStore) -> None:
         self._store = store
-        self._builder = IndexBuilder(store.services)
+        self.builder = IndexBuilder(store.services)
 
-    async def create(self, account: str, record: CollectionRecord, indexes: Sequence[IndexRecord]) -> CollectionRecord:
+    async def create(
+        self, account: str, record: CollectionRecord, indexes: Sequence[IndexRecord], *, is_logged: bool = True
+    ) -> CollectionRecord:
         """Add indexes and build them on the documents that exist; DuplicateKey for a unique one that cannot be.
 
         Writers keep a new index from the moment it is in the record; queries use it when it is ready.
@@ -41,7 +43,7 @@ class IndexCatalog:
             raise NoSuchCollection(record.name)
         try:
             await collection.keyspace.earlier_work_done()
-            await self._builder.build(collection, [index for index in changed.indexes if index.name in names])
+            await self.builder.build(collection, [index for index in changed.indexes if index.name in names])
         except BaseException:
             await self.drop(account, record, sorted(names), is_logged=False)
             raise
@@ -51,7 +53,8 @@ class IndexCatalog:
             return replace(before, indexes=tuple(ready))
 
         finished = await store.change_record(account, record, finish, is_logged=False)
-        await self._log(account, "createIndexes", finished, [finished.index(name) for name in sorted(names)])
+        if is_logged:
+            await self._log(account, "createIndexes", finished, [finished.index(name) for name in sorted(names)])
         return finished
 
     async def drop(

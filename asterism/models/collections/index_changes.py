@@ -35,7 +35,7 @@ async def rebuild_index(
 ) -> None:
     """Build an index anew with other options beside the old one, which serves queries until it is replaced."""
     building = IndexRecord(0, index.name + _BUILDING, index.key, dict(options))
-    changed = await store.create_indexes(account, record, [building])
+    changed = await store.indexes.create(account, record, [building], is_logged=False)
     built = changed.index(building.name)
     if built is None:
         raise NoSuchCollection(record.name)
@@ -64,3 +64,17 @@ async def find_duplicates(collection: Collection, index: IndexRecord) -> list[li
             for encoded in {rules.encode(values) for values in keys}:
                 holders.setdefault(document.key.point + encoded, []).append(decoded["_id"])
     return [ids for ids in holders.values() if len(ids) > 1]
+
+
+async def keep_natural_order(
+    store: CollectionStore, account: str, record: CollectionRecord, options: Mapping[str, Any]
+) -> None:
+    """Change the options of a collection into those of a capped one, and note the order of the documents that exist."""
+    await store.change_options(account, record, options)
+    collection = store.find(account, record.database, record.name)
+    if collection is None:
+        raise NoSuchCollection(record.name)
+    natural = collection.rules.natural
+    assert natural is not None, "a capped collection keeps the order of inserts"
+    await collection.keyspace.earlier_work_done()
+    await store.indexes.builder.build(collection, [natural.record])

@@ -159,5 +159,7 @@ class ScanPlan:
     documents_examined: int = 0
     partitions: set[int] = field(default_factory=set)
     direction: str = "forward"
+    # True once an entry was met of a document with an array at a field of the index.
+    is_multikey: bool = False
     # True if every document of the last batch fulfills the conditions, so that no filter has to decide.
     is_exact: bool = False

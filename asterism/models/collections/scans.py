@@ -73,6 +73,10 @@ class ScanQuery:
     # About how many documents the caller wants; 0: all.
     wanted: int = 0
     is_reversed: bool = False
+    # The indexes that may be chosen; None for all.
+    allowed: frozenset[str] | None = None
+    # With `$natural`: read a capped collection in the order of ids, whether or not that of inserts is complete.
+    by_documents: bool = False
     # True if a document that fulfills the conditions is one that the caller accepts.
     is_complete: bool = False
 
@@ -130,7 +134,7 @@ class Scan:
 
     def _use_natural(self) -> None:
         """Read the documents of a capped collection in the order of their inserts."""
-        if self._rules.natural is not None:
+        if self._rules.natural is not None and not self._query.by_documents:
             self._access = natural_access(self._rules.natural, is_reversed=self.plan.direction == "backward")
 
     @property
@@ -146,6 +150,7 @@ class Scan:
             collation=query.collation,
             implied=query.implied,
             hint=query.hint,
+            allowed=query.allowed,
         )
 
     def _use(self, access: IndexAccess | None) -> None:
@@ -309,6 +314,7 @@ class Scan:
         self.plan.is_exact = False
         for span in access.arrays:
             async for found in self._span(span, intervals, access, seen):
+                self.plan.is_multikey = self.plan.is_multikey or (bool(found) and self.plan.stage == "IXSCAN")
                 yield found
 
     async def _span(

@@ -65,7 +65,7 @@ class CollectionStore:
         self._admission = admission
         self._homes: dict[bytes, Home] = {}
         self._sharded: dict[bytes, tuple[Mapping[str, Any], CollectionRules]] = {}
-        self._indexes = IndexCatalog(self)
+        self.indexes = IndexCatalog(self)
         self.remover = CollectionRemover(services)
         self.catalog_log = CatalogLog(catalog, admission, services, ACCOUNT_PREFIX)
         self.readers = OpenReaders()
@@ -490,10 +490,10 @@ class CollectionStore:
         self, account: str, record: CollectionRecord, indexes: Sequence[IndexRecord]
     ) -> CollectionRecord:
         """Add indexes and build them on the documents that exist; DuplicateKey for a unique one that cannot be."""
-        return await self._indexes.create(account, record, indexes)
+        return await self.indexes.create(account, record, indexes)
 
     async def drop_indexes(self, account: str, record: CollectionRecord, names: Sequence[str]) -> CollectionRecord:
-        return await self._indexes.drop(account, record, names)
+        return await self.indexes.drop(account, record, names)
 
     def _now(self) -> int:
         return self.services.clock.stored_seconds()

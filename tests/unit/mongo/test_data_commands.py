@@ -21,6 +21,7 @@ from asterism.apis.mongo.data.partial_indexes import implied_indexes
 from asterism.apis.mongo.data.selection import plain_id
 from asterism.apis.mongo.data.validation import ValidatorCache
 from asterism.apis.mongo.data.variables import CommandScope
+from asterism.apis.mongo.index_filters import IndexFilters
 from asterism.languages.mongo.failure import MongoFailure
 from asterism.languages.mongo.filters.compile import compile_filter
 from asterism.languages.mongo.stages.pipeline import compile_pipeline
@@ -359,7 +360,13 @@ class FakeCollection:
 
 def changed(collection: FakeCollection, statement: Statement) -> Outcome:
     call: Any = SimpleNamespace(
-        unit=None, spent=None, session=None, transaction_number=None, check_time=lambda: None, field=lambda *_: None
+        unit=None,
+        spent=None,
+        session=None,
+        transaction_number=None,
+        check_time=lambda: None,
+        field=lambda *_: None,
+        context=SimpleNamespace(index_filters=IndexFilters()),
     )
     changer = Changer(call, collection, SCOPE)  # type: ignore[arg-type]  # a collection in all that it uses
     return asyncio.run(changer.run(statement))

@@ -55,7 +55,7 @@ _BUCKETS: Final = "system.buckets."
 async def create(call: Call) -> Document:
     name = call.target
     check_new_collection_name(call.database, name)
-    _check_system_name(call, name)
+    check_system_name(call, name)
     options = read_create_options(call)
     existing = call.record()
     if existing is not None:
@@ -80,7 +80,7 @@ def _first_indexes(options: Document) -> list[IndexRecord]:
     return [IndexRecord(1, f"{meta}_1_{time}_1", {meta: 1, time: 1})]
 
 
-def _check_system_name(call: Call, name: str) -> None:
+def check_system_name(call: Call, name: str) -> None:
     if name.startswith(_BUCKETS):
         raise MongoFailure(20, "The buckets of a time series collection are not collections of their own here")
     if name.startswith("system.") and name not in _SYSTEM_NAMES and call.database not in ("admin", "config", "local"):

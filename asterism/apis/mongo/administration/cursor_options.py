@@ -18,7 +18,10 @@ _CURSOR_FIELDS: Final = {"batchSize": FieldRule(NUMBER)}
 
 def matcher(call: Call) -> Callable[[Document], bool]:
     """Return the condition of the field `filter`."""
-    wanted = call.get("filter")
+    return matcher_of(call, call.get("filter"))
+
+
+def matcher_of(call: Call, wanted: Document | None) -> Callable[[Document], bool]:
     if not wanted:
         return lambda _: True
     return compile_filter(wanted, new_context(call.now, call.cluster_time)).matches

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Final
+import hashlib
+from typing import Any, Final
 
-from asterism.apis.mongo.arguments import BOOL, NUMBER, TRUTH, as_int
+from asterism.apis.mongo.arguments import ARRAY, BOOL, NUMBER, OBJECT, TRUTH, as_int, split_namespace
 from asterism.apis.mongo.call import Call
 from asterism.apis.mongo.commands import Access, Command, FieldRule, Target
+from asterism.apis.mongo.indexes import describe_index
+from asterism.keyspaces.routing.statistics import Size
 from asterism.languages.mongo.failure import MongoFailure
-from asterism.values.bson.types import Document, Int64
+from asterism.models.collections.collection import Collection
+from asterism.models.collections.records import ID_INDEX
+from asterism.models.collections.scans import ScanQuery
+from asterism.models.collections.verification import Findings, index_size, verify
+from asterism.values.bson.types import Binary, Document, Int64
+
+# Missing entries that `validate` names.
+_SHOWN_MAX: Final = 100
 
 _VALIDATE_FIELDS: Final = {
     name: FieldRule(TRUTH)
@@ -18,28 +28,55 @@ _VALIDATE_FIELDS: Final = {
 
 
 async def validate(call: Call) -> Document:
+    """Read all documents of a collection and look for their index entries; with `metadata` only the record."""
+    _check_validate_options(call)
     collection = call.collection()
     if collection is None:
         if call.record() is not None:
             raise MongoFailure(166, f"Cannot validate a view: {call.namespace}")
         raise MongoFailure(26, f"Collection '{call.namespace}' does not exist to validate.")
-    size = await collection.size()
-    indexes = collection.record.indexes
-    return {
-        "ns": call.namespace,
-        "nInvalidDocuments": 0,
-        "nrecords": size.items,
-        "nIndexes": len(indexes),
-        "keysPerIndex": {index.name: size.items for index in indexes},
-        "indexDetails": {index.name: {"valid": True} for index in indexes},
-        "valid": True,
+    record = collection.record
+    is_metadata = call.flag("metadata")
+    findings = Findings() if is_metadata else await verify(call.store.services, collection)
+    broken = {name for name, _ in findings.missing}
+    answer: Document = {"ns": call.namespace, "uuid": Binary(record.uuid, 4)}
+    if not is_metadata:
+        answer |= {
+            "nInvalidDocuments": len(findings.invalid),
+            "nNonCompliantDocuments": 0,
+            "nrecords": findings.documents,
+        }
+    answer["nIndexes"] = len(record.indexes)
+    if not is_metadata:
+        answer["keysPerIndex"] = {
+            index.name: findings.keys.get(index.name, findings.documents) for index in record.indexes
+        }
+    return answer | {
+        "indexDetails": {
+            index.name: {"valid": index.name not in broken, "spec": describe_index(index)} for index in record.indexes
+        },
+        "valid": findings.is_sound,
         "repaired": False,
+        "repairMode": "None",
         "warnings": [],
-        "errors": [],
+        "errors": [f"{len(findings.missing)} documents lack index entries"] if findings.missing else [],
         "extraIndexEntries": [],
-        "missingIndexEntries": [],
-        "corruptRecords": [],
+        "missingIndexEntries": [{"indexName": name, "id": found} for name, found in findings.missing[:_SHOWN_MAX]],
+        "corruptRecords": [key.hex() if isinstance(key, bytes) else str(key) for key in findings.invalid],
     }
+
+
+def _check_validate_options(call: Call) -> None:
+    if call.flag("metadata"):
+        for name in ("full", "repair", "fixMultikey", "checkBSONConformance", "background", "enforceFastCount"):
+            if call.flag(name):
+                raise MongoFailure(72, f"Running the validate command with both metadata and {name} is not supported")
+    if call.flag("checkBSONConformance") and (call.flag("repair") or call.flag("fixMultikey")):
+        raise MongoFailure(72, "checkBSONConformance cannot be combined with repair")
+    if call.flag("repair"):
+        raise MongoFailure(
+            115, "This server does not repair; 'valid' tells whether there is a need. Use reIndex to build indexes."
+        )
 
 
 async def collection_stats(call: Call) -> Document:
@@ -48,6 +85,8 @@ async def collection_stats(call: Call) -> Document:
     items, stored = (0, 0) if size is None else (size.items, size.bytes)
     scale = _read_scale(call)
     indexes = () if collection is None else collection.record.indexes
+    sizes = {} if collection is None else await _index_sizes(call, collection)
+    index_bytes = sum(sizes.values())
     answer: Document = {
         "ns": call.namespace,
         "size": stored // scale,
@@ -55,9 +94,9 @@ async def collection_stats(call: Call) -> Document:
         "numOrphanDocs": 0,
         "storageSize": stored // scale,
         "nindexes": len(indexes),
-        "indexSizes": {index.name: 0 for index in indexes},
-        "totalIndexSize": 0,
-        "totalSize": stored // scale,
+        "indexSizes": {name: size // scale for name, size in sizes.items()},
+        "totalIndexSize": index_bytes // scale,
+        "totalSize": (stored + index_bytes) // scale,
         "scaleFactor": scale,
         "capped": bool(collection is not None and collection.record.options.get("capped")),
     }
@@ -97,6 +136,71 @@ async def database_stats(call: Call) -> Document:
     return answer
 
 
+async def _index_sizes(call: Call, collection: Collection) -> dict[str, int]:
+    """Return the bytes of each index. That of `_id` is the order of the documents, and takes no room."""
+    sizes = {ID_INDEX: 0}
+    for index in collection.rules.indexes:
+        if index is not collection.rules.natural:
+            _, sizes[index.record.name] = await index_size(call.store.services, collection, index)
+    return sizes
+
+
+async def data_size(call: Call) -> Document:
+    namespace: Any = call.target
+    if namespace is None:
+        raise MongoFailure(40414, "BSON field 'dataSize.dataSize' is missing but a required field")
+    database, name = split_namespace(namespace, path="dataSize.dataSize")
+    started = call.context.monotonic_seconds()
+    for field in ("keyPattern", "min", "max"):
+        if call.get(field):
+            raise MongoFailure(115, "dataSize measures whole collections; count documents with a filter instead.")
+    most_bytes, most_documents = call.get("maxSize"), call.get("maxObjects")
+    collection = call.store.find(call.account, database, name)
+    size = Size(0, 0) if collection is None else await collection.size()
+    answer: Document = {"size": Int64(size.bytes), "numObjects": Int64(size.items)}
+    if (most_bytes is not None and size.bytes > as_int(most_bytes) > 0) or (
+        most_documents is not None and size.items > as_int(most_documents) > 0
+    ):
+        answer["maxReached"] = True
+    answer["millis"] = int((call.context.monotonic_seconds() - started) * 1000)
+    answer["estimate"] = call.flag("estimate")
+    return answer
+
+
+async def database_hash(call: Call) -> Document:
+    """Return a hash of the documents of each collection, in the order of their ids."""
+    started = call.context.monotonic_seconds()
+    wanted = call.get("collections", [])
+    for name in wanted:
+        if type(name) is not str:
+            raise MongoFailure(2, "collections entries have to be strings")
+    hashes: Document = {}
+    uuids: Document = {}
+    capped: list[str] = []
+    for record in call.store.records(call.account, call.database):
+        collection = call.store.find(call.account, call.database, record.name)
+        if collection is None or (wanted and record.name not in wanted) or record.name.startswith("system."):
+            continue
+        digest = hashlib.md5(usedforsecurity=False)
+        scan = await collection.open_scan(ScanQuery(sort=(("_id", 1),)), spent=call.spent)
+        async for found in scan.batches():
+            for document in found:
+                digest.update(document.body)
+        hashes[record.name] = digest.hexdigest()
+        uuids[record.name] = Binary(record.uuid, 4)
+        if record.options.get("capped"):
+            capped.append(record.name)
+    whole = hashlib.md5("".join(hashes.values()).encode(), usedforsecurity=False)
+    return {
+        "host": call.connection.local_address,
+        "collections": hashes,
+        "capped": capped,
+        "uuids": uuids,
+        "md5": whole.hexdigest(),
+        "timeMillis": int((call.context.monotonic_seconds() - started) * 1000),
+    }
+
+
 def _read_scale(call: Call) -> int:
     scale = as_int(call.get("scale", 1))
     if scale < 1:
@@ -111,6 +215,12 @@ COMMANDS = (
     Command("validate", validate, "Check a collection.", target=Target.COLLECTION, fields=_VALIDATE_FIELDS),
     Command("collStats", collection_stats, "Sizes of a collection.", aliases=("collstats",), target=Target.COLLECTION,
             access=Access.READ, fields=_STATS_FIELDS),
+    Command("dataSize", data_size, "The size of a collection.", aliases=("datasize",), target=Target.OWN,
+            access=Access.READ,
+            fields={"keyPattern": FieldRule(OBJECT), "min": FieldRule(OBJECT), "max": FieldRule(OBJECT),
+                    "estimate": FieldRule(TRUTH), "maxSize": FieldRule(NUMBER), "maxObjects": FieldRule(NUMBER)}),
+    Command("dbHash", database_hash, "Hashes of collections.", aliases=("dbhash",), access=Access.READ,
+            fields={"collections": FieldRule(ARRAY)}, ignores_unknown_fields=True),
     Command("dbStats", database_stats, "Sizes of the database.", aliases=("dbstats",), access=Access.READ,
             fields={"scale": FieldRule(NUMBER), "freeStorage": FieldRule(NUMBER)}),
 )  # fmt: skip

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from asterism.apis.mongo.administration import coll_mod, collections, create, databases, renaming, statistics
+from asterism.apis.mongo.administration import (
+    capped,
+    coll_mod,
+    collections,
+    create,
+    databases,
+    maintenance,
+    renaming,
+    statistics,
+)
 
 COMMANDS = (
     *databases.COMMANDS,
@@ -11,4 +20,6 @@ COMMANDS = (
     *coll_mod.COMMANDS,
     *renaming.COMMANDS,
     *statistics.COMMANDS,
+    *capped.COMMANDS,
+    *maintenance.COMMANDS,
 )

@@ -240,6 +240,9 @@ class PreparedPipeline:
             collation=self.collation.specification,
             wanted=split.skip + split.limit if split.limit is not None else 0,
             metadata=metadata_of_stages(split.rest.stages),
+            allowed=self.call.context.index_filters.allowed(
+                collection.record, split.filter or {}, split.sort, None, self.collation.specification
+            ),
             sort_bytes_max=MEMORY_BYTES_MAX * (10 if self._options.allow_disk_use else 1),
         )
 

@@ -158,6 +158,9 @@ class _Work:
             hint=hint,
             collation=collation.specification,
             wanted=0 if statement.is_multi else 1,
+            allowed=self.call.context.index_filters.allowed(
+                record, statement.filter, statement.sort or None, None, collation.specification
+            ),
         )
         if statement.update is not None:
             self.update, self.update_scope = _compile(statement, self.scope)

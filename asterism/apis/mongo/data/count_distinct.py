@@ -111,6 +111,7 @@ def _selection(call: Call, source: Source, filter: Document) -> Selection | None
         filter,
         hint=None if hint is MISSING else resolve_hint(hint, collection.record),
         collation=collation.specification,
+        allowed=call.context.index_filters.allowed(collection.record, filter, collation=collation.specification),
     )
 
 

@@ -228,6 +228,9 @@ def new_selection(
         accepts=accepts,
         wanted=_wanted(options),
         metadata=metadata_names(options.projection),
+        allowed=call.context.index_filters.allowed(
+            record, options.filter, options.sort, options.projection, collation.specification
+        ),
         sort_bytes_max=SORT_BYTES_MAX * (10 if _is_set(call.body, "allowDiskUse") else 1),
     )
 

@@ -212,7 +212,9 @@ class CollectionRunContext:
         return index_statistics(self._call, self._source)
 
     async def current_operations(self, specification: dict[str, Any]) -> list[Document]:
-        return []
+        from asterism.apis.mongo.monitoring.current_operations import describe_operations
+
+        return describe_operations(self._call)
 
     async def system_documents(self, stage: str, specification: dict[str, Any]) -> list[Document]:
         return []

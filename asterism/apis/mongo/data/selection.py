@@ -108,10 +108,11 @@ class Selection:
         sort_bytes_max: int = SORT_BYTES_MAX,
         near: NearSearch | None = None,
         metadata: AbstractSet[str] = frozenset(),
+        allowed: frozenset[str] | None = None,
     ) -> None:
         """`accepts` is a condition beside the filter. `wanted` is about how many documents will be read, 0 for all.
         `near` is a search for places beside the filter. `metadata` names what readers of the results will ask of
-        them beside their fields."""
+        them beside their fields. `allowed` are the indexes of an index filter, which a hint does not overrule."""
         self.scope = scope
         self.order = order
         self.match: Match = compile_filter(filter, scope.context)
@@ -126,13 +127,17 @@ class Selection:
             if hint is not None:
                 raise MongoFailure(2, "text and hint not allowed in same query")
             bind_text(self.match, record, implied, order)
+            allowed = None
         self._needs = set(metadata)
         if self.match.text is not None and order.has_metadata:
             self._needs.add("textScore")
         self._near: NearSearch | None = near or self.match.geo
+        if allowed is not None and hint is not None and hint.name != NATURAL:
+            hint = None
         if self._near is not None:
             # Only the index of the search can find what is near.
             hint = Hint(near_index(record, self._near, implied).name)
+            allowed = None
         elif hint is not None:
             _check_hint(hint, record, self.match)
         elif order.natural:
@@ -147,6 +152,7 @@ class Selection:
             implied=implied,
             wanted=wanted,
             is_reversed=hint is not None and hint.is_reversed,
+            allowed=allowed,
             is_complete=accepts is None and scope.collate is None and self.match.is_planned,
         )
 
