@@ -24,6 +24,8 @@ from asterism.partitioning.key_range import FULL
 
 # Changes that are read ahead at most; a client that is further behind has lost the rest.
 _AHEAD_MAX = 1000
+# Pages of changes of others that are read before the caller is asked whether it still wants to wait.
+_PAGES_AT_ONCE = 16
 
 Event = TypeVar("Event")
 Make = Callable[[LoggedChange], Awaitable[Event]]
@@ -48,6 +50,8 @@ class ChangeReader(Generic[Event]):
         self._problem: Exception | None = None
         self._reading = asyncio.Lock()
         self._is_over = False
+        # False if the last read came to the end of what there was.
+        self.has_more = True
         # One that no name leads to any more is read until it is gone.
         self._sources: dict[bytes, ChangeSource] = {}
         self._find_sources()
@@ -71,15 +75,17 @@ class ChangeReader(Generic[Event]):
                 while self._problem is None and not self._is_over and len(self._ahead) < _AHEAD_MAX:
                     before = len(self._ahead)
                     await self._read(is_admitted=True)
-                    if len(self._ahead) == before:
+                    if len(self._ahead) == before and not self.has_more:
                         return
 
     async def _read(self, *, is_admitted: bool = False) -> None:
-        """Read until there are events or nothing is left. A problem is kept behind the events before it."""
-        has_more = not self._is_over
-        while has_more and self._problem is None:
+        """Read until there are events, nothing is left, or some time has passed. A problem is kept behind the events
+        before it."""
+        for _ in range(_PAGES_AT_ONCE):
+            if self._is_over or self._problem is not None:
+                return
             sources = self._find_sources()
-            changes, position, has_more = await self._log.read(
+            changes, position, self.has_more = await self._log.read(
                 sources, self._read_to, self.scope.accepts, is_admitted=is_admitted
             )
             made = self._read_to
@@ -95,7 +101,7 @@ class ChangeReader(Generic[Event]):
                 self._problem, self._read_to = problem, made
                 return
             self._read_to = self._without_dropped(changes, position)
-            if self._ahead:
+            if self._ahead or not self.has_more:
                 return
 
     def _find_sources(self) -> list[ChangeSource]:

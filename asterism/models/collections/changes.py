@@ -39,6 +39,7 @@ __all__ = ["ChangeLog", "ChangePage", "ChangePosition", "ChangeSource", "LoggedC
 
 _ENTRIES_MAX = 128
 _BYTES_MAX = 512 * 1024
+_CLOCKS_DIFFER_SECONDS = 60
 _NOWHERE = FeedPosition.at(Lsn(0))
 
 
@@ -137,6 +138,43 @@ class ChangeLog:
                 position = position.advanced(partition.range.start, partition.range.end, answer[0])
             else:
                 return position
+
+    async def position_at(self, sources: Sequence[ChangeSource], time: int) -> ChangePosition:
+        """Return the position of a reader that wants what has changed since a hybrid time."""
+        # Clocks of processes may differ: what lies shortly before is read, too, and left out by its time.
+        earlier = time - (_CLOCKS_DIFFER_SECONDS << 32)
+        found: dict[bytes, FeedPosition] = {}
+        for source in sources:
+            record, own = source.keyspace.record, _NOWHERE
+            for partition in record.map.ranges:
+                try:
+                    lsn = await self._last_before(source.keyspace, partition, earlier)
+                except (_MapChanged, OwnerNotFound):
+                    # Read from the beginning.
+                    continue
+                own = own.advanced(partition.range.start, partition.range.end, lsn)
+            found[record.rid] = own
+        return ChangePosition(found, since=time)
+
+    async def _last_before(self, keyspace: Keyspace, partition: PartitionRange, time: int) -> Lsn:
+        """Return an LSN of a partition up to which everything is older than a time."""
+        record = keyspace.record
+        answer = await self._router.read_from(keyspace, record, partition, ())
+        if answer is None:
+            raise _MapChanged
+        low, high = 0, int(answer[0])
+        point_bytes = 16 * len(record.definition.paths)
+        while high - low > 1:
+            middle = (low + high) // 2
+            span = Span(behind_lsn(CHANGE_LOG, Lsn(middle)), behind_lsn(CHANGE_LOG, Lsn(high)))
+            page = await self._router.scan(keyspace, record, partition, span, limit=1, bytes_max=None)
+            if page is None:
+                raise _MapChanged
+            if not page.entries or int(decode_record(page.entries[0][1][point_bytes:])["t"]) >= time:
+                high = middle
+            else:
+                low = log_place(page.entries[0][0])[0]
+        return Lsn(low)
 
     async def read(
         self,

@@ -17,6 +17,8 @@ from asterism.values.bson.codec import encode
 from asterism.values.bson.raw_documents import document_of, element
 from asterism.values.bson.types import Document, Int64
 
+# Entries, and the bodies that they need, are kept so long.
+LOG_KEPT_SECONDS: Final = 24 * 3600
 # Stored by their positions: new ones are added at the end.
 OPERATIONS: Final = (
     "insert", "update", "replace", "delete", "drop", "rename", "dropDatabase", "create", "createIndexes", "dropIndexes",

@@ -15,9 +15,12 @@ from asterism.models.collections.layout import (
     SINGLE_VALUES,
     UNIQUE_KEYS,
     collection_index_span,
+    image_key,
     index_prefix,
+    pack_image,
+    unpack_document,
 )
-from asterism.models.collections.log_entries import CatalogChange
+from asterism.models.collections.log_entries import LOG_KEPT_SECONDS, CatalogChange
 from asterism.models.collections.records import CollectionRecord, IndexRecord
 from asterism.models.collections.rules import CollectionRules
 from asterism.storage.contract import Add, Batch, Span
@@ -26,6 +29,8 @@ from asterism.storage.contract import Add, Batch, Span
 _ENTRIES_MAX = 2000
 # Documents of a collection that is removed with one batch.
 _DOCUMENTS_AT_ONCE = 1000
+# Bodies that are kept of a dropped collection; those of a larger one are no longer there for readers that come later.
+_IMAGE_BYTES_MAX = 4 * 1024 * 1024
 
 
 class CollectionRemover:
@@ -54,9 +59,26 @@ class CollectionRemover:
             deltas = (-size.bytes, -size.items)
             batch.adds += [Add(size_key, deltas), Add(TOTALS_KEY, deltas)]
         if logged:
+            if 0 < size.items <= _DOCUMENTS_AT_ONCE and size.bytes <= _IMAGE_BYTES_MAX:
+                await self._keep_images(keyspace, point, spans[0], batch)
             self._services.planner.log_catalog(batch, point, logged)
         await self._services.router.apply(keyspace, point, batch)
         self._services.signal.notify()
+
+    async def _keep_images(self, keyspace: Keyspace, point: bytes, documents: Span, batch: Batch) -> None:
+        """Keep the bodies of a small collection for readers of changes that come later, as if each were deleted."""
+        now = self._services.wall_milliseconds()
+        page = None
+        while page is None:
+            record = keyspace.record
+            page = await self._services.router.scan(
+                keyspace, record, record.map.find(point), documents, limit=2 * _DOCUMENTS_AT_ONCE, bytes_max=None
+            )
+        for key, stored in page.entries:
+            document = unpack_document(stored, key)
+            if document.changed_at >= now - LOG_KEPT_SECONDS * 1000:
+                image = image_key(document.version, place=document.place, number=document.number)
+                batch.puts.append((image, pack_image(point, now, document.body)))
 
     async def remove_index(self, keyspace: Keyspace, collection: CollectionRecord, index: IndexRecord) -> None:
         """Remove the entries of an index from every partition. Its unique keys are never read again."""

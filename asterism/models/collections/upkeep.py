@@ -15,6 +15,7 @@ from asterism.keyspaces.routing.families import after_prefix
 from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.models.collections.collection import Collection
 from asterism.models.collections.layout import CHANGE_LOG, RETRIES, VERSIONS, DocumentKey, image_time
+from asterism.models.collections.log_entries import LOG_KEPT_SECONDS
 from asterism.models.collections.records import MARK
 from asterism.models.collections.results import Change, NoSuchCollection
 from asterism.models.collections.retries import written_at
@@ -31,7 +32,6 @@ _log = logging.getLogger(__name__)
 ROUND_SECONDS = 2.0
 # Old entries are looked for every so many rounds.
 _ROUNDS_PER_SWEEP = 150
-LOG_KEPT_SECONDS = 24 * 3600
 _SESSION_KEPT_SECONDS = 30 * 60
 _REST_SECONDS = 0.005
 _PAGE_ENTRIES = 500

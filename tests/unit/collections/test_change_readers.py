@@ -15,10 +15,11 @@ from asterism.models.collections.change_scope import ChangeScope
 from asterism.models.collections.changes import ChangeLog, LoggedChange
 from asterism.models.collections.collection import Collection
 from asterism.models.collections.layout import document_key
+from asterism.models.collections.log_entries import LOG_KEPT_SECONDS
 from asterism.models.collections.open_readers import scope_sources
 from asterism.models.collections.records import IndexRecord
 from asterism.models.collections.results import Change, RetryToken
-from asterism.models.collections.upkeep import LOG_KEPT_SECONDS, CollectionUpkeep
+from asterism.models.collections.upkeep import CollectionUpkeep
 from asterism.values.bson.codec import decode, encode
 from asterism.values.bson.types import Document
 from tests.support.collections import ACCOUNT, DATABASE, CollectionWorld, bodies, found, open_collections
@@ -220,6 +221,21 @@ async def test_a_reader_of_a_collection_ends_when_it_is_dropped_and_can_begin_be
         assert await Watcher(world, scope, events[-1][3]).summary() == [("insert", 2)]
 
 
+async def test_documents_of_a_dropped_collection_are_there_for_a_reader_that_comes_later(tmp_path: Path) -> None:
+    async with open_collections(tmp_path) as world:
+        users = await world.collection("users")
+        await users.insert(bodies({"_id": 1, "n": 1}, {"_id": 2, "n": 2}))
+        await users.change([document_key(users.rules.fixed_point, 1)], lambda *_: Change.delete())
+        await world.store.drop(ACCOUNT, DATABASE, "users")
+        events = await Watcher(world, WHOLE, ChangePosition()).rest()
+        assert [(event[0], event[2]) for event in events] == [
+            ("insert", {"_id": 1, "n": 1}),
+            ("insert", {"_id": 2, "n": 2}),
+            ("delete", None),
+            ("drop", None),
+        ]
+
+
 @pytest.mark.parametrize("shard_pattern", [None, {"_id": "hashed"}])
 async def test_an_open_reader_sees_all_of_a_database_that_is_dropped(
     tmp_path: Path, shard_pattern: Document | None
@@ -278,3 +294,22 @@ async def test_entries_are_kept_for_a_day_and_an_older_position_has_lost_them(tm
         assert await upkeep.sweep_logs() > 0
         assert await log.has_lost(sources, before)
         assert not await log.has_lost(sources, now)
+
+
+async def test_a_reader_begins_at_a_time_without_reading_all_that_is_older(tmp_path: Path) -> None:
+    skew = ClockSkew()
+    async with open_collections(tmp_path, clock=skew.shift(SYSTEM_CLOCK)) as world:
+        users = await world.collection("users")
+        for number in range(40):
+            skew.seconds = number * 60.0
+            await users.insert(bodies({"_id": number}))
+        log, sources = ChangeLog(world.store.services.router), scope_sources(world.store, WHOLE)
+        (wanted,) = [
+            change for change in (await log.read(sources, ChangePosition())).changes if change.key.get("_id") == 30
+        ]
+        position = await log.position_at(sources, wanted.time)
+        rid = sources[0].keyspace.record.rid
+        assert wanted.lsn - 4 < position.keyspaces[rid].lsn_at(wanted.point) < wanted.lsn
+        assert await Watcher(world, WHOLE, position).summary() == [("insert", number) for number in range(30, 40)]
+        beginning = await log.position_at(sources, 0)
+        assert len(await Watcher(world, WHOLE, beginning).summary()) == 40

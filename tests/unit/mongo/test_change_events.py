@@ -141,6 +141,7 @@ class Script:
     pages: list[Sequence[Event] | Exception]
     scope: ChangeScope = USERS
     position: ChangePosition = field(default_factory=ChangePosition)
+    has_more: bool = False
 
     async def next(self) -> Sequence[Event]:
         page = self.pages.pop(0) if self.pages else ()

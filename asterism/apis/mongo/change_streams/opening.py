@@ -15,8 +15,8 @@ from asterism.languages.mongo.stages.resume_tokens import ResumeToken, TokenKind
 from asterism.models.collections.change_reader import ChangeReader
 from asterism.models.collections.change_scope import RESERVED_DATABASES, ChangeScope
 from asterism.models.collections.changes import ChangeLog, ChangePosition
+from asterism.models.collections.log_entries import LOG_KEPT_SECONDS
 from asterism.models.collections.open_readers import scope_sources
-from asterism.models.collections.upkeep import LOG_KEPT_SECONDS
 from asterism.partitioning.feed_position import FeedPosition
 from asterism.values.bson.types import Binary, Document, Timestamp
 from asterism.values.identifiers import Lsn
@@ -114,7 +114,7 @@ async def _position(call: Call, log: ChangeLog, scope: ChangeScope, asked: Chang
             )
         return position
     if asked.start_at is not None:
-        return ChangePosition(since=time_of(asked.start_at))
+        return await log.position_at(scope_sources(store, scope), time_of(asked.start_at))
     # No change has this time, so that a client that begins again at it sees none twice.
     store.services.hybrid_clock.next()
     return await log.position_now(scope_sources(store, scope))

@@ -139,7 +139,7 @@ class ChangeStream:
             self._mark = self._last_token(events)
             if documents or self.patience.is_over or left <= 0:
                 return documents
-            if events:
+            if events or self._reader.has_more:
                 await asyncio.sleep(0)
             else:
                 await signal.wait(seconds_max=self._others.begin(left), seen=seen)
