@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from asterism.apis.door_spec import CollectionKind
     from asterism.apis.peers import Peers
     from asterism.apis.pipeline import RequestMeter
+    from asterism.apis.process_group import ProcessGroup
     from asterism.apis.suite_controls import SuiteControls
     from asterism.clock import Clock
     from asterism.keyspaces.admission import Admission
@@ -73,6 +74,8 @@ class DoorServices:
     # For a door that is a client of the others.
     peers: Peers
     revocations: Revocations
+    # The processes that serve the same ports.
+    processes: ProcessGroup
     # Given only to the server of a test suite.
     controls: SuiteControls | None = None
 

@@ -15,6 +15,7 @@ from asterism.access.keys import AccountKeys
 from asterism.apis.browser_guard import BrowserGuard
 from asterism.apis.peers import Peers, ServedDoor
 from asterism.apis.pipeline import RequestMeter
+from asterism.apis.process_group import ProcessGroup, SingleProcess
 from asterism.apis.services import DoorServices
 from asterism.apis.suite_controls import SuiteControls
 from asterism.apis.transports.doors import AnyDoor
@@ -41,6 +42,7 @@ from asterism.metrics import WorkCounts
 from asterism.models.collections.collection import CollectionServices
 from asterism.models.collections.hybrid_time import HybridClock
 from asterism.models.collections.planner import ChangePlanner
+from asterism.models.collections.rekey.rekeyer import CollectionRekeyer
 from asterism.models.collections.store import CollectionStore
 from asterism.models.collections.upkeep import CollectionUpkeep
 from asterism.models.documents.changes.retention import VersionRetention
@@ -63,6 +65,7 @@ from asterism.server.fleet.migration import Migration
 from asterism.server.fleet.migration_desk import MigrationDesk
 from asterism.server.greeting import surroundings
 from asterism.server.item_numbers import numbers_of_this_start
+from asterism.server.worker_links import new_start_token
 from asterism.storage.contract import StorageRefusal
 
 
@@ -84,11 +87,12 @@ async def assembled(
     on_step: Callable[[Step], None] | None = None,
     is_first: bool = True,
     clock: Clock = SYSTEM_CLOCK,
+    processes: ProcessGroup | None = None,
 ) -> AsyncIterator[Assembly]:
     """Everything between the listeners and the disk, open for the length of the `async with`.
 
     `on_step` hears of every step of a split or merge; fault tests stop the process there. `is_first`: no other process
-    uses the data directory's store yet; of a fleet that is never known.
+    uses the data directory's store yet; of a fleet that is never known. `processes` serve the same ports.
     """
     keys = account_keys(config)
     controls = SuiteControls() if config.test_controls else None
@@ -110,7 +114,8 @@ async def assembled(
         work = _background(config, fleet, spaces, documents, collections, is_first=is_first)
         migration = Migration(fleet, catalog, spaces.mover, work, new_id=new_fleet_id)
         desk = MigrationDesk(migration, fleet, directory.path)
-        services = _door_services(config, keys, fleet, spaces, documents, collections, desk, controls)
+        group = processes or SingleProcess(new_start_token())
+        services = _door_services(config, keys, fleet, spaces, documents, collections, desk, controls, group)
         try:
             doors = _build_doors(config, services)
             operator_door = build_operator_door(services)
@@ -222,7 +227,10 @@ def _collections(config: ServerConfig, fleet: Fleet, spaces: _Keyspaces, documen
         hybrid_clock=hybrid_clock,
         compile_index=compile_index,
     )
-    return CollectionStore(spaces.catalog, spaces.admission, SmallDocuments(fleet.engines), services)
+    store = CollectionStore(spaces.catalog, spaces.admission, SmallDocuments(fleet.engines), services)
+    rekeyer = store.rekeyer = CollectionRekeyer(store)
+    spaces.catalog.listeners.append(lambda _: rekeyer.wake())
+    return store
 
 
 async def _nothing() -> None:
@@ -243,6 +251,8 @@ def _background(
     retention = VersionRetention(store, spaces.clock)
     store.on_versions_kept = retention.wake
     upkeep = CollectionUpkeep(collections)
+    rekeyer = collections.rekeyer
+    assert rekeyer is not None, "a store is made with its rekeyer"
     services = Services(
         [
             (spaces.reshaper.recover, spaces.reshaper.stop),
@@ -254,6 +264,7 @@ def _background(
             (store.rekeyer.recover, store.rekeyer.stop),
             (retention.start, retention.stop),
             (upkeep.start, upkeep.stop),
+            (rekeyer.start, rekeyer.stop),
             (spaces.load.start, spaces.load.stop),
         ]
     )
@@ -291,6 +302,7 @@ def _door_services(
     collections: CollectionStore,
     migration: MigrationDesk,
     controls: SuiteControls | None,
+    processes: ProcessGroup,
 ) -> DoorServices:
     return DoorServices(
         clock=spaces.clock,
@@ -323,6 +335,7 @@ def _door_services(
         collection_kinds=tuple(door.spec.collections for door in config.doors if door.spec.collections is not None),
         peers=_peers(config),
         revocations=spaces.revocations,
+        processes=processes,
         controls=controls,
     )
 

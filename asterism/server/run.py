@@ -25,6 +25,7 @@ from asterism.server.data_directory import DataDirectory, claim_directory, in_me
 from asterism.server.door_listeners import choose_ports, door_listeners
 from asterism.server.greeting import greeting
 from asterism.server.ready_file import ready_file, ready_report
+from asterism.server.worker_links import WorkerLinks, link_sockets
 from asterism.server.workers import WorkerPool
 
 LOG = logging.getLogger("asterism.server")
@@ -99,18 +100,23 @@ async def _serve(
     on_stopping: Callable[[], None],
     on_step: Callable[[Step], None] | None = None,
     is_first: bool = True,
+    links: WorkerLinks | None = None,
 ) -> None:
-    async with assembled(config, directory, on_step=on_step, is_first=is_first) as assembly:
+    async with assembled(config, directory, on_step=on_step, is_first=is_first, processes=links) as assembly:
         if is_first and not await _seed(config, assembly, directory, stopping, say=say):
             return
         _spare_the_collector()
         listener = door_listeners(config, directory, address, assembly)
+        if links is not None:
+            await links.start()
         await listener.start()
         on_ready()
         await listener.until(stopping)
         on_stopping()
         if not await listener.stop(drain_seconds_max=DRAIN_SECONDS_MAX):
             LOG.warning("some requests were not answered within %s seconds", DRAIN_SECONDS_MAX)
+        if links is not None:
+            await links.stop()
 
 
 def _run_workers(config: ServerConfig, *, say: Callable[[str], None], on_ready: OnReady) -> None:
@@ -118,13 +124,18 @@ def _run_workers(config: ServerConfig, *, say: Callable[[str], None], on_ready: 
     config, address = choose_ports(config)
     load_doors(config)
 
-    def run_worker(_: int, is_first: bool, parent_pipe: int, on_ready: Callable[[], None]) -> int:
+    def run_worker(place: int, is_first: bool, parent_pipe: int, on_ready: Callable[[], None]) -> int:
+        links = WorkerLinks(sockets, place)
         uvloop.run(
-            _serve_worker(config, directory, address, parent_pipe, is_first=is_first, say=say, on_ready=on_ready)
+            _serve_worker(config, directory, address, parent_pipe, links, is_first=is_first, say=say, on_ready=on_ready)
         )
         return 0
 
-    with ready_file(config.ready_file) as write_ready_file, claim_directory(config.data) as directory:
+    with (
+        ready_file(config.ready_file) as write_ready_file,
+        claim_directory(config.data) as directory,
+        link_sockets(config.workers) as sockets,
+    ):
 
         def announce() -> None:
             write_ready_file(lambda: ready_report(config, tls=directory.tls))
@@ -139,6 +150,7 @@ async def _serve_worker(
     directory: DataDirectory,
     address: str,
     parent_pipe: int,
+    links: WorkerLinks,
     *,
     is_first: bool,
     say: Callable[[str], None],
@@ -156,6 +168,7 @@ async def _serve_worker(
         on_ready=on_ready,
         on_stopping=lambda: None,
         is_first=is_first,
+        links=links,
     )
 
 

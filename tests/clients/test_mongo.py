@@ -201,7 +201,7 @@ async def test_the_asynchronous_driver_connects(server: RunningServer) -> None:
 
 
 def test_acknowledged_writes_survive_a_kill(tmp_path: Path) -> None:
-    with running_server(tmp_path / "data", "--no-throttle", doors=("mongo",)) as server:
+    with running_server(tmp_path / "data", "--no-throttle", doors=("mongo",), alone=True) as server:
         acknowledged = []
         with MongoClient[dict[str, Any]](address(server), retryWrites=False) as client:
             client.shop.users.create_index("n")
@@ -213,7 +213,7 @@ def test_acknowledged_writes_survive_a_kill(tmp_path: Path) -> None:
             with pytest.raises(PyMongoError):
                 client.shop.users.insert_one({"_id": "late"})
     with (
-        running_server(tmp_path / "data", "--no-throttle", doors=("mongo",)) as server,
+        running_server(tmp_path / "data", "--no-throttle", doors=("mongo",), alone=True) as server,
         MongoClient[dict[str, Any]](address(server)) as client,
     ):
         assert [user["_id"] for user in client.shop.users.find({})] == acknowledged

@@ -71,7 +71,7 @@ async def open_collections(
     clock: Clock = SYSTEM_CLOCK,
 ) -> AsyncIterator[CollectionWorld]:
     async with open_world(directory, limits=limits, enforce=enforce, on_step=on_step, clock=clock) as world:
-        numbers = itertools.count(1 << 20)
+        numbers, randoms = itertools.count(1 << 20), itertools.count(1)
         hybrid_clock = HybridClock(clock.wall_seconds)
         planner = ChangePlanner(lambda: next(numbers), hybrid_clock.next, lambda: int(clock.wall_seconds() * 1000))
         services = CollectionServices(
@@ -79,7 +79,7 @@ async def open_collections(
             reshaper=world.reshaper,
             limits=limits,
             clock=clock,
-            random_bytes=lambda size: bytes(size),
+            random_bytes=lambda size: next(randoms).to_bytes(size, "big"),
             planner=planner,
             hybrid_clock=hybrid_clock,
             compile_index=compile_plain_index,

@@ -61,6 +61,8 @@ class Call:
     goes_on: bool = False
     # True once `killOp` has asked the command to end.
     is_killed: bool = False
+    # True if another process has got the command, and has checked its sender.
+    is_forwarded: bool = False
 
     # --- the sender and the server ----------------------------------------------------------------------------------
 

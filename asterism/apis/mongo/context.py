@@ -13,6 +13,7 @@ from asterism.values.bson.types import DatetimeMS, Document, Timestamp
 if TYPE_CHECKING:
     from asterism.apis.mongo.cursors import CursorRegistry
     from asterism.apis.mongo.fail_points import FailPoints
+    from asterism.apis.mongo.forwarding import Forwarder
     from asterism.apis.mongo.operations import Operations
     from asterism.apis.mongo.settings import MongoSettings
     from asterism.apis.mongo.transactions import TransactionRegistry
@@ -29,6 +30,7 @@ class DoorContext:
     transactions: TransactionRegistry
     authenticator: Authenticator
     operations: Operations
+    forwarder: Forwarder
     # None but with `--test-controls`.
     fail_points: FailPoints | None
     # In monotonic seconds.

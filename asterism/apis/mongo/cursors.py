@@ -18,6 +18,8 @@ FIRST_BATCH_DOCUMENTS = 101
 BATCH_BYTES_MAX = 16 * 1024 * 1024
 IDLE_SECONDS_MAX = 600.0
 _ID_BITS = 63
+# The low bits of a cursor's id name the process that keeps it.
+PLACE_BITS = 10
 _AWAIT_SECONDS = 1.0
 
 Slices = AsyncIterator[Sequence[bytes | Document]]
@@ -117,7 +119,11 @@ class Cursor:
 
 
 class CursorRegistry:
-    def __init__(self, random_bytes: Callable[[int], bytes], monotonic_seconds: Callable[[], float]) -> None:
+    def __init__(
+        self, random_bytes: Callable[[int], bytes], monotonic_seconds: Callable[[], float], *, place: int = 0
+    ) -> None:
+        """`place` is that of the process among those of the server."""
+        self._place = place
         self._random_bytes = random_bytes
         self._monotonic_seconds = monotonic_seconds
         self._cursors: dict[int, Cursor] = {}
@@ -259,7 +265,8 @@ class CursorRegistry:
     def _new_number(self) -> int:
         while True:
             number = int.from_bytes(self._random_bytes(8), "big") >> (64 - _ID_BITS)
-            if number and number not in self._cursors:
+            number = number >> PLACE_BITS << PLACE_BITS | self._place
+            if number >> PLACE_BITS and number not in self._cursors:
                 return number
 
 
@@ -303,6 +310,9 @@ async def kill_cursors(call: Call) -> Document:
         if type(number) is not Int64:
             raise MongoFailure(14, "BSON field 'killCursors.cursors' is the wrong type, expected type 'long'")
     killed, unknown = await call.context.cursors.kill(call, cursors)
+    if unknown and not call.is_forwarded:
+        killed += await call.context.forwarder.kill_cursors(call, unknown)
+        unknown = [number for number in unknown if number not in killed]
     return {
         "cursorsKilled": [Int64(number) for number in killed],
         "cursorsNotFound": [Int64(number) for number in unknown],

@@ -11,15 +11,17 @@ from asterism.apis.mongo.call import Call, timestamp_of
 from asterism.apis.mongo.commands import Access, Command
 from asterism.apis.mongo.connection import Connection
 from asterism.apis.mongo.context import DoorContext
+from asterism.apis.mongo.current_catalog import carry_out
 from asterism.apis.mongo.errors import as_failure, failure_document
 from asterism.apis.mongo.fail_points import ConnectionClosed
+from asterism.apis.mongo.forwarding import ForwardedAnswer
 from asterism.apis.mongo.hello import hello, note_client
 from asterism.apis.mongo.session_fields import read_session_fields
 from asterism.apis.mongo.table import COMMANDS
 from asterism.apis.mongo.transactions import TRANSIENT
 from asterism.apis.mongo.users.authorization import check_rights
 from asterism.apis.mongo.wire import MORE_TO_COME, OP_MSG, OP_QUERY, Message, MongoCodec, encode_reply
-from asterism.apis.pipeline import UNROUTED, Pipeline
+from asterism.apis.pipeline import UNROUTED, Pipeline, RequestMeter
 from asterism.apis.transports.codec import MalformedBytes
 from asterism.apis.transports.http import ClientGone
 from asterism.apis.transports.messages import LastReply, Reply, serve_messages
@@ -56,6 +58,8 @@ class _Request:
     connection: Connection
     request_id: str
     call: Call | None = None
+    # Another process has got it.
+    is_forwarded: bool = False
 
     @property
     def operation(self) -> str:
@@ -79,6 +83,12 @@ class MongoDoor:
         self._pipeline: Pipeline[_Request, _Answer] = Pipeline(
             "mongo", self, self._handle, services.meter, transport_errors=(ClientGone, LastReply)
         )
+        # The process that got a command counts it.
+        uncounted = RequestMeter(services.clock.monotonic_seconds)
+        self._forwarded: Pipeline[_Request, _Answer] = Pipeline(
+            "mongo", self, self._handle, uncounted, transport_errors=(ClientGone, LastReply)
+        )
+        context.forwarder.serve(self._answer_forwarded)
 
     async def serve(self, stream: ByteStream) -> None:
         operations = self.context.operations
@@ -137,6 +147,11 @@ class MongoDoor:
 
     def _next_reply_id(self) -> int:
         return next(self._reply_ids) & 0x7FFFFFFF
+
+    async def _answer_forwarded(self, message: Message, connection: Connection) -> ForwardedAnswer:
+        request = _Request(message, connection, self.context.services.new_request_id(), is_forwarded=True)
+        answer = await self._forwarded.run(request)
+        return ForwardedAnswer(answer.status, answer.body, 0.0 if request.call is None else request.call.spent.charge)
 
     # --- the words of the pipeline ----------------------------------------------------------------------------------
 
@@ -204,19 +219,37 @@ class MongoDoor:
             message.raw_body,
             message.sections,
             request.request_id,
+            is_forwarded=request.is_forwarded,
         )
         if command is None:
             raise MongoFailure(59, f"no such command: '{name}'")
         request.call = call
         check_database_name(database)
-        await self._check_access(call)
+        if not request.is_forwarded:
+            await self._check_access(call)
         self._check_api(call)
         for section in message.sections:
             if section in body:
                 raise MongoFailure(40415, f"The field '{section}' is in the command and beside it.")
         check_arguments(command, name, body, message.sections)
+        if not request.is_forwarded:
+            place = self.context.forwarder.place_of(call)
+            if place is not None:
+                return await self._forward(place, message, call)
         await read_session_fields(call)
-        return await self._carry_out(call)
+        answer = await self._carry_out(call)
+        if not request.is_forwarded:
+            await self.context.forwarder.tell_all(call, message)
+        return answer
+
+    async def _forward(self, place: int, message: Message, call: Call) -> _Answer:
+        started = self.context.monotonic_seconds()
+        answer = await self.context.forwarder.forward(place, message, call.connection)
+        connection = call.connection
+        call.spent.charge += answer.charge
+        connection.last_command, connection.last_charge = call.command.name, answer.charge
+        connection.last_milliseconds = (self.context.monotonic_seconds() - started) * 1000
+        return _Answer(answer.status, answer.body)
 
     async def _carry_out(self, call: Call) -> _Answer:
         context, command, connection = self.context, call.command, call.connection
@@ -233,11 +266,11 @@ class MongoDoor:
                 await context.write_lock.wait(call)
             transaction = call.transaction
             if transaction is None:
-                fields = await command.handler(call)
+                fields = await carry_out(call)
             else:
                 async with transaction.lock:
                     try:
-                        fields = await command.handler(call)
+                        fields = await carry_out(call)
                     except Exception as problem:
                         await context.transactions.fail(transaction)
                         raise _transient(problem) from problem

@@ -20,6 +20,9 @@ from asterism.models.collections.results import (
     DuplicateKey,
     IndexEntryProblem,
     NoSuchCollection,
+    RekeyFailed,
+    RekeyProblem,
+    RekeyUnderWay,
     ShardKeyProblem,
     TransactionNumberTooOld,
     TransactionOvertaken,
@@ -74,6 +77,13 @@ class _Row:
     labels: tuple[str, ...] = ()
 
 
+_REKEY_CODES: Final = {
+    RekeyProblem.DUPLICATE: 11000,
+    RekeyProblem.SHARD_KEY: 61,
+    RekeyProblem.DROPPED: 26,
+    RekeyProblem.OTHER: 96,
+}
+
 _TABLE: Final = Translation(
     {category: _Row(96) for category in Category}
     | {
@@ -109,6 +119,10 @@ def as_failure(problem: Exception) -> MongoFailure | None:
         return MongoFailure(61, problem.reason)
     if isinstance(problem, NoSuchCollection):
         return MongoFailure(26, f"ns does not exist: {problem.name}")
+    if isinstance(problem, RekeyUnderWay):
+        return MongoFailure(117, f"The collection {problem.name} gets another shard key; repeat this afterwards.")
+    if isinstance(problem, RekeyFailed):
+        return MongoFailure(_REKEY_CODES[problem.problem], problem.reason)
     if isinstance(problem, CollectionExists):
         return MongoFailure(48, f"Collection {problem.name} already exists.")
     if isinstance(problem, TransactionNumberTooOld):

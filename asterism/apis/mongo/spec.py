@@ -29,11 +29,14 @@ def _build(services: DoorServices, settings: MongoSettings) -> Mapping[str, AnyD
     from asterism.apis.mongo.cursors import CursorRegistry
     from asterism.apis.mongo.door import MongoDoor
     from asterism.apis.mongo.fail_points import FailPoints
+    from asterism.apis.mongo.forwarding import Forwarder
     from asterism.apis.mongo.monitoring.logs import keep_recent_lines
     from asterism.apis.mongo.operations import Operations
+    from asterism.apis.mongo.topology import Topology
     from asterism.apis.mongo.transactions import TransactionRegistry
     from asterism.apis.mongo.users.authentication import Authenticator
     from asterism.apis.mongo.users.directory import UserDirectory
+    from asterism.values.bson.types import ObjectId
 
     accounts = services.documents.catalog.accounts
 
@@ -48,7 +51,7 @@ def _build(services: DoorServices, settings: MongoSettings) -> Mapping[str, AnyD
     context = DoorContext(
         services,
         settings,
-        CursorRegistry(services.random_bytes, monotonic),
+        CursorRegistry(services.random_bytes, monotonic, place=services.processes.number),
         TransactionRegistry(services.collections, monotonic),
         Authenticator(
             keys_of,
@@ -58,8 +61,11 @@ def _build(services: DoorServices, settings: MongoSettings) -> Mapping[str, AnyD
             key_is_public=services.key_is_public,
         ),
         Operations(),
+        Forwarder(services.processes),
         None if services.controls is None else FailPoints(),
         monotonic(),
+        # To a client all processes of the server are one.
+        topology=Topology(process_id=ObjectId(services.processes.start_token[:12])),
     )
     return {"mongo": MongoDoor(context)}
 

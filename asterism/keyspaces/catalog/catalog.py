@@ -224,6 +224,21 @@ class Catalog(CatalogFollower):
         await self._change_keyspace(keyspace, change, with_changes or Batch())
         await self.fence_off_others(keyspace)
 
+    async def change_keyspace_settings(
+        self, keyspace: Keyspace, change: Callable[[Mapping[str, Any]], Mapping[str, Any]], *, now: int
+    ) -> None:
+        """Change the settings as `change` says, which gets those in force, again if others have changed them meanwhile.
+        Otherwise as `replace_keyspace_settings`."""
+
+        def changed(before: KeyspaceRecord) -> KeyspaceRecord:
+            after = change(before.settings)
+            return replace(
+                before, settings=after, etag=self._new_etag(), changed_at=now, map=self._fenced_map(before.map)
+            )
+
+        await self._change_keyspace(keyspace, changed, Batch())
+        await self.fence_off_others(keyspace)
+
     async def fence_off_others(self, keyspace: Keyspace) -> None:
         """Shut out, by return, every process that has an older record of the keyspace than this one."""
         if self.store.is_shared:

@@ -123,6 +123,11 @@ class PartitionRouter:
         """Call back after batches of other processes, where the engine reports them; return the end of the watch."""
         return self._engine.watch(partition, callback)
 
+    async def follow(self) -> None:
+        """Take over what other processes have changed in the catalog, if there are others."""
+        if self._follow is not None:
+            await self._follow()
+
     async def read(
         self, keyspace: Keyspace, point: bytes, keys: Sequence[bytes]
     ) -> tuple[PartitionRange, Lsn, list[bytes | None]]:

@@ -7,6 +7,7 @@ transaction as `unit`: its reads are of one moment, and its changes are staged u
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection as Collection_
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,18 +21,19 @@ from asterism.keyspaces.routing.keyspace import Keyspace, Spent
 from asterism.keyspaces.routing.router import PartitionRouter, PlanOutdated
 from asterism.keyspaces.routing.statistics import Size, partition_size, size_from
 from asterism.limits import Limits
+from asterism.models.collections.batches import Decide, blamed_insert, decide_all, insert_groups, runs_of
 from asterism.models.collections.change_signal import ChangeSignal
 from asterism.models.collections.hybrid_time import HybridClock
-from asterism.models.collections.layout import DocumentKey, body_of, document_key, unpack_document
+from asterism.models.collections.layout import DocumentKey, body_of, document_key
 from asterism.models.collections.planner import ChangePlanner, DocumentChange, PlannedChanges, duplicate
 from asterism.models.collections.records import CollectionRecord
 from asterism.models.collections.results import (
-    Action,
     Change,
     DuplicateKey,
     FoundDocument,
     IndexEntryProblem,
     InsertResult,
+    NoSuchCollection,
     RetriedStatement,
     RetryToken,
     ShardKeyProblem,
@@ -39,7 +41,7 @@ from asterism.models.collections.results import (
 )
 from asterism.models.collections.retries import SessionOutcomes
 from asterism.models.collections.rules import CollectionRules, CompileIndex
-from asterism.models.collections.scans import CollectionReads, Scan, ScanQuery
+from asterism.models.collections.scans import CollectionReads, Scan, ScanQuery, Verify
 from asterism.models.collections.unit import Unit
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.storage.contract import Add, ExpectationFailed
@@ -48,11 +50,8 @@ from asterism.values.bson.codec import decode
 from asterism.values.bson.raw_documents import get_field
 from asterism.values.bson.types import Document
 
-# Documents and bytes of one batch: large enough to share a write to the disk, small enough not to hold up others.
-BATCH_DOCUMENTS_MAX = 1000
-BATCH_BYTES_MAX = 4 * 1024 * 1024
-
-Decide = Callable[[DocumentKey, bytes | None], Change]
+# How often a writer that waits for the end of a re-keying looks for it, where another process does it.
+_FROZEN_NAP_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +76,20 @@ class CollectionServices:
 class Collection:
     """Documents of one collection. Held for the length of a request; `rules` are those in force."""
 
-    __slots__ = ("_committer", "_current", "_services", "keyspace")
+    __slots__ = ("_committer", "_current", "_services", "_verify", "keyspace")
 
     def __init__(
-        self, keyspace: Keyspace, current: Callable[[], CollectionRules], services: CollectionServices
+        self,
+        keyspace: Keyspace,
+        current: Callable[[], CollectionRules],
+        services: CollectionServices,
+        *,
+        verify: Verify | None = None,
     ) -> None:
-        """`current` returns the rules of the settings in force; NoSuchCollection once the collection is dropped."""
+        """`current` returns the rules of the settings in force; NoSuchCollection once the collection is dropped or has
+        its documents in another keyspace. `verify` raises it for rules by which nothing can be read any more."""
         self.keyspace = keyspace
+        self._verify = verify
         self._current = current
         self._services = services
         limits = services.limits
@@ -103,6 +109,22 @@ class Collection:
     def record(self) -> CollectionRecord:
         return self._current().record
 
+    async def _writable_rules(self) -> CollectionRules:
+        """Return the rules in force once writers are let in; NoSuchCollection if the documents are elsewhere then."""
+        while (rules := self._current()).record.is_frozen:
+            await self._pause()
+        return rules
+
+    async def _readable_rules(self) -> CollectionRules:
+        """Return the rules in force once readers are let in; NoSuchCollection if the documents are elsewhere then."""
+        while (rules := self._current()).record.is_closed:
+            await self._pause()
+        return rules
+
+    async def _pause(self) -> None:
+        await self._services.router.follow()
+        await self.keyspace.changed(seconds_max=_FROZEN_NAP_SECONDS)
+
     # --- reading ----------------------------------------------------------------------------------------------------
 
     async def read(
@@ -116,13 +138,16 @@ class Collection:
     ) -> FoundDocument | None:
         """Return the document of an id. Of a sharded collection the equalities must name the shard key. `rules` are the
         present ones, if the caller has them."""
-        if rules is None:
-            rules = self.rules
+        if rules is None or rules.record.is_closed:
+            rules = await self._readable_rules()
+        settings = self.keyspace.record.settings
         point = rules.pinned_point(equalities or {"_id": document_id})
         assert point is not None, "only a known logical partition has one document of an id"
         key = document_key(point, document_id)
         reads = await self._reads(unit, point)
         partition, _, (stored,) = await reads.read(self.keyspace, point, (key.stored,))
+        if self._verify is not None and unit is None and self.keyspace.record.settings is not settings:
+            self._verify(rules, has_begun=False)
         body = None if stored is None else body_of(stored)
         cost = charge.MISS if body is None else charge.point_read(len(body))
         self.keyspace.spend(partition, cost, point)
@@ -131,7 +156,7 @@ class Collection:
         return None if body is None else FoundDocument(key, body)
 
     async def open_scan(self, query: ScanQuery, *, unit: Unit | None = None, spent: Spent | None = None) -> Scan:
-        rules = self.rules
+        rules = await self._readable_rules()
         point = rules.pinned_point(query.equalities)
         if unit is not None and point is None:
             ranges = self.keyspace.record.map.ranges
@@ -140,7 +165,7 @@ class Collection:
                 await unit.enter(self.keyspace, ranges[-1].range.start, rules.record.namespace)
                 await unit.enter(self.keyspace, ranges[0].range.start, rules.record.namespace)
         reads = self._services.router if unit is None else await self._reads(unit, point or b"")
-        return await Scan(self.keyspace, rules, reads, query, spent).open()
+        return await Scan(self.keyspace, rules, reads, query, spent, None if unit is not None else self._verify).open()
 
     async def _reads(self, unit: Unit | None, point: bytes) -> CollectionReads:
         if unit is None:
@@ -168,15 +193,23 @@ class Collection:
         unit: Unit | None = None,
         spent: Spent | None = None,
         allow_missing_shard_key: bool = False,
+        only: Collection_[int] | None = None,
     ) -> InsertResult:
         """Insert documents, whose first element is `_id`. Those of one logical partition are one batch, or a few.
 
-        Ordered inserts end at the first problem; others go on.
+        Ordered inserts end at the first problem; others go on. `only` names the documents to insert, by their places;
+        None is all. If the collection is dropped or re-keyed meanwhile, `result.left` names those that are not written.
         """
         result = InsertResult()
-        rules = self.rules
+        wanted = range(len(documents)) if only is None else sorted(only)
+        try:
+            rules = await self._writable_rules()
+        except NoSuchCollection:
+            result.left = list(wanted)
+            return result
         pending: list[tuple[int, DocumentKey, bytes]] = []
-        for index, body in enumerate(documents):
+        for index in wanted:
+            body = documents[index]
             try:
                 point = (
                     rules.point_of(decode(body), allow_missing=allow_missing_shard_key)
@@ -190,7 +223,10 @@ class Collection:
                 continue
             pending.append((index, document_key(point, get_field(body, "_id")), body))
         failed_at = len(documents)
-        for group in _groups(pending, ordered=ordered):
+        for group in insert_groups(pending, ordered=ordered):
+            if result.left:
+                result.left += [index for index, _, _ in group]
+                continue
             problems = await self._insert_group(group, result, ordered=ordered, retry=retry, unit=unit, spent=spent)
             if problems and ordered:
                 failed_at = min(problem.index for problem in problems)
@@ -225,9 +261,19 @@ class Collection:
             result.inserted += len(done)
             group = [entry for entry in group if entry[0] not in done] if done else group
         while group:
+            try:
+                await self._writable_rules()
+            except NoSuchCollection:
+                result.left += [index for index, _, _ in group]
+                break
             with self.keyspace.in_flight:
                 settings = self.keyspace.record.settings
-                rules = self.rules
+                try:
+                    rules = self.rules
+                except NoSuchCollection:
+                    continue
+                if rules.record.is_frozen:
+                    continue
                 changes = [DocumentChange(rules, key, None, body) for _, key, body in group]
                 try:
                     planned = self._services.planner.plan(changes)
@@ -240,7 +286,7 @@ class Collection:
                 except PlanOutdated:
                     continue
                 except ExpectationFailed as failed:
-                    place, error = _blame(planned, failed.key, group)
+                    place, error = blamed_insert(planned, failed.key, group)
                 except DuplicateKey as found:
                     place, error = found.place, found
                 except IndexEntryProblem as found:
@@ -291,7 +337,7 @@ class Collection:
         Raises DuplicateKey, and whatever `decide` raises; then nothing of that logical partition was written.
         """
         done: list[Change] = []
-        for group in _runs(keys):
+        for group in runs_of(keys):
             outcome = await self._change_group(group, decide, retry=retry, unit=unit, spent=spent)
             if isinstance(outcome, RetriedStatement):
                 return outcome
@@ -316,8 +362,8 @@ class Collection:
         queue_key = stored_keys[0] if len(keys) == 1 else None
         async for attempt in self._services.writer_queues.attempts(self.keyspace, point, queue_key):
             with attempt:
+                rules = await self._writable_rules()
                 settings = self.keyspace.record.settings
-                rules = self.rules
                 _, _, values = await self._services.router.read(self.keyspace, point, stored_keys)
                 outcomes = None
                 if retry is not None:
@@ -325,7 +371,7 @@ class Collection:
                     known = outcomes.find(retry.statement)
                     if known is not None:
                         return RetriedStatement(known)
-                decisions, changes = _decide_all(rules, keys, values, decide)
+                decisions, changes = decide_all(rules, keys, values, decide)
                 planned = self._services.planner.plan(changes)
                 if outcomes is not None and retry is not None:
                     outcome = {retry.statement: retry.outcome(decisions)}
@@ -348,7 +394,7 @@ class Collection:
         rules = self.rules
         await unit.enter(self.keyspace, keys[0].point, rules.record.namespace)
         _, _, values = await unit.read(self.keyspace, keys[0].point, stored_keys)
-        decisions, changes = _decide_all(rules, keys, values, decide)
+        decisions, changes = decide_all(rules, keys, values, decide)
         for change in changes:
             await unit.stage(change)
         return decisions
@@ -368,6 +414,21 @@ class Collection:
                     planned.batch, {retry.statement: {"committed": True}}, now=self._services.wall_milliseconds()
                 )
             await self._commit(unit.point, planned, settings, spent)
+
+    async def apply_copies(self, point: bytes, changes: Sequence[DocumentChange], settings: Mapping[str, Any]) -> None:
+        """Write documents of another place of the collection; they cost nothing. PlanOutdated if other settings are in
+        force by now, DuplicateKey, and the storage contract's ExpectationFailed."""
+        planned = self._services.planner.plan(changes)
+        planned.cost = 0.0
+        try:
+            await self._commit(point, planned, settings, None)
+        except PlanOutdated:
+            raise
+        except ExpectationFailed as failed:
+            blamed = planned.blame.get(failed.key)
+            if blamed is not None and blamed[2] is not None:
+                raise duplicate(blamed[1], blamed[2], blamed[3]) from None
+            raise
 
     async def _outcomes(self, retry: RetryToken, point: bytes) -> SessionOutcomes:
         key = SessionOutcomes.key_of(retry, point)
@@ -394,67 +455,3 @@ class Collection:
         )
         self._services.signal.notify()
         return partition
-
-
-def _blame(
-    planned: PlannedChanges, key: bytes, group: Sequence[tuple[int, DocumentKey, bytes]]
-) -> tuple[int, DuplicateKey]:
-    place, rules, index, values = planned.blame[key]
-    shown = values if index is not None else (get_field(group[place][2], "_id"),)
-    return place, duplicate(rules, index, shown)
-
-
-def _decide_all(
-    rules: CollectionRules, keys: Sequence[DocumentKey], values: Sequence[bytes | None], decide: Decide
-) -> tuple[list[Change], list[DocumentChange]]:
-    decisions: list[Change] = []
-    changes: list[DocumentChange] = []
-    for key, stored in zip(keys, values, strict=True):
-        before = None if stored is None else unpack_document(stored, key.stored)
-        decision = decide(key, None if before is None else before.body)
-        decisions.append(decision)
-        if decision.action is Action.PUT:
-            changes.append(
-                DocumentChange(
-                    rules,
-                    key,
-                    before,
-                    decision.body,
-                    decision.document,
-                    "insert" if before is None else decision.operation,
-                    decision.description,
-                )
-            )
-        elif decision.action is Action.DELETE and before is not None:
-            changes.append(DocumentChange(rules, key, before, None, operation="delete"))
-    return decisions, changes
-
-
-def _groups(
-    pending: Sequence[tuple[int, DocumentKey, bytes]], *, ordered: bool
-) -> list[list[tuple[int, DocumentKey, bytes]]]:
-    """Divide inserts into batches of one logical partition each: neighbors, or all of it where the order is free."""
-    entries = pending if ordered else sorted(pending, key=lambda entry: entry[1].point)
-    groups: list[list[tuple[int, DocumentKey, bytes]]] = []
-    size = 0
-    for entry in entries:
-        body_bytes = len(entry[2])
-        last = groups[-1] if groups else None
-        fits = last is not None and len(last) < BATCH_DOCUMENTS_MAX and size + body_bytes <= BATCH_BYTES_MAX
-        if last is not None and fits and last[0][1].point == entry[1].point:
-            last.append(entry)
-            size += body_bytes
-        else:
-            groups.append([entry])
-            size = body_bytes
-    return groups
-
-
-def _runs(keys: Sequence[DocumentKey]) -> list[list[DocumentKey]]:
-    runs: list[list[DocumentKey]] = []
-    for key in sorted(set(keys)):
-        if runs and runs[-1][0].point == key.point and len(runs[-1]) < BATCH_DOCUMENTS_MAX:
-            runs[-1].append(key)
-        else:
-            runs.append([key])
-    return runs

@@ -48,6 +48,8 @@ def change_sources(
         return []
     sharded = home.settings.sharded
     keys = list(sharded.values()) if collection is None else [sharded[collection]] if collection in sharded else []
+    # Of collections with another shard key since a moment ago.
+    keys += [key for name, key in home.left_behind if collection in (None, name)]
     keyspaces = [store.catalog.find_keyspace(found.rid, key) for key in keys]
     return [ChangeSource(keyspace, database) for keyspace in (home.keyspace, *keyspaces) if keyspace is not None]
 

@@ -47,6 +47,8 @@ class DocumentChange:
     operation: str = "insert"
     description: Document | None = None
     keeps_images: bool = True
+    # False for a copy, which is no change of the collection.
+    is_logged: bool = True
 
 
 # Expected key -> what is wrong if it is not as expected: the change, and the index with its values.
@@ -146,7 +148,8 @@ class ChangePlanner:
             # The log finds the body of a version here once it is no longer that of the document.
             image = image_key(before.version, place=before.place, number=before.number)
             batch.puts.append((image, pack_image(key.point, now, before.body)))
-        self._plan_log(planned, change, place, number, now, time, transaction)
+        if change.is_logged:
+            self._plan_log(planned, change, place, number, now, time, transaction)
         entries = len(old.keys.keys() ^ new.keys.keys())
         if before is None:
             planned.cost += charge.write(size_after, entries)

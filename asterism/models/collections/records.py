@@ -69,6 +69,10 @@ class CollectionRecord:
     # As the client wrote it: the paths with 1 or "hashed".
     shard_pattern: Document = field(default_factory=dict)
     next_index: int = 1
+    # Writers wait: the documents are about to be found at another place.
+    is_frozen: bool = False
+    # New readers wait, too.
+    is_closed: bool = False
 
     @property
     def is_view(self) -> bool:
@@ -95,6 +99,8 @@ class CollectionRecord:
             "indexes": [index.to_document() for index in self.indexes],
             "shardKey": self.shard_pattern,
             "nextIndex": self.next_index,
+            **({"frozen": True} if self.is_frozen else {}),
+            **({"closed": True} if self.is_closed else {}),
         }
         return base64.b64encode(encode(document)).decode()
 
@@ -111,6 +117,8 @@ class CollectionRecord:
             tuple(stored["shardKey"]),
             stored["shardKey"],
             stored["nextIndex"],
+            stored.get("frozen", False),
+            stored.get("closed", False),
         )
 
 
@@ -124,6 +132,8 @@ class HomeSettings:
     sharded: Mapping[str, str] = field(default_factory=dict)
     # Numbers of collections whose data is still to be removed.
     dropped: tuple[int, ...] = ()
+    # Jobs that give collections another shard key, by their ids (`rekey/job.py`).
+    rekeys: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def to_settings(self) -> dict[str, Any]:
         return {
@@ -132,11 +142,18 @@ class HomeSettings:
             "collections": dict(self.collections),
             "sharded": dict(self.sharded),
             "dropped": list(self.dropped),
+            "rekeys": dict(self.rekeys),
         }
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> HomeSettings:
-        return cls(settings["nextNumber"], settings["collections"], settings["sharded"], tuple(settings["dropped"]))
+        return cls(
+            settings["nextNumber"],
+            settings["collections"],
+            settings["sharded"],
+            tuple(settings["dropped"]),
+            settings.get("rekeys", {}),
+        )
 
     def with_collection(self, record: CollectionRecord) -> HomeSettings:
         next_number = max(self.next_number, record.number + 1)
@@ -145,6 +162,11 @@ class HomeSettings:
     def with_sharded(self, name: str, keyspace: str, *, next_number: int) -> HomeSettings:
         plain = {other: text for other, text in self.collections.items() if other != name}
         return replace(self, collections=plain, sharded={**self.sharded, name: keyspace}, next_number=next_number)
+
+    def with_rekey(self, job_id: str, job: Mapping[str, Any] | None) -> HomeSettings:
+        """Return the settings with a job as it is now; None removes it."""
+        others = {other: kept for other, kept in self.rekeys.items() if other != job_id}
+        return replace(self, rekeys=others if job is None else {**others, job_id: job})
 
     def renamed(self, name: str, to_name: str) -> HomeSettings:
         return replace(

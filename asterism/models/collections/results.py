@@ -55,6 +55,32 @@ class NoSuchCollection(Exception):
         self.name = name
 
 
+class RekeyUnderWay(Exception):
+    """The collection gets another shard key; until that is done, nothing else about it can be changed."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+class RekeyProblem(Enum):
+    # Two documents would have the same `_id`, or the same unique key, under one value of the new key.
+    DUPLICATE = "duplicate"
+    # A document has an array or an expression at a path of the new key.
+    SHARD_KEY = "shard key"
+    DROPPED = "dropped"
+    OTHER = "other"
+
+
+class RekeyFailed(Exception):
+    """A collection cannot have the shard key that was asked for. Nothing has changed."""
+
+    def __init__(self, problem: RekeyProblem, reason: str) -> None:
+        super().__init__(reason)
+        self.problem = problem
+        self.reason = reason
+
+
 class RetriedStatement(NamedTuple):
     """The outcome of a statement of a retryable write that was carried out before."""
 
@@ -140,6 +166,8 @@ class InsertResult:
     problems: list[WriteProblem] = field(default_factory=list)
     # Statements that had been carried out before.
     retried: list[int] = field(default_factory=list)
+    # Documents that are not written because the collection was dropped or re-keyed meanwhile.
+    left: list[int] = field(default_factory=list)
 
 
 class FoundDocument(NamedTuple):

@@ -11,13 +11,14 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from asterism.errors import OwnerNotFound
 from asterism.keyspaces.catalog.records import KeyspaceRecord
 from asterism.keyspaces.routing.families import after_prefix, id_key
 from asterism.keyspaces.routing.keyspace import Keyspace, Spent
 from asterism.keyspaces.routing.slice_sizes import ITEMS as SLICE
 from asterism.models.collections.access import Condition, IndexAccess, choose_access, natural_access
 from asterism.models.collections.layout import ARRAY_VALUES, ITEMS, DocumentKey, body_of
-from asterism.models.collections.results import FoundDocument, ScanPlan
+from asterism.models.collections.results import FoundDocument, NoSuchCollection, ScanPlan
 from asterism.models.collections.rules import Collate, CollectionRules
 from asterism.partitioning.key_range import FULL, KeyRange
 from asterism.partitioning.partition_map import PartitionRange
@@ -30,6 +31,13 @@ from asterism.values.identifiers import Lsn
 # As many as the first batch of a cursor has.
 _FIRST_ENTRIES = 101
 _NATURAL = "$natural"
+
+
+class Verify(Protocol):
+    """Raises NoSuchCollection if documents are not to be read by these rules: they are gone, or at another place. A
+    reader that has begun may go on with what it began with, as long as that is kept."""
+
+    def __call__(self, rules: CollectionRules, *, has_begun: bool) -> None: ...
 
 
 class CollectionReads(Protocol):
@@ -84,7 +92,10 @@ class ScanQuery:
 class Scan:
     """An open scan: `plan` says how documents are found, and whether in the order that was asked for."""
 
-    __slots__ = ("_access", "_is_first", "_keyspace", "_point", "_query", "_reads", "_rules", "_spent", "plan")
+    __slots__ = (
+        "_access", "_has_begun", "_is_first", "_keyspace", "_point", "_query", "_reads", "_rules", "_settings",
+        "_spent", "_verify", "plan",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -93,7 +104,12 @@ class Scan:
         reads: CollectionReads,
         query: ScanQuery,
         spent: Spent | None,
+        verify: Verify | None = None,
     ) -> None:
+        """`verify` is asked whenever the settings have changed: the documents may be gone, or at another place."""
+        self._verify = verify
+        self._has_begun = False
+        self._settings = keyspace.record.settings
         self._keyspace = keyspace
         self._rules = rules
         self._reads = reads
@@ -202,10 +218,22 @@ class Scan:
             source = self._by_documents()
         try:
             async for found in source:
+                self._check_place()
                 self.plan.documents_examined += len(found)
                 yield found
+            self._check_place()
+        except OwnerNotFound:
+            raise NoSuchCollection(self._rules.record.name) from None
         finally:
             await source.aclose()
+
+    def _check_place(self) -> None:
+        """Refuse what was read under other settings, unless the collection is still where it was."""
+        settings = self._keyspace.record.settings
+        if self._verify is not None and settings is not self._settings:
+            self._verify(self._rules, has_begun=self._has_begun)
+            self._settings = settings
+        self._has_begun = True
 
     def _id_points(self) -> list[Any] | None:
         for condition in self._query.conditions:

@@ -14,7 +14,8 @@ from asterism.apis.mongo.data.hints import check_hint_type, resolve_hint
 from asterism.apis.mongo.data.ordering import NO_ORDER, read_sort
 from asterism.apis.mongo.data.retries import retry_token
 from asterism.apis.mongo.data.scopes import CollationChoice, read_collation
-from asterism.apis.mongo.data.selection import Selection, plain_id
+from asterism.apis.mongo.data.selection import CollectionGone, Selection, plain_id
+from asterism.apis.mongo.data.targets import find_or_create, find_to_change
 from asterism.apis.mongo.data.validation import Validator, validator_of
 from asterism.apis.mongo.data.variables import CommandScope
 from asterism.languages.mongo.failure import MongoFailure
@@ -22,7 +23,14 @@ from asterism.languages.mongo.filters.compile import compile_filter
 from asterism.languages.mongo.updates.compile import Update, check_result_size, compile_update
 from asterism.models.collections.collection import Collection
 from asterism.models.collections.layout import DocumentKey, document_key
-from asterism.models.collections.results import Change, DuplicateKey, RetriedStatement, RetryToken
+from asterism.models.collections.results import (
+    Change,
+    DuplicateKey,
+    NoSuchCollection,
+    RetriedStatement,
+    RetryToken,
+    ShardKeyProblem,
+)
 from asterism.models.collections.rules import CollectionRules
 from asterism.values.bson.codec import decode, encode
 from asterism.values.bson.order import equal
@@ -83,22 +91,66 @@ class _Gone(Exception):
     """The document no longer matches."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """The part of a statement on many documents that is left when the collection is re-keyed."""
+
+    done: Outcome
+    # By the rules of the place that they were found at.
+    keys: frozenset[DocumentKey]
+    rules: CollectionRules
+
+    def accepts(self, key: DocumentKey, document: Document) -> bool:
+        point = self.rules.point_of(document, allow_missing=True)
+        return DocumentKey(point, key.id_key) in self.keys
+
+
+class _Interrupted(Exception):
+    def __init__(self, rest: _Rest) -> None:
+        super().__init__()
+        self.rest = rest
+
+
 class Changer:
     """Carries out the statements of known command on known collection."""
 
-    __slots__ = ("_bypass", "_call", "_collection", "_scope")
+    __slots__ = ("_bypass", "_call", "_collection", "_record", "_scope")
 
     def __init__(self, call: Call, collection: Collection, scope: CommandScope, *, bypass: bool = False) -> None:
         """`scope` has the variables of the command; a statement has its own collation."""
         self._call = call
         self._collection = collection
+        self._record = collection.record
         self._scope = scope
         self._bypass = bypass
 
     async def run(self, statement: Statement, *, describe: Any = None) -> Outcome:
         """Carry out a statement. `describe` makes the document that a repeated statement is answered from."""
-        work = _Work(self._call, self._collection, self._scope, statement, self._bypass)
-        return await (work.many() if statement.is_multi else work.first(describe))
+        # Of a statement on many documents, those that a collection which was re-keyed meanwhile still had to change.
+        rest: _Rest | None = None
+        while True:
+            try:
+                work = _Work(self._call, self._collection, self._scope, statement, self._bypass)
+                return await (work.many(rest) if statement.is_multi else work.first(describe))
+            except (NoSuchCollection, CollectionGone):
+                if self._call.unit is not None:
+                    raise
+            except _Interrupted as interrupted:
+                rest = interrupted.rest
+            found = await self._where_it_is(statement)
+            if found is None:
+                return Outcome() if rest is None else rest.done
+            if rest is not None and found.record.uuid != rest.rules.record.uuid:
+                # The rest is gone with the collection.
+                return rest.done
+            self._collection = found
+
+    async def _where_it_is(self, statement: Statement) -> Collection | None:
+        """Return the collection that takes the place of one that was dropped or re-keyed meanwhile."""
+        await self._call.store.catch_up()
+        if statement.is_upsert:
+            return await find_or_create(self._call, self._record.database, self._record.name)
+        return find_to_change(self._call, self._record.database, self._record.name)
 
 
 def check_statement(statement: Statement, scope: CommandScope) -> None:
@@ -286,7 +338,16 @@ class _Work:
     async def _upsert(self, token: RetryToken | None) -> Outcome:
         document, body = self._new_document()
         rules = self.rules
-        key = document_key(rules.point_of(document, allow_missing=False), document["_id"])
+        allow_missing = not rules.is_sharded or self.call.context.settings.allow_missing_shard_key
+        try:
+            point = rules.point_of(document, allow_missing=allow_missing)
+        except ShardKeyProblem:
+            raise MongoFailure(
+                61,
+                "query in command must target a single shard key: an upsert needs "
+                f"{', '.join(rules.record.shard_key)} in its filter or in the new document",
+            ) from None
+        key = document_key(point, document["_id"])
         insertion = Change.put(body, document=document, operation="insert")
         self.outcome = Outcome(0, 0, document["_id"], None, document)
 
@@ -309,16 +370,32 @@ class _Work:
 
     # --- many documents ---------------------------------------------------------------------------------------------
 
-    async def many(self) -> Outcome:
-        keys = await self.selection.all_keys(self.call)
-        if not keys and self.statement.is_upsert:
+    async def many(self, rest: _Rest | None) -> Outcome:
+        rules = self.rules
+        if rest is None:
+            keys = await self.selection.all_keys(self.call)
+            total = Outcome()
+        else:
+            found = [hit async for hits in self.selection.hits(self.call) for hit in hits]
+            keys = [hit.key for hit in found if rest.accepts(hit.key, hit.decoded())]
+            total = rest.done
+        if not keys and rest is None and self.statement.is_upsert:
             return await self._upsert(None)
-        total = Outcome()
-        for first in range(0, len(keys), _CHUNK):
+        # Those of one logical partition are written together.
+        keys.sort()
+        at = 0
+        while at < len(keys):
             self.call.check_time()
             matched: set[DocumentKey] = set()
             modified: set[DocumentKey] = set()
-            await self._change_many(keys[first : first + _CHUNK], matched, modified)
+            chunk = _chunk(keys, at)
+            try:
+                await self._change_many(chunk, matched, modified)
+            except NoSuchCollection:
+                if self.call.unit is not None:
+                    raise
+                raise _Interrupted(_Rest(total, frozenset(keys[at:]), rules)) from None
+            at += len(chunk)
             total.matched += len(matched)
             total.modified += len(modified)
         return total
@@ -342,3 +419,12 @@ class _Work:
             return change
 
         await self.collection.change(keys, decide, unit=self.call.unit, spent=self.call.spent)
+
+
+def _chunk(keys: Sequence[DocumentKey], at: int) -> Sequence[DocumentKey]:
+    """Return the next keys that are written in one batch: all of one logical partition, so that a batch that was not
+    written has changed none of them."""
+    end = at + 1
+    while end < min(len(keys), at + _CHUNK) and keys[end].point == keys[at].point:
+        end += 1
+    return keys[at:end]

@@ -16,6 +16,7 @@ from asterism.apis.mongo.data.targets import check_uuid, collection_name, find_o
 from asterism.apis.mongo.data.validation import check_body, is_bypassed, validator_of
 from asterism.languages.mongo.failure import MongoFailure
 from asterism.models.collections.collection import Collection
+from asterism.models.collections.results import InsertResult, RetryToken
 from asterism.values.bson.types import Document
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ async def insert_documents(
     if not ready:
         return report
     token = retry_token(call, first_statement)
-    result = await collection.insert(ready, ordered=ordered, retry=token, unit=call.unit, spent=call.spent)
+    result = await _insert_where_it_is(call, collection, ready, token, ordered=ordered)
     if record.options.get("capped"):
         await trim(call, collection)
     report.inserted = result.inserted
@@ -129,3 +130,31 @@ async def insert_documents(
         # An ordered batch has not come to the document that could not be prepared.
         report.failures = found if ordered else sorted(report.failures + found, key=lambda entry: entry[0])
     return report
+
+
+async def _insert_where_it_is(
+    call: Call, collection: Collection, documents: Sequence[bytes], token: RetryToken | None, *, ordered: bool
+) -> InsertResult:
+    """Insert documents, some of them perhaps into a collection that takes the place of one that was dropped or re-keyed
+    meanwhile."""
+    total = InsertResult()
+    record = collection.record
+    only: Sequence[int] | None = None
+    while True:
+        result = await collection.insert(
+            documents,
+            ordered=ordered,
+            retry=token,
+            unit=call.unit,
+            spent=call.spent,
+            allow_missing_shard_key=call.context.settings.allow_missing_shard_key,
+            only=only,
+        )
+        total.inserted += result.inserted
+        total.problems += result.problems
+        total.retried += result.retried
+        only = result.left
+        if not only or (ordered and total.problems):
+            return total
+        await call.store.catch_up()
+        collection = await find_or_create(call, record.database, record.name)

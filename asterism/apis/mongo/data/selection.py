@@ -50,6 +50,13 @@ _PLAIN_IDS = frozenset({ObjectId, str, int, Int64, float, bool, DatetimeMS, byte
 _WILDCARD = "$**"
 
 
+class CollectionGone(MongoFailure):
+    """The documents that are being read are gone, or at another place."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(175, f"collection dropped. UUID of {name} is no longer known")
+
+
 class Hit(NamedTuple):
     """A document that the filter holds for. `document` is the decoded body, if the filter needed it."""
 
@@ -185,7 +192,7 @@ class Selection:
                 if hits:
                     yield hits
         except NoSuchCollection as gone:
-            raise MongoFailure(175, f"collection dropped. UUID of {gone.name} is no longer known") from None
+            raise CollectionGone(gone.name) from None
         finally:
             await candidates.aclose()
 
