@@ -170,6 +170,11 @@ def test_writes_are_refused_with_the_address_that_takes_them(
     assert list(users.scripts.list_stored_procedures()) == []
 
 
+def test_throughput_is_read_and_not_changed(orders: ContainerProxy) -> None:
+    assert orders.get_throughput().offer_throughput == 30_000
+    assert refused(lambda: orders.replace_throughput(40_000)).status_code == 403
+
+
 def test_a_database_of_containers_comes_first(users: ContainerProxy, client: CosmosClient, name: str) -> None:
     made = client.create_database(name)
     try:

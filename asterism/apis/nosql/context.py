@@ -146,3 +146,11 @@ def check_common_headers(given: Headers) -> None:
 
 def _refuse_value(name: str, value: str) -> None:
     raise MalformedRequest(reason=f"The value '{value[:64]}' specified for the header '{name}' is invalid.")
+
+
+def read_only_words(address: str | None) -> str:
+    """Return why collections of MongoDB are not changed through this door, and where they are."""
+    where = "The server has no MongoDB port; start it with --apis mongo"
+    if address is not None:
+        where = f"Use a MongoDB client at mongodb://{address}/"
+    return f"MongoDB collections are read-only through this endpoint. {where} to change them."

@@ -98,6 +98,22 @@ def test_dates_of_four_digit_years_have_the_order_of_their_texts(first: int, sec
     assert (first < second) == (date_text(first) < date_text(second))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"$numberDecimal":"abc"}',
+        '{"$oid":"x"}',
+        '{"$date":{}}',
+        '{"$uuid":5}',
+        "[" * 5000,
+        '{"$ref":"a","$id":1}',
+        "1e999",
+    ],
+)
+def test_text_that_looks_like_another_value_is_still_an_id(text: str) -> None:
+    assert ids_of_text(text)[0] == text
+
+
 def test_fields_named_like_system_properties_keep_their_values_under_other_names() -> None:
     document = {"_id": 7, "id": "mine", "id_": "other", "_ts": 1}
     item = item_of(document, rid="r", self_link="s", etag="e", seconds=3)

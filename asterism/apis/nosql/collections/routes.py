@@ -9,7 +9,7 @@ from asterism.access.resource_token import ResourceGrant
 from asterism.apis.nosql import headers
 from asterism.apis.nosql.call import Call
 from asterism.apis.nosql.collections import items, resources
-from asterism.apis.nosql.context import check_common_headers
+from asterism.apis.nosql.context import check_common_headers, read_only_words
 from asterism.apis.nosql.errors import Refusal
 from asterism.apis.nosql.headers import is_true
 from asterism.apis.nosql.token_scope import check_token_scope
@@ -60,16 +60,8 @@ async def answer_for_collections(
         raise ResourceNotFound(kind="script", name=call.parts[-1])
     handler = HANDLERS.get(route)
     if handler is None or (call.request.method == "POST" and not _is_query(call)):
-        raise Refusal(403, "Forbidden", refusal_words(call.context.mongo_address()))
+        raise Refusal(403, "Forbidden", read_only_words(call.context.mongo_address()))
     return await handler(call)
-
-
-def refusal_words(address: str | None) -> str:
-    """Return the reason why nothing is written here, and the place where it can be."""
-    where = "The server has no MongoDB port; start it with --apis mongo"
-    if address is not None:
-        where = f"Use a MongoDB client at mongodb://{address}/"
-    return f"MongoDB collections are read-only through this endpoint. {where} to change them."
 
 
 def _is_query(call: Call) -> bool:

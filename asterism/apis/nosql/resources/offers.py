@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from asterism.apis.nosql import headers
 from asterism.apis.nosql.call import Call
-from asterism.apis.nosql.context import Context, check_if_match, is_not_modified, json_object
+from asterism.apis.nosql.context import Context, check_if_match, is_not_modified, json_object, read_only_words
+from asterism.apis.nosql.errors import Refusal
 from asterism.apis.nosql.headers import is_true, metadata_headers
 from asterism.apis.nosql.items.queries import matching
 from asterism.apis.nosql.paging import list_page
@@ -12,6 +13,7 @@ from asterism.apis.nosql.resources.throughput import autoscale_to_json, throughp
 from asterism.apis.transports.http import HeaderList, Response
 from asterism.errors import MalformedRequest
 from asterism.keyspaces.catalog.records import OfferRecord
+from asterism.models.collections.store import ACCOUNT_PREFIX
 from asterism.throughput.budgets import Autoscale, scaled_ru
 from asterism.throughput.charge import METADATA, OFFER_CHANGE
 from asterism.values.json.text import dumps
@@ -66,9 +68,19 @@ def _headers(context: Context, offer: OfferRecord, *, charge: float) -> HeaderLi
     ]
 
 
+def _offers_of_collections(context: Context) -> list[OfferRecord]:
+    """Return the throughput of MongoDB's databases and collections, which can be read here."""
+    return [] if context.collections is None else context.store.list_offers(ACCOUNT_PREFIX + context.account)
+
+
+def _find(context: Context, name: str) -> OfferRecord:
+    found = next((offer for offer in _offers_of_collections(context) if to_text(offer.rid) == name), None)
+    return context.store.offer(context.account, name) if found is None else found
+
+
 async def list_offers(call: Call) -> Response:
     context, request = call.context, call.request
-    offers = context.store.list_offers(context.account)
+    offers = context.store.list_offers(context.account) + _offers_of_collections(context)
     entries = [(to_text(offer.rid), offer_json(context, offer)) for offer in sorted(offers, key=_rid_text)]
     return list_page(
         request.headers,
@@ -88,7 +100,7 @@ async def post_offers(call: Call) -> Response:
 
 async def read_offer(call: Call) -> Response:
     context, request = call.context, call.request
-    offer = context.store.offer(context.account, call.offer_name)
+    offer = _find(context, call.offer_name)
     answer_headers = _headers(context, offer, charge=METADATA)
     if is_not_modified(request.headers, offer.etag):
         return Response(304, answer_headers)
@@ -97,7 +109,9 @@ async def read_offer(call: Call) -> Response:
 
 async def replace_offer(call: Call) -> Response:
     context, request = call.context, call.request
-    offer = context.store.offer(context.account, call.offer_name)
+    offer = _find(context, call.offer_name)
+    if offer in _offers_of_collections(context):
+        raise Refusal(403, "Forbidden", read_only_words(context.mongo_address()))
     check_if_match(request.headers, offer.etag)
     body = json_object(request, context)
     if body.get("_rid", call.offer_name) != to_text(offer.rid):
