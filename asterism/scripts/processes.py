@@ -121,6 +121,8 @@ class BlockingHostProcess:
             frames.send_blocking(self._writes_to, frames.framed(payload))
             if not self._ready.poll(self._inline_wait_milliseconds):
                 self._wait(self._reads_from)
+                # An event loop that has waited for it may have made it non-blocking.
+                os.set_blocking(self._reads_from, True)
             answer = frames.receive_blocking(self._reads_from)
         except OSError:
             answer = None

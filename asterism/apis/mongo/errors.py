@@ -44,7 +44,7 @@ CODE_NAMES: Final[dict[int, str]] = {
     67: "CannotCreateIndex", 68: "IndexAlreadyExists", 72: "InvalidOptions", 73: "InvalidNamespace",
     79: "UnknownReplWriteConcern", 85: "IndexOptionsConflict", 86: "IndexKeySpecsConflict",
     89: "NetworkTimeout", 91: "ShutdownInProgress", 96: "OperationFailed", 100: "UnsatisfiableWriteConcern",
-    112: "WriteConflict", 115: "CommandNotSupported", 121: "DocumentValidationFailure",
+    112: "WriteConflict", 115: "CommandNotSupported", 121: "DocumentValidationFailure", 139: "JSInterpreterFailure",
     125: "CommandFailed", 136: "CappedPositionLost", 146: "ExceededMemoryLimit", 165: "ViewDepthLimitExceeded",
     166: "CommandNotSupportedOnView", 167: "OptionNotSupportedOnView", 168: "InvalidPipelineOperator",
     171: "CannotIndexParallelArrays", 180: "InvalidNamespace", 189: "PrimarySteppedDown",

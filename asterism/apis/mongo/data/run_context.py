@@ -14,6 +14,7 @@ from asterism.apis.mongo.data.selection import Selection
 from asterism.apis.mongo.data.statistics import collection_statistics, index_statistics
 from asterism.apis.mongo.data.variables import CommandScope
 from asterism.apis.mongo.data.views import Source, resolve
+from asterism.apis.mongo.javascript import ScriptInterpreter
 from asterism.languages.mongo.expressions.compile import new_context
 from asterism.languages.mongo.expressions.operator import CompileContext, Variables
 from asterism.languages.mongo.failure import MongoFailure
@@ -27,6 +28,7 @@ from asterism.languages.mongo.stages.stage import (
     Within,
     batches_of,
 )
+from asterism.reading.turns import Turns
 from asterism.values.bson.types import MISSING, Document, Regex
 
 if TYPE_CHECKING:
@@ -83,6 +85,9 @@ class CollectionRunContext:
     def check_time(self) -> None:
         self._call.check_time()
 
+    async def in_turns(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return await Turns(self._call.context.monotonic_seconds, self.check_time).run(function, *arguments)
+
     def with_variables(self, variables: Variables) -> CollectionRunContext:
         return CollectionRunContext(
             self._call,
@@ -129,7 +134,7 @@ class CollectionRunContext:
 
     def _view(self, source: Source, context: CompileContext) -> Batches:
         """Return the documents of a view. Its pipeline knows no variables of the one that reads it."""
-        plain = new_context(context.now, context.cluster_time, context.collate)
+        plain = new_context(context.now, context.cluster_time, context.collate, javascript=context.javascript)
         place = PipelinePlace(source.database, source.name, Within.VIEW)
         pipeline = compile_pipeline(source.pipeline, plain, place=place)
         split = pipeline.split_for_source()
@@ -154,7 +159,12 @@ class CollectionRunContext:
 
     def _plain_scope(self) -> CommandScope:
         context = self._call.context
-        return CommandScope(context.now(), context.cluster_time(), collate=self._collation.collate)
+        return CommandScope(
+            context.now(),
+            context.cluster_time(),
+            collate=self._collation.collate,
+            javascript=ScriptInterpreter(self._call.services.scripts),
+        )
 
     async def near(self, request: GeoNear) -> AsyncIterator[list[tuple[Document, Found]]]:
         source = self._source

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from asterism.apis.mongo.data.variables import CommandScope
+from asterism.apis.mongo.javascript import ScriptInterpreter
 from asterism.languages.mongo.failure import MongoFailure
 from asterism.values.bson.collation import CollationProblem, make_collation
 from asterism.values.bson.order import Collate
@@ -48,4 +49,10 @@ def check_view_collation(chosen: CollationChoice, source: Source) -> None:
 def open_scope(call: Call, *, let: Document | None = None, collation: CollationChoice = SIMPLE) -> CommandScope:
     """Return the scope of a command: its moment, its variables and its collation."""
     context = call.context
-    return CommandScope(context.now(), context.cluster_time(), collate=collation.collate, let=let)
+    return CommandScope(
+        context.now(),
+        context.cluster_time(),
+        collate=collation.collate,
+        let=let,
+        javascript=ScriptInterpreter(call.services.scripts),
+    )

@@ -22,11 +22,13 @@ from asterism.languages.mongo.failure import MongoFailure
 from asterism.languages.mongo.filters.compile import compile_filter
 from asterism.languages.mongo.filters.match import Condition, Match
 from asterism.languages.mongo.geo.near import NearSearch
+from asterism.languages.mongo.javascript import runs_javascript
 from asterism.models.collections.collection import Collection
 from asterism.models.collections.layout import DocumentKey
 from asterism.models.collections.records import CollectionRecord
 from asterism.models.collections.results import NoSuchCollection, ScanPlan
 from asterism.models.collections.scans import ScanQuery
+from asterism.reading.turns import Turns
 from asterism.values.bson.codec import decode
 from asterism.values.bson.types import (
     MISSING,
@@ -93,6 +95,7 @@ class Selection:
         "_near",
         "_needs",
         "_query",
+        "_runs_scripts",
         "_sort_bytes_max",
         "_test",
         "match",
@@ -123,6 +126,7 @@ class Selection:
         self.scope = scope
         self.order = order
         self.match: Match = compile_filter(filter, scope.context)
+        self._runs_scripts = self.match.uses_where or (self.match.uses_expr and runs_javascript(filter))
         self.plan = ScanPlan()
         self._collection = collection
         self._accepts = accepts
@@ -188,7 +192,7 @@ class Selection:
                 return
             async for found in candidates:
                 call.check_time()
-                hits = self._select(found, is_exact=scan.plan.is_exact)
+                hits = await self._selected(found, call, is_exact=scan.plan.is_exact)
                 if hits:
                     yield hits
         except NoSuchCollection as gone:
@@ -211,11 +215,10 @@ class Selection:
             try:
                 async for found in candidates:
                     call.check_time()
-                    for hit in self._accepted([entry for entry in found if entry.key not in met]):
+                    for hit in await self._selected([entry for entry in found if entry.key not in met], call):
                         met.add(hit.key)
-                        nearest = search.find(hit.decoded())
-                        if nearest is not None:
-                            waiting.append((nearest.distance, len(met), hit._replace(metadata=metadata_of(nearest))))
+                        if hit.metadata:
+                            waiting.append((hit.metadata["geoNearDistance"], len(met), hit))
             finally:
                 await candidates.aclose()
             waiting.sort()
@@ -223,6 +226,14 @@ class Selection:
             del waiting[: len(ready)]
             if ready:
                 yield ready
+
+    async def _selected(self, found: Any, call: Call, *, is_exact: bool = False) -> list[Hit]:
+        """Return the candidates that the filter holds for. Filters with scripts are evaluated in turns, so that other
+        requests proceed while a script runs."""
+        if not self._runs_scripts:
+            return self._select(found, is_exact=is_exact)
+        turns = Turns(call.context.monotonic_seconds, call.check_time)
+        return await turns.run(self._select, found, is_exact=is_exact)
 
     def _select(self, found: Any, *, is_exact: bool = False) -> list[Hit]:
         """Return the candidates that the filter holds for, with their metadata."""
@@ -249,6 +260,10 @@ class Selection:
             decoded = [(key, body, decode(body)) for key, body in found]
             return [Hit(*entry) for entry in decoded if self.accepts(entry[2])]
         assert test is not None, "one of the two conditions is there"
+        if self.match.uses_where:
+            decoded = [(key, body, decode(body)) for key, body in found]
+            self.match.foresee([document for _, _, document in decoded])
+            return [Hit(*entry) for entry in decoded if test(entry[2])]
         hits = []
         for key, body in found:
             document = decode(body)
@@ -263,7 +278,7 @@ class Selection:
         size = 0
         async for found in candidates:
             call.check_time()
-            for hit in self._select(found):
+            for hit in await self._selected(found, call):
                 size += len(hit.body)
                 entries.append((ordering.key(hit.with_metadata()), hit._replace(document=None)))
             if size > self._sort_bytes_max:

@@ -8,6 +8,7 @@ from asterism.languages.mongo.expressions.compile import compile_expression, new
 from asterism.languages.mongo.expressions.operator import CompileContext, Variables
 from asterism.languages.mongo.expressions.variables import check_bindable
 from asterism.languages.mongo.failure import MongoFailure
+from asterism.languages.mongo.javascript import Interpreter
 from asterism.values.bson.order import Collate
 from asterism.values.bson.types import DatetimeMS, Document, Timestamp
 
@@ -69,12 +70,13 @@ class CommandScope:
         collate: Collate | None = None,
         let: Document | None = None,
         constants: Document | None = None,
+        javascript: Interpreter | None = None,
     ) -> None:
         """`constants` are values as they are, and come before those of `let`."""
         self.now = now
         self.cluster_time = cluster_time
         self.collate = collate
-        context = new_context(now, cluster_time, collate)
+        context = new_context(now, cluster_time, collate, javascript=javascript)
         self.variables: Variables = compute_variables(let, context) if let else {}
         if constants:
             for name in constants:
@@ -86,14 +88,14 @@ class CommandScope:
         """Return the same scope under another collation."""
         if collate is self.collate:
             return self
-        scope = CommandScope(self.now, self.cluster_time, collate=collate)
+        scope = CommandScope(self.now, self.cluster_time, collate=collate, javascript=self.context.javascript)
         return scope.with_values(self.variables)
 
     def with_values(self, variables: Variables) -> CommandScope:
         """Return the scope with further variables."""
         if not variables:
             return self
-        scope = CommandScope(self.now, self.cluster_time, collate=self.collate)
+        scope = CommandScope(self.now, self.cluster_time, collate=self.collate, javascript=self.context.javascript)
         scope.variables = {**self.variables, **variables}
         scope.context = scope.context.with_variables(*scope.variables)
         return scope

@@ -16,16 +16,21 @@ from asterism.languages.mongo.expressions.paths import check_field_name
 from asterism.languages.mongo.expressions.tables import collect_operators
 from asterism.languages.mongo.expressions.variables import compile_path
 from asterism.languages.mongo.failure import MongoFailure
+from asterism.languages.mongo.javascript import Interpreter
 from asterism.values.bson.types import MISSING, DatetimeMS, Timestamp
 
 OPERATORS: dict[str, Operator] = {operator.name: operator for operator in collect_operators()}
 
 
 def new_context(
-    now: DatetimeMS, cluster_time: Timestamp, collate: Any = None, variables: Iterable[str] = ()
+    now: DatetimeMS,
+    cluster_time: Timestamp,
+    collate: Any = None,
+    variables: Iterable[str] = (),
+    javascript: Interpreter | None = None,
 ) -> CompileContext:
     """Return the context of a command's expressions; `variables` are the names of its `let`."""
-    return CompileContext(compile_expression, now, cluster_time, collate, frozenset(variables))
+    return CompileContext(compile_expression, now, cluster_time, collate, frozenset(variables), javascript)
 
 
 def compile_expression(specification: Any, context: CompileContext) -> Evaluate:

@@ -1,4 +1,4 @@
-"""Operators that fit nowhere else: chance, metadata, sizes, hashes, and JavaScript, which is refused."""
+"""Operators that fit nowhere else: chance, metadata, sizes, hashes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from asterism.values.bson.codec import encode
 from asterism.values.bson.kinds import type_name
 from asterism.values.bson.types import MISSING, Missing
 
-INVALID_OPTIONS = 72
 EXPECTED_OBJECT = 10065
 # The variable under which a stage passes what it knows about a document beside its fields.
 META_VARIABLE = "$meta"
@@ -90,15 +89,6 @@ def _hash(value: Any) -> Any:
     return hashed_key(None if type(value) is Missing else value)
 
 
-def _refused(name: str) -> Operator:
-    def compile_call(specification: Any, context: CompileContext) -> Evaluate:
-        raise MongoFailure(
-            INVALID_OPTIONS, f"{name} runs JavaScript, which this server does not do in expressions. Use its operators."
-        )
-
-    return Operator(name, compile_call)
-
-
 OPERATORS: tuple[Operator, ...] = (
     Operator("$rand", _compile_rand, is_pure=False),
     Operator("$sampleRate", _compile_sample_rate, is_pure=False),
@@ -106,6 +96,4 @@ OPERATORS: tuple[Operator, ...] = (
     positional("$bsonSize", _bson_size, 1, 1, null_if_null=True),
     positional("$binarySize", _binary_size, 1, 1, null_if_null=True),
     positional("$toHashedIndexKey", _hash, 1, 1),
-    _refused("$function"),
-    _refused("$accumulator"),
 )

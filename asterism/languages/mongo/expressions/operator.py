@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from asterism.languages.mongo.failure import MongoFailure
+from asterism.languages.mongo.javascript import Interpreter
 from asterism.values.bson.types import DatetimeMS, Missing, Timestamp
 
 Variables = dict[str, Any]
@@ -29,6 +30,8 @@ class CompileContext:
     collate: Callable[[str], bytes] | None = None
     # Names of variables in scope, without `$$`.
     variables: frozenset[str] = field(default=frozenset())
+    # None where scripts are not allowed, such as in the rules of an index.
+    javascript: Interpreter | None = None
 
     def compile(self, specification: Any) -> Evaluate:
         return self.compile_with(specification, self)

@@ -18,6 +18,7 @@ _MODULES = (
     "conditional",
     "conversion",
     "dates",
+    "javascript",
     "misc",
     "objects",
     "powers",

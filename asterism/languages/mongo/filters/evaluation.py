@@ -13,6 +13,7 @@ from asterism.languages.mongo.filters.elements import is_truthy
 from asterism.languages.mongo.filters.integers import truncated_int64
 from asterism.languages.mongo.filters.match import Node, Test
 from asterism.languages.mongo.filters.predicate import Predicate, Scope, bad_value
+from asterism.languages.mongo.javascript import code_of, needed
 from asterism.values.bson.types import Decimal128, Document, Int64, Regex
 
 # The server refuses longer patterns.
@@ -152,6 +153,8 @@ def compile_sample_rate(operand: Any, scope: Scope) -> Node:
 def compile_where(operand: Any, scope: Scope) -> Node:
     if not scope.is_top_level or "where" not in scope.features:
         raise bad_value("$where is not allowed in this context")
-    if scope.where is None:
-        raise bad_value("$where needs JavaScript, which is not enabled")
-    return Node("where", scope.where(operand))
+    if scope.where is not None:
+        return Node("where", scope.where(operand))
+    code = code_of(operand, "$where", wrong_type=2)
+    predicate = needed(scope.context.javascript, "$where").where(code)
+    return Node("where", predicate.matches, value=predicate)

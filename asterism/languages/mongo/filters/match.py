@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -156,6 +156,17 @@ class Match:
         """True if the conditions say all that the filter does."""
         node = self.node
         return all(part.kind in _PLANNED_KINDS for part in (node.children if node.kind == "and" else (node,)))
+
+    def foresee(self, documents: Sequence[Document]) -> None:
+        """Let the scripts of $where decide about many documents at once: those that the rest of a conjunction holds
+        for."""
+        parts = self.node.children if self.node.kind == "and" else (self.node,)
+        others = _all_of(tuple(part.matches for part in parts if part.kind != "where"))
+        scripts = [part.value for part in parts if part.kind == "where" and part.value is not None]
+        if scripts and not self.uses_expr:
+            candidates = [document for document in documents if others(document)]
+            for script in scripts:
+                script.foresee(candidates)
 
     def array_index(self, document: Document) -> int | None:
         """Return the position of the array element that a matching document matched with: what `$` stands for."""

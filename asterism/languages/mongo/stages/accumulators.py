@@ -9,6 +9,7 @@ from asterism.languages.mongo.expressions.operator import CompileContext, Evalua
 from asterism.languages.mongo.failure import MongoFailure
 from asterism.languages.mongo.filters.integers import INT64_MAX, whole_number
 from asterism.languages.mongo.stages import states
+from asterism.languages.mongo.stages.javascript_accumulator import ScriptedAccumulator
 from asterism.languages.mongo.stages.sorting import parse_ordering
 from asterism.languages.mongo.stages.stage import evaluate_many
 from asterism.languages.mongo.stages.states import State, as_double
@@ -180,6 +181,14 @@ ACCUMULATORS: dict[str, CompileAccumulator] = {
     "$median": _percentiles(is_median=True),
     "$percentile": _percentiles(is_median=False),
 }
+
+
+def _scripted(name: str, argument: Any, context: CompileContext) -> Accumulator:
+    scripted = ScriptedAccumulator(argument, context)
+    return Accumulator(name, scripted.inputs, scripted.start)
+
+
+ACCUMULATORS["$accumulator"] = _scripted
 
 
 def compile_accumulated_field(field: str, specification: Any, context: CompileContext) -> Accumulator:

@@ -12,6 +12,7 @@ from typing import Any
 from asterism.languages.mongo.expressions.constants import Constant
 from asterism.languages.mongo.expressions.operator import CompileContext, Variables
 from asterism.languages.mongo.failure import MongoFailure
+from asterism.languages.mongo.javascript import runs_javascript
 from asterism.languages.mongo.stages.accumulators import Accumulator, compile_accumulated_field
 from asterism.languages.mongo.stages.keys import hash_key
 from asterism.languages.mongo.stages.stage import (
@@ -98,6 +99,7 @@ def group_stage(
     name: str, specification: Any, key: KeysOf | Constant, fields: Fields, collate: Collate | None
 ) -> Stage:
     holds_input = any(field.holds_input for _, field in fields)
+    in_turns = runs_javascript(specification)
 
     async def run(source: Batches, run_context: RunContext) -> Batches:
         meter = MemoryMeter(name, run_context)
@@ -105,18 +107,25 @@ def group_stage(
         groups = Groups(fields, collate)
         variables = run_context.variables
         async for batch in source:
-            if isinstance(key, Constant):
-                groups.add_to_one(None if key.value is MISSING else key.value, batch, variables)
-                created = 0
+            if in_turns:
+                created = await run_context.in_turns(_add, groups, key, batch, variables)
             else:
-                created = groups.add(key(batch, variables), batch, variables)
+                created = _add(groups, key, batch, variables)
             meter.add(batch if holds_input else batch[:created])
             await pacer.pause()
-        output = groups.documents()
+        output = await run_context.in_turns(groups.documents) if in_turns else groups.documents()
         for start in range(0, len(output), BATCH_DOCUMENTS):
             yield output[start : start + BATCH_DOCUMENTS]
 
     return Stage(name, specification, run=run)
+
+
+def _add(groups: Groups, key: KeysOf | Constant, batch: list[Document], variables: Variables) -> int:
+    """Add a batch to its groups, and return how many are new."""
+    if isinstance(key, Constant):
+        groups.add_to_one(None if key.value is MISSING else key.value, batch, variables)
+        return 0
+    return groups.add(key(batch, variables), batch, variables)
 
 
 def _compile_group(specification: Any, scope: Scope) -> Stage:

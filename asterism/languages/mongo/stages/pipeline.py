@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from asterism.languages.mongo.expressions.operator import CompileContext, Variables
 from asterism.languages.mongo.failure import MongoFailure
+from asterism.languages.mongo.javascript import runs_javascript
 from asterism.languages.mongo.stages.metadata import bind_metadata
 from asterism.languages.mongo.stages.rules import check_rules
 from asterism.languages.mongo.stages.sorting import fuse_limits
@@ -101,17 +102,18 @@ class Pipeline:
     def run(self, source: Batches, run_context: RunContext) -> Batches:
         """Return the output for an input. Nothing is read before the output is."""
         flow = source
+        in_turns = runs_javascript(self.specification)
         transforms: list[Transform] = []
         for stage in self.stages:
             if stage.transform is not None:
                 transforms.append(stage.transform)
                 continue
             if transforms:
-                flow = _run_transforms(flow, tuple(transforms), run_context)
+                flow = _run_transforms(flow, tuple(transforms), run_context, in_turns=in_turns)
                 transforms = []
             assert stage.run is not None
             flow = stage.run(flow, run_context)
-        return _run_transforms(flow, tuple(transforms), run_context) if transforms else flow
+        return _run_transforms(flow, tuple(transforms), run_context, in_turns=in_turns) if transforms else flow
 
     async def run_on(self, documents: list[Document], run_context: RunContext) -> list[Document]:
         """Return the output for a list, without coroutines as far as stages handle batches alone."""
@@ -139,13 +141,18 @@ class Pipeline:
         return documents[0]
 
 
-async def _run_transforms(source: Batches, transforms: tuple[Transform, ...], run_context: RunContext) -> Batches:
+async def _run_transforms(
+    source: Batches, transforms: tuple[Transform, ...], run_context: RunContext, *, in_turns: bool
+) -> Batches:
     pacer = Pacer(run_context)
     variables = run_context.variables
     async for batch in source:
         documents = batch
         for transform in transforms:
-            documents = transform(documents, variables)
+            if in_turns:
+                documents = await run_context.in_turns(transform, documents, variables)
+            else:
+                documents = transform(documents, variables)
             if not documents:
                 break
         if documents:

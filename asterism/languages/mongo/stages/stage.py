@@ -51,6 +51,9 @@ class RunContext(Protocol):
     def with_variables(self, variables: Variables) -> RunContext:
         """Return the same context with other variables."""
 
+    async def in_turns(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return the result of a function that may call scripts; other requests proceed while it waits for them."""
+
     async def read(
         self, collection: str | None, database: str | None, pipeline: Pipeline, variables: Variables
     ) -> Batches:
@@ -285,6 +288,9 @@ class MemoryContext:
 
     def check_time(self) -> None:
         return
+
+    async def in_turns(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return function(*arguments)
 
     def with_variables(self, variables: Variables) -> MemoryContext:
         return MemoryContext(variables, self.memory_bytes_max)
