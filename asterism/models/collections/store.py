@@ -117,16 +117,12 @@ class CollectionStore(CollectionDirectory):
         throughput: Throughput | None,
         indexes: Sequence[IndexRecord],
     ) -> None:
-        home = await self._home_to_fill(account, database)
-        found = self.database_record(account, database)
-        if found is None:
-            raise NoSuchCollection(name)
         if self.record(account, database, name) is not None:
             raise CollectionExists(name)
         record = CollectionRecord(
             database,
             name,
-            home.settings.next_number,
+            HomeSettings().next_number,
             self.services.random_bytes(_UUID_BYTES),
             dict(options or {}),
             () if options and "viewOn" in options else (_ID, *indexes),
@@ -134,16 +130,19 @@ class CollectionStore(CollectionDirectory):
             dict(shard_pattern or {}),
             next_index=1 + len(indexes),
         )
-        if not shard_pattern:
-
-            def add(settings: HomeSettings) -> HomeSettings:
-                if name in settings.collections or name in settings.sharded:
-                    raise CollectionExists(name)
-                return settings.with_collection(replace(record, number=settings.next_number))
-
-            await self.change_home(found, add)
-        else:
+        # The first collection of a database is in its home from the beginning, which saves a write.
+        filled = HomeSettings() if shard_pattern else HomeSettings().with_collection(record)
+        home = await self._home_to_fill(account, database, filled)
+        found = self.database_record(account, database)
+        if found is None:
+            raise NoSuchCollection(name)
+        created = self.record(account, database, name)
+        if created is not None and created.uuid != record.uuid:
+            raise CollectionExists(name)
+        if created is None and shard_pattern:
             await self._create_sharded(found, record, throughput)
+        elif created is None:
+            await self._create_in_home(found, record)
         created = self.record(account, database, name)
         if created is None:
             raise NoSuchCollection(name)
@@ -151,6 +150,14 @@ class CollectionStore(CollectionDirectory):
         if shard_pattern:
             changes.append(change_of("shardCollection", created, {"shardKey": dict(shard_pattern)}))
         await self.catalog_log.write(home.keyspace, created, *changes)
+
+    async def _create_in_home(self, database: DatabaseRecord, record: CollectionRecord) -> None:
+        def add(settings: HomeSettings) -> HomeSettings:
+            if record.name in settings.collections or record.name in settings.sharded:
+                raise CollectionExists(record.name)
+            return settings.with_collection(replace(record, number=settings.next_number))
+
+        await self.change_home(database, add)
 
     async def _create_sharded(
         self, database: DatabaseRecord, record: CollectionRecord, throughput: Throughput | None
@@ -218,7 +225,8 @@ class CollectionStore(CollectionDirectory):
             validate(throughput, self.services.limits, self.services.limits.throughput_ru_per_second_min)
         await self.catalog.create_database(ACCOUNT_PREFIX + account, database, throughput, now=self._now())
 
-    async def _home_to_fill(self, account: str, database: str) -> Home:
+    async def _home_to_fill(self, account: str, database: str, filled: HomeSettings) -> Home:
+        """Return the home of a database; one that does not exist is created with the settings `filled`."""
         found = self.database_record(account, database)
         owner = ACCOUNT_PREFIX + account
         while found is None:
@@ -234,7 +242,7 @@ class CollectionStore(CollectionDirectory):
                     found,
                     HOME_KEYSPACE,
                     HOME_DEFINITION,
-                    HomeSettings().to_settings(),
+                    filled.to_settings(),
                     nodes=nodes,
                     throughput=None if self.catalog.offer_for(found.rid) else DEFAULT_THROUGHPUT,
                     now=self._now(),
