@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from tests.clients.test_mongo import Client, mongo, shop
 __all__ = ["mongo", "shop"]
 
 Shop = Database[dict[str, Any]]
+EXPIRY_SECONDS = 90
 
 
 def code_of(shop: Shop, command: dict[str, Any]) -> int:
@@ -73,7 +76,15 @@ def test_a_capped_collection_keeps_the_newest_documents_in_their_order(shop: Sho
     log.update_one({"_id": "c"}, {"$set": {"seen": True}})
     assert [found["_id"] for found in log.find({"_id": {"$exists": True}})] == ["x", "c", "b", "a"]
     shop.command({"collMod": "log", "cappedMax": 2})
-    assert [found["_id"] for found in log.find()] == ["b", "a"]
+    log.insert_one({"_id": "new"})
+    assert [found["_id"] for found in log.find()] == ["a", "new"]
+
+
+def test_a_document_larger_than_its_capped_collection_is_kept_until_the_next(shop: Shop) -> None:
+    log = shop.create_collection("log", capped=True, size=100)
+    for name in ("b", "a"):
+        log.insert_one({"_id": name, "text": "x" * 500})
+        assert [found["_id"] for found in log.find()] == [name]
 
 
 def test_a_capped_collection_stays_within_its_bytes(shop: Shop) -> None:
@@ -175,6 +186,23 @@ def test_indexes_that_differ_by_their_conditions_live_side_by_side(shop: Shop) -
     assert code_of(shop, {"dropIndexes": "users", "index": {"a": 1}}) == 181
     shop.users.drop_index("sparse")
     assert set(shop.users.index_information()) == {"_id_", "plain"}
+
+
+def test_documents_expire_by_a_date_by_their_last_change_and_by_their_id(shop: Shop) -> None:
+    past, future = datetime(2020, 1, 1, tzinfo=UTC), datetime(2120, 1, 1, tzinfo=UTC)
+    shop.by_date.create_index("at", expireAfterSeconds=60, hidden=True)
+    shop.by_date.insert_many([{"_id": 1, "at": past}, {"_id": 2, "at": future}, {"_id": 3, "at": [future, past]}])
+    shop.by_change.create_index("_ts", expireAfterSeconds=0)
+    shop.by_change.insert_many([{"_id": 1}, {"_id": 2, "_ts": future}])
+    clustered = {"key": {"_id": 1}, "unique": True}
+    shop.create_collection("by_id", clusteredIndex=clustered, expireAfterSeconds=60)
+    shop.by_id.insert_many([{"_id": past}, {"_id": future}, {"_id": "no date"}])
+    left = {"by_date": 1, "by_change": 0, "by_id": 2}
+    deadline = time.monotonic() + EXPIRY_SECONDS
+    while {name: shop[name].count_documents({}) for name in left} != left:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert shop.by_date.find_one() == {"_id": 2, "at": future.replace(tzinfo=None)}
 
 
 def test_drop_database_takes_nothing_but_1(shop: Shop) -> None:

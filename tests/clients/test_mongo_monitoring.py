@@ -147,7 +147,7 @@ def test_parameters_can_be_set_only_to_what_they_can_be(mongo: Client) -> None:
     assert mongo.admin.command({"getParameter": 1, "logLevel": 1})["logLevel"] == 0
     assert code_of(mongo.admin, {"setParameter": 1, "logLevel": "high"}) == 2
     assert code_of(mongo.admin, {"setParameter": 1, "logLevel": 1, "nothing": 1}) == 72
-    assert code_of(mongo.admin, {"setParameter": 1, "ttlMonitorEnabled": False}) == 20
+    assert code_of(mongo.admin, {"setParameter": 1, "maxBSONDepth": 100}) == 20
     assert mongo.admin.command({"setParameter": 1, "quiet": True})["was"] is False
     assert mongo.admin.command({"setParameter": 1, "quiet": False})["was"] is True
     shown = mongo.admin.command({"getParameter": {"showDetails": True}, "logLevel": 1})["logLevel"]
@@ -217,6 +217,8 @@ def test_the_server_tells_about_itself(mongo: Client, shop: Shop) -> None:
         ({"getLog": 1}, 14),
         ({"logRotate": "audit"}, 4),
         ({"autoCompact": True}, 115),
+        ({"profile": 2}, 115),
+        ({"profile": 0, "sampleRate": 2}, 2),
         ({"setClusterParameter": {"changeStreams": {}}}, 115),
         ({"setFeatureCompatibilityVersion": "6.0", "confirm": True}, 4926900),
         ({"dropConnections": 1, "hostAndPort": ["host:0"]}, 9),

@@ -160,7 +160,7 @@ def _names_to_drop(record: CollectionRecord, wanted: Any) -> list[str]:
         if type(name) is not str:
             raise MongoFailure(14, "BSON field 'dropIndexes.index' is the wrong type")
         if name == ID_INDEX:
-            raise MongoFailure(72, "cannot drop _id index")
+            raise _kept(record)
         if record.index(name) is None or name in names[:position]:
             raise MongoFailure(27, f"index not found with name [{name}]")
     return names
@@ -173,8 +173,13 @@ def _name_by_key(record: CollectionRecord, key: Document) -> str:
     if len(found) > 1:
         raise MongoFailure(181, f"{len(found)} indexes found for key {key}, identify by name instead: {found}")
     if found[0] == ID_INDEX:
-        raise MongoFailure(72, "cannot drop _id index")
+        raise _kept(record)
     return found[0]
+
+
+def _kept(record: CollectionRecord) -> MongoFailure:
+    code = 5979800 if "clusteredIndex" in record.options else 72
+    return MongoFailure(code, "cannot drop the index of _id")
 
 
 COMMANDS = (

@@ -53,6 +53,8 @@ _ID = IndexRecord(0, ID_INDEX, {"_id": 1}, {})
 _UUID_BYTES = 16
 # How often a collection is created anew in a database that others keep dropping.
 _ATTEMPTS_MAX = 50
+# MongoDB's own monitor comes once a minute; tests and users are glad of less.
+EXPIRY_ROUND_SECONDS = 2.0
 
 
 class CollectionStore(CollectionDirectory):
@@ -66,6 +68,9 @@ class CollectionStore(CollectionDirectory):
         self._admission = admission
         self.indexes = IndexCatalog(self)
         self.remover = CollectionRemover(services)
+        # Of the upkeep of this process, if it is the leading one.
+        self.expires_documents = True
+        self.expiry_round_seconds = EXPIRY_ROUND_SECONDS
         self.catalog_log = CatalogLog(catalog, admission, services, ACCOUNT_PREFIX)
         self.readers = OpenReaders()
         catalog.listeners.append(lambda _: services.signal.notify())

@@ -13,23 +13,18 @@ from asterism.errors import AsterismError
 from asterism.keyspaces.processes.background_tasks import end_tasks
 from asterism.keyspaces.routing.families import after_prefix
 from asterism.keyspaces.routing.keyspace import Keyspace
-from asterism.models.collections.collection import Collection
-from asterism.models.collections.layout import CHANGE_LOG, RETRIES, VERSIONS, DocumentKey, image_time
+from asterism.models.collections.expiry import Expiry
+from asterism.models.collections.layout import CHANGE_LOG, RETRIES, VERSIONS, image_time
 from asterism.models.collections.log_entries import LOG_KEPT_SECONDS
 from asterism.models.collections.records import MARK
-from asterism.models.collections.results import Change, NoSuchCollection
+from asterism.models.collections.results import NoSuchCollection
 from asterism.models.collections.retries import written_at
-from asterism.models.collections.rules import IndexRules
-from asterism.models.collections.scans import ScanQuery
-from asterism.models.collections.store import ACCOUNT_PREFIX, CollectionStore
+from asterism.models.collections.store import CollectionStore
 from asterism.storage.contract import Batch, Span, StorageRefusal
-from asterism.values.bson.codec import decode, decode_record
-from asterism.values.bson.types import DatetimeMS
+from asterism.values.bson.codec import decode_record
 
 _log = logging.getLogger(__name__)
 
-# MongoDB's own monitor comes once a minute; tests and users are glad of less.
-ROUND_SECONDS = 2.0
 # Old entries are looked for every so many rounds.
 _ROUNDS_PER_SWEEP = 150
 _SESSION_KEPT_SECONDS = 30 * 60
@@ -37,21 +32,11 @@ _REST_SECONDS = 0.005
 _PAGE_ENTRIES = 500
 
 
-class _DueCondition:
-    """Dates of an index up to a moment."""
-
-    __slots__ = ("operator", "path", "value")
-
-    def __init__(self, path: str, value: DatetimeMS) -> None:
-        self.path = path
-        self.operator = "lte"
-        self.value = value
-
-
 class CollectionUpkeep:
     def __init__(self, store: CollectionStore) -> None:
         self._store = store
         self._services = store.services
+        self._expiry = Expiry(store)
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -63,7 +48,7 @@ class CollectionUpkeep:
     async def _run(self) -> None:
         rounds = 0
         while True:
-            await asyncio.sleep(ROUND_SECONDS)
+            await asyncio.sleep(self._store.expiry_round_seconds)
             for action in (self.remove_expired, *((self.sweep_logs,) if rounds % _ROUNDS_PER_SWEEP == 0 else ())):
                 try:
                     await action()
@@ -75,41 +60,7 @@ class CollectionUpkeep:
 
     async def remove_expired(self) -> int:
         """Delete the documents that are due; return how many."""
-        removed = 0
-        for collection in self._collections():
-            for index in collection.rules.indexes:
-                if "expireAfterSeconds" in index.record.options and index.record.is_ready:
-                    removed += await self._remove_due(collection, index)
-        return removed
-
-    def _collections(self) -> list[Collection]:
-        found: list[Collection] = []
-        for database in list(self._store.catalog.databases.values()):
-            if not database.account.startswith(ACCOUNT_PREFIX):
-                continue
-            account = database.account[len(ACCOUNT_PREFIX) :]
-            for record in self._store.records(account, database.name):
-                if any("expireAfterSeconds" in index.options for index in record.indexes):
-                    collection = self._store.find(account, database.name, record.name)
-                    if collection is not None:
-                        found.append(collection)
-        return found
-
-    async def _remove_due(self, collection: Collection, index: IndexRules) -> int:
-        seconds = float(index.record.options["expireAfterSeconds"])
-        cutoff = self._services.wall_milliseconds() - int(seconds * 1000)
-        (path,) = list(index.record.key)[:1]
-        query = ScanQuery([_DueCondition(path, DatetimeMS(cutoff))], hint=index.record.name)
-        removed = 0
-        decide = _decide_due(index, cutoff)
-        scan = await collection.open_scan(query)
-        async for found in scan.batches():
-            due = [document.key for document in found if decide(document.key, document.body).operation == "delete"]
-            if due:
-                await collection.change(due, decide)
-                removed += len(due)
-            await asyncio.sleep(_REST_SECONDS)
-        return removed
+        return await self._expiry.remove_due() if self._store.expires_documents else 0
 
     # --- old entries ------------------------------------------------------------------------------------------------
 
@@ -149,17 +100,6 @@ class CollectionUpkeep:
                 rest = page.rest(rest)
                 await asyncio.sleep(_REST_SECONDS)
         return removed
-
-
-def _decide_due(index: IndexRules, cutoff: int) -> Callable[[DocumentKey, bytes | None], Change]:
-    def decide(_: DocumentKey, body: bytes | None) -> Change:
-        if body is None:
-            return Change.keep()
-        keys, _is_array = index.keys_of(decode(body))
-        dates = [int(values[0]) for values in keys if isinstance(values[0], DatetimeMS)]
-        return Change.delete() if dates and min(dates) <= cutoff else Change.keep()
-
-    return decide
 
 
 def _logged_before(milliseconds: int, point_bytes: int) -> Callable[[bytes], bool]:

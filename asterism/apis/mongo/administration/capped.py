@@ -43,9 +43,11 @@ async def clone_as_capped(call: Call) -> Document:
         raise MongoFailure(73, f"Invalid source collection name: {call.target}")
     check_new_collection_name(call.database, target)
     check_system_name(call, target)
-    record = _source(call, call.target)
     size = _read_size(call)
+    record = _source(call, call.target)
     existing = call.record(target)
+    if existing is not None and existing.is_view:
+        raise MongoFailure(166, f"Namespace {existing.namespace} is a view, not a collection")
     if existing is not None:
         raise MongoFailure(48, f"cloneCollectionAsCapped failed - destination collection {target} already exists.")
     options = {"capped": True, "size": shown_number(size)}
@@ -82,5 +84,6 @@ COMMANDS = (
     Command("convertToCapped", with_write_concern(convert_to_capped), "Cap a collection.", target=Target.COLLECTION,
             access=Access.DATABASE_ADMIN, ignores_unknown_fields=True, writes=True),
     Command("cloneCollectionAsCapped", with_write_concern(clone_as_capped), "Copy into a capped collection.",
-            target=Target.COLLECTION, access=Access.DATABASE_ADMIN, ignores_unknown_fields=True, writes=True),
+            target=Target.COLLECTION, target_type_code=14, access=Access.DATABASE_ADMIN,
+            ignores_unknown_fields=True, writes=True),
 )  # fmt: skip

@@ -15,7 +15,6 @@ from asterism.apis.mongo.administration.options.view_pipelines import check_view
 from asterism.apis.mongo.arguments import ARRAY, BOOL, NUMBER, OBJECT, TEXT, TRUTH
 from asterism.apis.mongo.call import Call
 from asterism.apis.mongo.commands import Access, Command, FieldRule, Target
-from asterism.apis.mongo.data.capped import trim
 from asterism.apis.mongo.data.concerns import with_write_concern
 from asterism.apis.mongo.data.targets import check_uuid
 from asterism.languages.mongo.failure import MongoFailure
@@ -71,10 +70,8 @@ async def coll_mod(call: Call) -> Document:
     if "index" in given:
         answer = await change_index(call, record, given["index"], dry_run=call.flag("dryRun"))
     if options != record.options:
+        # With smaller bounds the next insert makes room, as MongoDB's does.
         await call.store.change_options(call.account, record, options)
-        collection = call.collection()
-        if sizes and collection is not None:
-            await trim(call, collection)
     elif "index" not in given and not call.flag("dryRun"):
         # Change streams show a change without effect, too.
         await call.store.change_options(call.account, record, options)

@@ -42,7 +42,8 @@ async def change_index(call: Call, record: CollectionRecord, wanted: Document, *
     if "expireAfterSeconds" in changes:
         _change_expiry(index, options, changes["expireAfterSeconds"], answer)
     if "hidden" in changes:
-        _change_hidden(index, options, as_bool(changes["hidden"]), answer)
+        is_clustered = "clusteredIndex" in record.options
+        _change_hidden(index, options, as_bool(changes["hidden"]), answer, is_clustered=is_clustered)
     is_prepared = bool(index.options.get("prepareUnique"))
     if "prepareUnique" in changes and as_bool(changes["prepareUnique"]) != is_prepared:
         if len(changes) > 1:
@@ -83,9 +84,11 @@ def _change_expiry(index: IndexRecord, options: dict[str, Any], value: Any, answ
     answer["expireAfterSeconds_new"] = Int64(seconds)
 
 
-def _change_hidden(index: IndexRecord, options: dict[str, Any], hidden: bool, answer: Document) -> None:
+def _change_hidden(
+    index: IndexRecord, options: dict[str, Any], hidden: bool, answer: Document, *, is_clustered: bool
+) -> None:
     if index.name == ID_INDEX:
-        raise MongoFailure(2, "can't hide _id index")
+        raise MongoFailure(6011800 if is_clustered else 2, "can't hide _id index")
     if hidden == index.is_hidden:
         return
     answer["hidden_old"], answer["hidden_new"] = index.is_hidden, hidden

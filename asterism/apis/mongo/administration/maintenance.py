@@ -20,7 +20,7 @@ from asterism.apis.mongo.indexes import describe_index, shown_indexes
 from asterism.languages.mongo.failure import MongoFailure
 from asterism.models.collections.index_changes import rebuild_index
 from asterism.models.collections.records import ID_INDEX, CollectionRecord
-from asterism.values.bson.types import Document, Int64
+from asterism.values.bson.types import Document
 
 _COMPACT_FIELDS: Final = {
     "force": FieldRule(BOOL),
@@ -51,8 +51,8 @@ async def compact(call: Call) -> Document:
     if record.is_view:
         raise MongoFailure(166, f"Namespace {call.namespace} is a view, not a collection")
     if call.flag("dryRun"):
-        return {"estimatedBytesFreed": Int64(0)}
-    return {"bytesFreed": Int64(0)}
+        return {"estimatedBytesFreed": 0}
+    return {"bytesFreed": 0}
 
 
 async def re_index(call: Call) -> Document:

@@ -20,12 +20,6 @@ from asterism.values.bson.types import Binary, Document, Int64
 # Missing entries that `validate` names.
 _SHOWN_MAX: Final = 100
 
-_VALIDATE_FIELDS: Final = {
-    name: FieldRule(TRUTH)
-    for name in ("full", "repair", "fixMultikey", "background", "checkBSONConformance", "metadata", "collHash",
-                 "enforceFastCount", "logDiagnostics")
-} | {"hashPrefixes": FieldRule(("array",)), "revealHashedIds": FieldRule(("array",))}  # fmt: skip
-
 
 async def validate(call: Call) -> Document:
     """Read all documents of a collection and look for their index entries; with `metadata` only the record."""
@@ -212,7 +206,7 @@ _STATS_FIELDS: Final = {"scale": FieldRule(NUMBER), "verbose": FieldRule(), "wai
                         "numericOnly": FieldRule(BOOL), "queryExecStats": FieldRule()}  # fmt: skip
 
 COMMANDS = (
-    Command("validate", validate, "Check a collection.", target=Target.COLLECTION, fields=_VALIDATE_FIELDS),
+    Command("validate", validate, "Check a collection.", target=Target.COLLECTION, ignores_unknown_fields=True),
     Command("collStats", collection_stats, "Sizes of a collection.", aliases=("collstats",), target=Target.COLLECTION,
             access=Access.READ, fields=_STATS_FIELDS),
     Command("dataSize", data_size, "The size of a collection.", aliases=("datasize",), target=Target.OWN,
@@ -222,5 +216,5 @@ COMMANDS = (
     Command("dbHash", database_hash, "Hashes of collections.", aliases=("dbhash",), access=Access.READ,
             fields={"collections": FieldRule(ARRAY)}, ignores_unknown_fields=True),
     Command("dbStats", database_stats, "Sizes of the database.", aliases=("dbstats",), access=Access.READ,
-            fields={"scale": FieldRule(NUMBER), "freeStorage": FieldRule(NUMBER)}),
+            fields={"scale": FieldRule(NUMBER), "freeStorage": FieldRule(TRUTH)}),
 )  # fmt: skip

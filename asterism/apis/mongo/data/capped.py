@@ -32,6 +32,8 @@ async def trim(call: Call, collection: Collection) -> int:
     if excess_bytes <= 0 and excess_documents <= 0:
         return 0
     removed = 0
+    # The newest document stays, also if it is larger than the collection may be.
+    left = size.items - 1
     # Inserts that arrive meanwhile look after themselves.
     scan = await collection.open_scan(ScanQuery(hint="$natural"), spent=call.spent)
     candidates = scan.batches()
@@ -39,8 +41,9 @@ async def trim(call: Call, collection: Collection) -> int:
         async for found in candidates:
             oldest: list[DocumentKey] = []
             for document in found:
-                if excess_bytes <= 0 and excess_documents <= 0:
+                if not left or (excess_bytes <= 0 and excess_documents <= 0):
                     break
+                left -= 1
                 oldest.append(document.key)
                 excess_bytes -= len(document.body)
                 excess_documents -= 1

@@ -25,7 +25,7 @@ _KINDS: Final = {
     "getMore": "getmore",
 }
 # Fields of the command that choose, and are no conditions on what is shown.
-_CHOICES: Final = frozenset({"currentOp", "$all", "$ownOps", "$db", "lsid", "comment", "$clusterTime"})
+_CHOICES: Final = frozenset({"currentOp", "lsid", "comment", "apiVersion", "apiStrict", "maxTimeMS"})
 
 
 def operation_kind(command: str) -> str:
@@ -97,7 +97,7 @@ def _shown_command(call: Call) -> Document:
 
 
 async def current_op(call: Call) -> Document:
-    conditions = {name: value for name, value in call.body.items() if name not in _CHOICES}
+    conditions = {name: value for name, value in call.body.items() if name not in _CHOICES and name[:1] != "$"}
     matches = matcher_of(call, conditions)
     return {"inprog": [entry for entry in describe_operations(call) if matches(entry)]}
 

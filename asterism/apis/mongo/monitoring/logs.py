@@ -59,6 +59,8 @@ def keep_recent_lines(seconds: float) -> None:
 
 async def get_log(call: Call) -> Document:
     wanted: Any = call.target
+    if wanted is None:
+        raise MongoFailure(40414, "BSON field 'getLog.getLog' is missing but a required field")
     if type(wanted) is not str:
         raise wrong_type("getLog", wanted, ("string",))
     if wanted == "*":

@@ -20,6 +20,7 @@ from asterism.values.bson.types import Document
 
 _MEGABYTE: Final = 1024 * 1024
 _LEVELS_MAX: Final = 5
+_SECONDS_MAX: Final = 86_400
 _DETAIL_FIELDS: Final = {"showDetails": FieldRule(TRUTH), "allParameters": FieldRule(TRUTH), "setAt": FieldRule(TEXT)}
 
 
@@ -30,7 +31,7 @@ class Parameter:
     read: Callable[[str, Any], Any] | None = None
     at_startup: bool = True
     # Carries out a change.
-    apply: Callable[[Any], None] | None = None
+    apply: Callable[[Call, Any], None] | None = None
 
 
 def _flag(name: str, value: Any) -> bool:
@@ -45,7 +46,21 @@ def _level(name: str, value: Any) -> int:
     return as_int(value)
 
 
-def _apply_level(level: int) -> None:
+def _seconds(name: str, value: Any) -> int:
+    if not is_number(value) or is_nan(value) or not 1 <= as_int(value) <= _SECONDS_MAX:
+        raise MongoFailure(2, f"The parameter '{name}' must be a number of seconds from 1 to {_SECONDS_MAX}")
+    return as_int(value)
+
+
+def _apply_expiry(call: Call, is_on: bool) -> None:
+    call.store.expires_documents = is_on
+
+
+def _apply_expiry_rounds(call: Call, seconds: int) -> None:
+    call.store.expiry_round_seconds = float(seconds)
+
+
+def _apply_level(_: Call, level: int) -> None:
     logging.getLogger("asterism").setLevel(logging.DEBUG if level else logging.INFO)
 
 
@@ -63,8 +78,8 @@ PARAMETERS: Final[Mapping[str, Parameter]] = {
     "requireApiVersion": Parameter(False),
     "saslHostName": Parameter(""),
     "transactionLifetimeLimitSeconds": Parameter(60),
-    "ttlMonitorEnabled": Parameter(True),
-    "ttlMonitorSleepSecs": Parameter(2),
+    "ttlMonitorEnabled": Parameter(True, _flag, apply=_apply_expiry),
+    "ttlMonitorSleepSecs": Parameter(2, _seconds, apply=_apply_expiry_rounds),
 }
 
 
@@ -133,7 +148,7 @@ async def set_parameter(call: Call) -> Document:
         call.context.parameters[name] = value
         apply = PARAMETERS[name].apply
         if apply is not None:
-            apply(value)
+            apply(call, value)
     return {"was": before}
 
 

@@ -8,6 +8,7 @@ from asterism.apis.mongo.monitoring import (
     host,
     logs,
     parameters,
+    profiling,
     server_status,
     small_commands,
 )
@@ -18,6 +19,7 @@ COMMANDS = (
     *parameters.COMMANDS,
     *current_operations.COMMANDS,
     *logs.COMMANDS,
+    *profiling.COMMANDS,
     *flushing.COMMANDS,
     *small_commands.COMMANDS,
 )
