@@ -16,7 +16,10 @@ from asterism.partitioning.feed_position import FeedPosition
 from asterism.values.identifiers import Lsn
 
 _FORM = 1
-_NUMBER_BITS_MAX = 70
+# Numbers are stored in eight bytes, and what follows the largest LSN must fit in them.
+_NUMBER_MAX = 2**63 - 2
+_SINCE_MAX = 2**64
+_SHIFT_MAX = 63
 
 
 class SeenInBatch(NamedTuple):
@@ -73,7 +76,7 @@ class ChangePosition:
         reader = _Reader(data)
         if reader.byte() != _FORM:
             raise _refusal()
-        since = reader.number()
+        since = reader.number(_SINCE_MAX)
         keyspaces: dict[bytes, FeedPosition] = {}
         for _ in range(reader.number()):
             rid = reader.bytes()
@@ -103,16 +106,17 @@ class _Reader:
         self._at += 1
         return self._data[self._at - 1]
 
-    def number(self) -> int:
+    def number(self, most: int = _NUMBER_MAX) -> int:
         result = shift = 0
-        while True:
+        while result <= most:
             part = self.byte()
             result |= (part & 0x7F) << shift
-            if part < 0x80:
+            if part < 0x80 and result <= most:
                 return result
             shift += 7
-            if shift >= _NUMBER_BITS_MAX:
-                raise _refusal()
+            if shift > _SHIFT_MAX:
+                break
+        raise _refusal()
 
     def bytes(self) -> bytes:
         length = self.number()

@@ -14,7 +14,7 @@ from typing import Final
 from asterism.models.collections.layout import CHANGE_LOG, log_suffix
 from asterism.storage.contract import Batch
 from asterism.values.bson.codec import encode
-from asterism.values.bson.raw_documents import document_of, element
+from asterism.values.bson.raw_documents import document_of
 from asterism.values.bson.types import Document, Int64
 
 # Entries, and the bodies that they need, are kept so long.
@@ -27,6 +27,7 @@ OPERATIONS: Final = (
 DOCUMENT_OPERATIONS: Final = frozenset(OPERATIONS[:4])
 # Two bytes; entries behind it are in the order of their numbers.
 _PLACE_MAX: Final = 0xFFFF
+_KEY_ELEMENT: Final = b"\x03k\x00"
 _NUMBERS: Final = {operation: number for number, operation in enumerate(OPERATIONS)}
 
 
@@ -70,8 +71,7 @@ def document_entry(
         rest["d"] = description
     if transaction is not None:
         rest["x"] = transaction
-    tail = encode(rest)[4:-1] if rest else b""
-    return document_of(head, element(0x03, "k", key), tail)
+    return document_of(head, _KEY_ELEMENT, key, encode(rest)[4:-1]) if rest else document_of(head, _KEY_ELEMENT, key)
 
 
 def log_catalog_changes(

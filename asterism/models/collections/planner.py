@@ -28,7 +28,7 @@ from asterism.models.collections.rules import CollectionRules, Entries
 from asterism.storage.contract import Batch, Expectation
 from asterism.throughput import charge
 from asterism.values.bson.codec import decode, encode
-from asterism.values.bson.raw_documents import document_of, elements, get_field
+from asterism.values.bson.raw_documents import document_of, end_of_id, get_field
 from asterism.values.bson.types import MISSING, Document
 
 _NO_ENTRIES = Entries({}, {})
@@ -227,7 +227,7 @@ class ChangePlanner:
 
 def _key_document(rules: CollectionRules, body: bytes) -> bytes:
     """Return the shard key and the `_id` of a document as BSON. `_id` is its first element."""
-    _, _, _, end = next(elements(body))
+    end = end_of_id(body)
     if not rules.is_sharded:
         return document_of(body[4:end])
     paths = rules.record.shard_key

@@ -30,6 +30,12 @@ def elements(raw: bytes, start: int = 0) -> Iterator[tuple[int, bytes, int, int]
         at = value + size
 
 
+def end_of_id(raw: bytes) -> int:
+    """Return where the `_id` of a document ends, which is its first element."""
+    size = _FIXED.get(raw[4])
+    return 9 + (_variable_size(raw, raw[4], 9) if size is None else size)
+
+
 def _variable_size(raw: bytes, kind: int, at: int) -> int:
     if kind in (0x02, 0x0D, 0x0E):
         return 4 + int(_LENGTH.unpack_from(raw, at)[0])

@@ -11,7 +11,7 @@ from asterism.models.collections.change_position import ChangePosition, SeenInBa
 from asterism.partitioning.feed_position import FeedPosition
 from asterism.values.identifiers import Lsn
 
-numbers = st.integers(0, 2**63 - 1)
+numbers = st.integers(0, 2**63 - 2)
 
 
 @st.composite
@@ -53,3 +53,18 @@ def test_only_entries_of_the_batch_and_of_the_range_that_was_read_count_as_seen(
     assert not seen.covers(b"k", b"\x20", (7, 1, 1))
     assert not seen.covers(b"k", b"\x10", (6, 1, 1))
     assert not seen.covers(b"other", b"\x10", (7, 1, 1))
+
+
+def test_an_lsn_that_no_partition_has_is_refused() -> None:
+    forged = ChangePosition({b"k": FeedPosition(((b"", Lsn(2**63)),))}).to_bytes()
+    with pytest.raises(MalformedRequest):
+        ChangePosition.from_bytes(forged)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_position_or_refused(data: bytes) -> None:
+    try:
+        position = ChangePosition.from_bytes(data)
+    except MalformedRequest:
+        return
+    assert ChangePosition.from_bytes(position.to_bytes()) == position

@@ -14,6 +14,8 @@ DOCUMENT_BYTES_MAX = 16 * 1024 * 1024
 
 _OBJECT, _ARRAY, _UNDEFINED, _REGEX, _TIMESTAMP = 0x03, 0x04, 0x06, 0x0B, 0x11
 _REFUSED_IDS = {_ARRAY: "array", _UNDEFINED: "undefined", _REGEX: "regex"}
+# The fields of a reference to another document.
+_REFERENCE = frozenset({b"$ref", b"$id", b"$db"})
 _ZERO_TIMESTAMP = b"\x00" * 8
 _TIMESTAMP_VALUE = struct.Struct("<Q")
 
@@ -46,8 +48,10 @@ def check_id(raw: bytes) -> None:
     if kind in _REFUSED_IDS:
         raise MongoFailure(53, f"The '_id' value cannot be of type {_REFUSED_IDS[kind]}")
     if kind == _OBJECT:
-        for _, name, _, _ in elements(raw, 9):
-            if name.startswith(b"$"):
+        names = [name for _, name, _, _ in elements(raw, 9)]
+        is_reference = names[:2] == [b"$ref", b"$id"]
+        for name in names:
+            if name.startswith(b"$") and not (is_reference and name in _REFERENCE):
                 raise MongoFailure(
                     52, f"_id fields may not contain '$'-prefixed fields: {name.decode(errors='replace')}"
                 )
