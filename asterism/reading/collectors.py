@@ -165,6 +165,10 @@ class OrderedCollector(Collector):
         self._after = None if after is None else OrderedRow(after.key, after.number, None)
         self._rows_passed = 0 if after is None else after.rows
 
+    def keep_first(self, count: int) -> None:
+        """Keep only the first rows of the order, to bound the memory: callers collect the others with later pages."""
+        self._rows_max = count if self._rows_max is None else min(count, self._rows_max)
+
     def take(self, around: Row, number: int = 0) -> None:
         self.merge_state(self._behind(ordered_rows_of(self._source, around, self._order, number)))
 

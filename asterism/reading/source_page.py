@@ -28,6 +28,10 @@ from asterism.reading.row_source import Row
 from asterism.reading.runnable import Kind, Runnable
 from asterism.values.json.text import dumps, loads
 
+# Rows of an order that are collected together: more than a page has (`PAGE_ITEMS_MAX`), and about as many as are kept
+# for later pages (`SET_BYTES_MAX`).
+ORDERED_ROWS_MAX: Final = 4000
+
 
 class SourceDocument(NamedTuple):
     # The key at which it lies, and its number: both are its own for as long as it exists.
@@ -67,28 +71,41 @@ class SourceContinuation:
     skipped: int = 0
     returned: int = 0
     result_set: str | None = None
+    # The position behind the kept results of an order, of which more rows are collected then.
+    cut: OrderPosition | None = None
 
     def to_bytes(self) -> bytes:
-        ordered = None if self.ordered is None else [self.ordered.key.hex(), *self.ordered[1:]]
-        return dumps([self.place.hex(), self.rows, ordered, self.skipped, self.returned, self.result_set])
+        ordered, cut = (None if at is None else [at.key.hex(), *at[1:]] for at in (self.ordered, self.cut))
+        return dumps([self.place.hex(), self.rows, ordered, self.skipped, self.returned, self.result_set, cut])
 
     @classmethod
     def from_bytes(cls, token: bytes) -> SourceContinuation:
         try:
             fields = cast(list[Any], loads(token))
-            place, rows, ordered, skipped, returned, result_set = fields
+            place, rows, ordered, skipped, returned, result_set, cut = fields
             if result_set is not None and not isinstance(result_set, str):
                 raise ValueError
-            position = None
-            if ordered is not None:
-                key, number, answered = ordered
-                position = OrderPosition(bytes.fromhex(key), _count(number), _count(answered))
-            return cls(bytes.fromhex(place), _count(rows), position, _count(skipped), _count(returned), result_set)
+            return cls(
+                bytes.fromhex(place),
+                _count(rows),
+                _position(ordered),
+                _count(skipped),
+                _count(returned),
+                result_set,
+                _position(cut),
+            )
         except (MalformedRequest, ValueError, TypeError):
             raise invalid_token() from None
 
 
 BEGINNING: Final = SourceContinuation()
+
+
+def _position(given: Any) -> OrderPosition | None:
+    if given is None:
+        return None
+    key, number, answered = given
+    return OrderPosition(bytes.fromhex(key), _count(number), _count(answered))
 
 
 def _count(value: object) -> int:
@@ -251,13 +268,20 @@ class _Run:
 
     async def _sort(self, state: SourceContinuation) -> SourceContinuation | None:
         """Collect the rows behind the continuation's position, and sort them."""
-        collector, rest = await self._feed(self.query.ordered_collector(None, state.ordered), state)
+        wanted = ORDERED_ROWS_MAX
+        ordered = self.query.ordered_collector(None, state.ordered)
+        ordered.keep_first(wanted)
+        collector, rest = await self._feed(ordered, state)
         if rest is not None:
             return rest
         assert isinstance(collector, OrderedCollector)
-        rows = await self.progress.in_turns(collector.ordered_rows)
+        rows = (await self.progress.in_turns(collector.ordered_rows))[:wanted]
         positions = list(positions_before(rows, state.ordered))
-        state = replace(state, place=b"", rows=0, result_set=None)
+        state = replace(state, place=b"", rows=0, result_set=None, cut=None)
+        if len(rows) == wanted:
+            # There may be more rows: the last is left to them, and says where they begin.
+            rows.pop()
+            state = replace(state, cut=positions.pop())
         for index, row in enumerate(rows):
             if self.progress.is_full:
                 left = (row.result for row in islice(rows, index, None))
@@ -265,7 +289,7 @@ class _Run:
             state, is_over = self._answer_within_window(state, row.result)
             if is_over:
                 return None
-        return None
+        return _behind_cut(state)
 
     async def _collect(self, state: SourceContinuation) -> SourceContinuation | None:
         collector, rest = await self._feed(self.query.new_collector(), state)
@@ -340,7 +364,7 @@ class _Run:
                 ordered = positions[number] if positions else None
                 return replace(state, returned=state.returned + number, ordered=ordered)
             self.progress.answer_encoded(encoded)
-        return None
+        return _behind_cut(replace(state, returned=state.returned + len(results)))
 
     async def _keep(
         self, state: SourceContinuation, results: Iterable[object], positions: Sequence[OrderPosition | None] = ()
@@ -351,6 +375,11 @@ class _Run:
         encoded = map(self.progress.encode, islice(results, left))
         name = await self.result_sets.keep(self.identity, encoded, first=state.returned, positions=positions[:left])
         return replace(state, result_set=name)
+
+
+def _behind_cut(state: SourceContinuation) -> SourceContinuation | None:
+    """Return the continuation behind rows that were cut from an order; None if they were all."""
+    return None if state.cut is None else replace(state, ordered=state.cut, cut=None, result_set=None)
 
 
 # The end of a query's window.
