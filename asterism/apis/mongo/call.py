@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from asterism.keyspaces.routing.keyspace import Spent
 from asterism.languages.mongo.failure import MongoFailure
-from asterism.models.collections.results import RetryToken
 from asterism.values.bson.codec import encode
 from asterism.values.bson.raw_documents import elements
 from asterism.values.bson.types import DatetimeMS, Decimal128, Document, Timestamp
@@ -47,6 +46,8 @@ class Call:
     # `autocommit: false`: the command belongs to a transaction.
     is_in_transaction: bool = False
     starts_transaction: bool = False
+    # commitTransaction and abortTransaction.
+    ends_transaction: bool = False
     transaction: OpenTransaction | None = None
     read_concern: Document | None = None
     write_concern: Document | None = None
@@ -55,7 +56,7 @@ class Call:
     deadline: float | None = None
     comment: Any = None
     spent: Spent = field(default_factory=Spent)
-    # True if a change was written, for the labels of an error.
+    # True if a change was written, or may have been, for the labels of an error.
     has_written: bool = False
     # The command can be carried out again at once, for a client that takes several replies to one request.
     goes_on: bool = False
@@ -63,6 +64,8 @@ class Call:
     is_killed: bool = False
     # True if another process has got the command, and has checked its sender.
     is_forwarded: bool = False
+    # A fail point wants the connection closed instead of an answer.
+    closes_connection: bool = False
 
     # --- the sender and the server ----------------------------------------------------------------------------------
 
@@ -148,18 +151,10 @@ class Call:
     # --- collections ------------------------------------------------------------------------------------------------
 
     def record(self, name: str | None = None) -> CollectionRecord | None:
-        return self.store.record(self.account, self.database, self.target if name is None else name)
+        return self.store.record(self.account, self.database, self.target if name is None else name, self.unit)
 
     def collection(self, name: str | None = None) -> Collection | None:
-        return self.store.find(self.account, self.database, self.target if name is None else name)
-
-    # --- retryable writes -------------------------------------------------------------------------------------------
-
-    def retry_token(self, statement: int = 0) -> RetryToken | None:
-        """Return the token of a statement; None if the command is not a retryable write."""
-        if self.session is None or self.txn_number is None or self.is_in_transaction:
-            return None
-        return RetryToken(self.session, self.txn_number, statement)
+        return self.store.find(self.account, self.database, self.target if name is None else name, self.unit)
 
 
 def timestamp_of(time: int) -> Timestamp:

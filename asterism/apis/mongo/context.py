@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from asterism.apis.mongo.fail_points import FailPoints
     from asterism.apis.mongo.forwarding import Forwarder
     from asterism.apis.mongo.operations import Operations
+    from asterism.apis.mongo.sessions import SessionRegistry
     from asterism.apis.mongo.settings import MongoSettings
     from asterism.apis.mongo.transactions import TransactionRegistry
     from asterism.apis.mongo.users.authentication import Authenticator
@@ -28,6 +29,7 @@ class DoorContext:
     settings: MongoSettings
     cursors: CursorRegistry
     transactions: TransactionRegistry
+    sessions: SessionRegistry
     authenticator: Authenticator
     operations: Operations
     forwarder: Forwarder

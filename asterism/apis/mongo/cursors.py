@@ -66,6 +66,8 @@ class Cursor:
     is_killed: bool = False
     # Returns an error of a getMore in the form in which clients are to see it.
     explain_failure: Callable[[Exception], Exception] | None = None
+    # The rest of the time that the command allowed, in seconds of work; None without a limit.
+    seconds_left: float | None = None
 
     async def take(self, documents_max: int | None, *, check_time: Callable[[], None] | None = None) -> list[bytes]:
         """Return the next documents, within the limits of a batch."""
@@ -177,6 +179,8 @@ class CursorRegistry:
         except BaseException:
             await cursor.end()
             raise
+        if call.deadline is not None:
+            cursor.seconds_left = call.deadline - self._monotonic_seconds()
         is_over = cursor.is_finished and (not waits or (patience is not None and patience.is_over))
         is_open = not single_batch and (bool(cursor.pending) or not is_over)
         if is_open:
@@ -196,17 +200,27 @@ class CursorRegistry:
             )
         if cursor.session != call.session and cursor.session is not None:
             raise MongoFailure(50738, "Cannot run getMore on a cursor of another session")
+        own_transaction = call.txn_number if call.is_in_transaction else None
+        if cursor.unit_number != own_transaction:
+            raise MongoFailure(
+                50740 if own_transaction is None else 50741,
+                f"Cannot run getMore on cursor {number} in another transaction than it was created in",
+            )
         if cursor.is_in_use:
             raise MongoFailure(12051, "the cursor is in use by another operation")
         if "maxTimeMS" in call.body and call.field("maxTimeMS") is not None and cursor.patience is None:
             raise MongoFailure(2, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
         cursor.is_in_use = True
+        began = self._monotonic_seconds()
+        if cursor.seconds_left is not None:
+            call.deadline = began + cursor.seconds_left
         try:
+            _meet_fail_points(call, cursor)
             if cursor.verify is not None:
                 cursor.verify()
             if cursor.patience is not None:
                 cursor.patience.seconds = await_seconds(call)
-            batch = await cursor.take(batch_size or None)
+            batch = await cursor.take(batch_size or None, check_time=call.check_time)
         except BaseException as problem:
             cursor.is_in_use = False
             await self._end(cursor)
@@ -215,6 +229,8 @@ class CursorRegistry:
             raise
         cursor.is_in_use = False
         cursor.used_at = self._monotonic_seconds()
+        if cursor.seconds_left is not None:
+            cursor.seconds_left -= cursor.used_at - began
         if cursor.is_killed:
             await cursor.end()
             raise MongoFailure(237, f"operation was interrupted because a client killed the cursor {number}")
@@ -247,6 +263,12 @@ class CursorRegistry:
         for cursor in [cursor for cursor in self._cursors.values() if cursor.session == session]:
             await self._end(cursor)
 
+    async def end_transaction(self, session: bytes, number: int) -> None:
+        """Close the cursors of a transaction that is over: their snapshot is gone."""
+        for cursor in [cursor for cursor in self._cursors.values() if cursor.session == session]:
+            if cursor.unit_number == number:
+                await self._end(cursor)
+
     async def expire(self) -> None:
         oldest = self._monotonic_seconds() - IDLE_SECONDS_MAX
         for cursor in [found for found in self._cursors.values() if found.used_at < oldest]:
@@ -268,6 +290,17 @@ class CursorRegistry:
             number = number >> PLACE_BITS << PLACE_BITS | self._place
             if number >> PLACE_BITS and number not in self._cursors:
                 return number
+
+
+def _meet_fail_points(call: Call, cursor: Cursor) -> None:
+    points = call.context.fail_points
+    if points is None:
+        return
+    points.on_get_more()
+    if points.makes_late and cursor.seconds_left is not None:
+        raise MongoFailure(50, "operation exceeded time limit")
+    if points.makes_punctual:
+        call.deadline = None
 
 
 def batch_answer(

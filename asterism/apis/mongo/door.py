@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from asterism.apis.mongo.arguments import check_arguments, check_database_name
@@ -12,13 +12,13 @@ from asterism.apis.mongo.commands import Access, Command
 from asterism.apis.mongo.connection import Connection
 from asterism.apis.mongo.context import DoorContext
 from asterism.apis.mongo.current_catalog import carry_out
+from asterism.apis.mongo.error_labels import STATE_CHANGES, labels_of
 from asterism.apis.mongo.errors import as_failure, failure_document
-from asterism.apis.mongo.fail_points import ConnectionClosed
+from asterism.apis.mongo.fail_points import ConnectionClosed, InjectedFailure, Interference
 from asterism.apis.mongo.forwarding import ForwardedAnswer
 from asterism.apis.mongo.hello import hello, note_client
-from asterism.apis.mongo.session_fields import read_session_fields
+from asterism.apis.mongo.session_fields import check_in_transaction, enter_transaction, read_session_fields
 from asterism.apis.mongo.table import COMMANDS
-from asterism.apis.mongo.transactions import TRANSIENT
 from asterism.apis.mongo.users.authorization import check_rights
 from asterism.apis.mongo.wire import MORE_TO_COME, OP_MSG, OP_QUERY, Message, MongoCodec, encode_reply
 from asterism.apis.pipeline import UNROUTED, Pipeline, RequestMeter
@@ -26,7 +26,7 @@ from asterism.apis.transports.codec import MalformedBytes
 from asterism.apis.transports.http import ClientGone
 from asterism.apis.transports.messages import LastReply, Reply, serve_messages
 from asterism.apis.transports.tcp import ByteStream
-from asterism.errors import AsterismError
+from asterism.errors import AsterismError, RequestRateTooLarge
 from asterism.languages.mongo.failure import MongoFailure
 from asterism.values.bson.codec import InvalidBson, encode
 from asterism.values.bson.raw_documents import document_of
@@ -106,6 +106,8 @@ class MongoDoor:
     async def answer(self, message: Message, connection: Connection) -> Reply:
         request = self._request(message, connection)
         answer = await self._pipeline.run(request)
+        if request.call is not None and request.call.closes_connection:
+            raise LastReply
         if message.wants_no_reply:
             return b""
         reply_id = self._next_reply_id()
@@ -130,6 +132,8 @@ class MongoDoor:
                 message.body["topologyVersion"] = self.context.topology.version
             request = self._request(message, connection)
             answer = await self._pipeline.run(request)
+            if request.call is not None and request.call.closes_connection:
+                raise LastReply
             is_last = not request.goes_on or connection.is_ending
             response_to, reply_id = reply_id, self._next_reply_id()
             yield encode_reply(
@@ -162,7 +166,9 @@ class MongoDoor:
 
     def refuse_own(self, problem: Exception, request: _Request, /) -> _Answer | None:
         if isinstance(problem, ConnectionClosed):
-            raise LastReply
+            assert request.call is not None, "only a command meets a fail point"
+            request.call.closes_connection = True
+            return _Answer("closed", b"")
         if isinstance(problem, InvalidBson):
             return self._failed(MongoFailure(22, f"The document is not valid BSON: {problem}"), request)
         failure = as_failure(problem)
@@ -181,8 +187,9 @@ class MongoDoor:
 
     def _failed(self, failure: MongoFailure, request: _Request) -> _Answer:
         call = request.call
-        is_retryable = call is not None and call.txn_number is not None and not call.is_in_transaction
-        document = failure_document(failure, is_retryable_write=is_retryable)
+        document = failure_document(failure, () if call is None else _labels(call, failure))
+        if failure.code in STATE_CHANGES:
+            document |= self._topology()
         if call is not None:
             call.goes_on = False
             document |= self._gossip()
@@ -225,6 +232,7 @@ class MongoDoor:
             raise MongoFailure(59, f"no such command: '{name}'")
         request.call = call
         check_database_name(database)
+        check_in_transaction(command, body)
         if not request.is_forwarded:
             await self._check_access(call)
         self._check_api(call)
@@ -236,7 +244,7 @@ class MongoDoor:
             place = self.context.forwarder.place_of(call)
             if place is not None:
                 return await self._forward(place, message, call)
-        await read_session_fields(call)
+        read_session_fields(call)
         answer = await self._carry_out(call)
         if not request.is_forwarded:
             await self.context.forwarder.tell_all(call, message)
@@ -256,37 +264,56 @@ class MongoDoor:
         started = context.monotonic_seconds()
         number = context.operations.begin(call)
         try:
-            concern = None
             if not connection.application and "client" in call.body:
                 # Before fail points, which may be for one application.
                 note_client(connection, call.body["client"])
-            if context.fail_points is not None:
-                concern = await context.fail_points.meet(call.name, connection.application)
+            interference = await self._interfere(call)
             if context.write_lock.count:
                 await context.write_lock.wait(call)
-            transaction = call.transaction
-            if transaction is None:
-                fields = await carry_out(call)
-            else:
-                async with transaction.lock:
-                    try:
-                        fields = await carry_out(call)
-                    except Exception as problem:
-                        await context.transactions.fail(transaction)
-                        raise _transient(problem) from problem
+            await enter_transaction(call)
+            fields = await (self._run_in_transaction(call) if call.transaction is not None else carry_out(call))
         finally:
             context.operations.end(number)
             if command.name != "getLastRequestStatistics":
                 connection.last_command = command.name
                 connection.last_charge = call.spent.charge
                 connection.last_milliseconds = (context.monotonic_seconds() - started) * 1000
+        more: Document = {} if interference is None else _with_concern_error(call, interference)
+        if more and more["writeConcernError"].get("code") in STATE_CHANGES:
+            more |= self._topology()
         if isinstance(fields, bytes):
-            extra = b"" if concern is None else encode({"writeConcernError": concern})[4:-1]
+            extra = encode(more)[4:-1] if more else b""
             return _Answer("ok", document_of(fields[4:-1], _OK, self._encoded_gossip(), extra))
         answer = {**fields, "ok": 1.0, **self._gossip()} if "ok" not in fields else {**fields, **self._gossip()}
-        if concern is not None:
-            answer["writeConcernError"] = concern
-        return _Answer("ok", encode(answer))
+        return _Answer("ok", encode({**answer, **more} if more else answer))
+
+    async def _interfere(self, call: Call) -> Interference | None:
+        """Let fail points have their way with a command."""
+        points = self.context.fail_points
+        if points is None:
+            return None
+        interference = await points.meet(call)
+        if points.makes_late and call.max_time_ms is not None:
+            raise MongoFailure(50, "operation exceeded time limit")
+        if points.makes_punctual:
+            call.deadline = None
+        return interference
+
+    async def _run_in_transaction(self, call: Call) -> Document | bytes:
+        transaction, transactions = call.transaction, self.context.transactions
+        assert transaction is not None, "the command belongs to a transaction"
+        async with transaction.lock:
+            transactions.check_open(transaction)
+            try:
+                return await carry_out(call)
+            except RequestRateTooLarge:
+                # Nothing was staged, so the client may repeat the statement, also the first.
+                if call.starts_transaction:
+                    await transactions.forget(transaction)
+                raise
+            except BaseException:
+                await transactions.fail(transaction)
+                raise
 
     async def _handle_query(self, request: _Request, name: str) -> _Answer:
         message = request.message
@@ -323,7 +350,7 @@ class MongoDoor:
         version = body.get("apiVersion")
         if version is None:
             if "apiStrict" in body or "apiDeprecationErrors" in body:
-                raise MongoFailure(322, "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion")
+                raise MongoFailure(4886600, "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion")
             return
         if version != _API_VERSION:
             raise MongoFailure(322, "API version must be '1'")
@@ -340,17 +367,40 @@ class MongoDoor:
             self._gossip_bytes = encode(self._gossip())[4:-1]
         return self._gossip_bytes
 
+    def _topology(self) -> Document:
+        """Tell drivers with an error that the set is the one they know, so that they need not wait for a new hello."""
+        return {"topologyVersion": self.context.topology.version}
+
     def _gossip(self) -> Document:
         time = timestamp_of(self.context.store.services.hybrid_clock.now)
         return {"$clusterTime": {"clusterTime": time, "signature": _NO_SIGNATURE}, "operationTime": time}
 
 
-def _transient(problem: Exception) -> Exception:
-    """Label an error of a transaction that may succeed when the whole of it is repeated."""
-    failure = as_failure(problem)
-    if failure is None or failure.code not in (112, 251, 16500, 91, 10107):
-        return problem
-    return MongoFailure(failure.code, failure.message, details=failure.details, labels=TRANSIENT)
+def _labels(call: Call, failure: MongoFailure) -> Sequence[str]:
+    if isinstance(failure, InjectedFailure) and failure.only_labels is not None:
+        return failure.only_labels
+    found = labels_of(
+        failure.code,
+        is_retryable_write=call.txn_number is not None and not call.is_in_transaction,
+        is_in_transaction=call.is_in_transaction,
+        ends_transaction=call.ends_transaction,
+        has_written=call.has_written,
+    )
+    return list(dict.fromkeys((*failure.labels, *found)))
+
+
+def _with_concern_error(call: Call, interference: Interference) -> Document:
+    """Return the fields of an answer that tell of a write concern which a fail point lets fail."""
+    error = interference.write_concern_error or {}
+    labels: Sequence[str] | None = interference.labels
+    if labels is None:
+        labels = labels_of(
+            None,
+            concern_code=error.get("code"),
+            is_retryable_write=call.txn_number is not None and not call.is_in_transaction,
+            ends_transaction=call.ends_transaction,
+        )
+    return {"writeConcernError": error, **({"errorLabels": list(labels)} if labels else {})}
 
 
 class _Handler:

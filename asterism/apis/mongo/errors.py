@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from asterism.apis.mongo.error_labels import OVERLOADED
 from asterism.apis.translation import Translation
 from asterism.errors import (
     AsterismError,
@@ -35,7 +37,7 @@ CODE_NAMES: Final[dict[int, str]] = {
     1: "InternalError", 2: "BadValue", 4: "NoSuchKey", 5: "GraphContainsCycle", 6: "HostUnreachable",
     7: "HostNotFound", 8: "UnknownError", 9: "FailedToParse", 11: "UserNotFound", 12: "UnsupportedFormat",
     13: "Unauthorized", 14: "TypeMismatch", 15: "Overflow", 16: "InvalidLength", 17: "ProtocolError",
-    18: "AuthenticationFailed", 20: "IllegalOperation", 22: "InvalidBSON", 26: "NamespaceNotFound",
+    18: "AuthenticationFailed", 20: "IllegalOperation", 22: "InvalidBSON", 24: "LockTimeout", 26: "NamespaceNotFound",
     27: "IndexNotFound", 28: "PathNotViable", 31: "RoleNotFound", 40: "ConflictingUpdateOperators",
     43: "CursorNotFound", 47: "NoMatchingDocument", 48: "NamespaceExists", 50: "MaxTimeMSExpired",
     51: "ManualInterventionRequired", 52: "DollarPrefixedFieldName", 53: "InvalidIdField",
@@ -48,23 +50,28 @@ CODE_NAMES: Final[dict[int, str]] = {
     125: "CommandFailed", 136: "CappedPositionLost", 146: "ExceededMemoryLimit", 165: "ViewDepthLimitExceeded",
     166: "CommandNotSupportedOnView", 167: "OptionNotSupportedOnView", 168: "InvalidPipelineOperator",
     171: "CannotIndexParallelArrays", 180: "InvalidNamespace", 189: "PrimarySteppedDown",
-    197: "InvalidIndexSpecificationOption", 211: "KeyNotFound", 222: "CloneFailed", 225: "TransactionTooOld",
+    197: "InvalidIndexSpecificationOption", 211: "KeyNotFound", 222: "CloneFailed",
+    207: "InvalidUUID", 225: "TransactionTooOld",
     231: "ChangeStreamFatalError", 237: "CursorKilled", 238: "NotImplemented", 241: "ConversionFailure",
+    246: "SnapshotUnavailable",
     251: "NoSuchTransaction", 256: "TransactionCommitted", 257: "TransactionTooLarge",
     260: "InvalidResumeToken", 262: "ExceededTimeLimit", 263: "OperationNotSupportedInTransaction",
+    267: "PreparedTransactionInProgress",
     280: "ChangeStreamFatalError", 286: "ChangeStreamHistoryLost", 290: "TransactionExceededLifetimeLimitSeconds",
     291: "NoQueryExecutionPlans", 292: "QueryExceededMemoryLimitNoDiskUseAllowed", 314: "ObjectIsBusy",
     319: "InterruptedDueToStorageChange", 322: "APIVersionError", 323: "APIStrictError",
+    369: "FailPointSetFailed",
     327: "ChangeStreamTopLevelProjectRequired", 352: "UnsupportedOpQueryCommand", 9001: "SocketException",
     10003: "CannotGrowDocumentInCappedNamespace", 10107: "NotWritablePrimary", 10334: "BSONObjectTooLarge",
-    11000: "DuplicateKey", 11600: "InterruptedAtShutdown", 11601: "Interrupted", 13435: "NotPrimaryNoSecondaryOk",
+    11000: "DuplicateKey", 11600: "InterruptedAtShutdown", 11601: "Interrupted",
+    11602: "InterruptedDueToReplStateChange", 13435: "NotPrimaryNoSecondaryOk", 13436: "NotPrimaryOrSecondary",
     16500: "RequestRateTooLarge",
 }  # fmt: skip
 
-RETRYABLE_WRITE: Final = ("RetryableWriteError",)
-_RETRYABLE_CODES: Final = frozenset({6, 7, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436})
-# Make drivers back off and try again (section 0.3 of the contract).
-OVERLOADED: Final = ("SystemOverloadedError", "RetryableError")
+WRITE_CONFLICT: Final = (
+    "Caused by :: Write conflict during plan execution and yielding is disabled. "
+    "Please retry your operation or multi-document transaction."
+)
 
 
 def code_name(code: int) -> str:
@@ -74,7 +81,6 @@ def code_name(code: int) -> str:
 @dataclass(frozen=True, slots=True)
 class _Row:
     code: int
-    labels: tuple[str, ...] = ()
 
 
 _REKEY_CODES: Final = {
@@ -93,9 +99,9 @@ _TABLE: Final = Translation(
         Category.DENIED: _Row(13),
         Category.ABSENT: _Row(26),
         Category.EXISTS: _Row(48),
-        Category.CONTENTION: _Row(112, ("TransientTransactionError",)),
+        Category.CONTENTION: _Row(112),
         Category.TIMED_OUT: _Row(50),
-        Category.UNAVAILABLE: _Row(91, RETRYABLE_WRITE),
+        Category.UNAVAILABLE: _Row(91),
         Category.INTERNAL: _Row(8),
     },
     {LogicalPartitionFull: _Row(96), StorageFull: _Row(96), TooMuchContention: _Row(112)},
@@ -110,7 +116,7 @@ def as_failure(problem: Exception) -> MongoFailure | None:
         return _throttled(problem.retry_after_seconds)
     if isinstance(problem, AsterismError):
         row = _TABLE.row(problem)
-        return MongoFailure(row.code, str(problem), labels=row.labels)
+        return MongoFailure(row.code, str(problem))
     if isinstance(problem, IndexEntryProblem):
         return as_failure(problem.error)
     if isinstance(problem, DuplicateKey):
@@ -128,7 +134,7 @@ def as_failure(problem: Exception) -> MongoFailure | None:
     if isinstance(problem, TransactionNumberTooOld):
         return MongoFailure(225, "Retryable write with an older transaction number than the session's last one")
     if isinstance(problem, TransactionOvertaken):
-        return MongoFailure(112, "Write conflict. Please retry the transaction.", labels=("TransientTransactionError",))
+        return MongoFailure(112, WRITE_CONFLICT)
     if isinstance(problem, TransactionTooLarge):
         return MongoFailure(257, "The changes of the transaction exceed 16 MB; divide it into several.")
     if isinstance(problem, TransactionTooWide):
@@ -160,13 +166,8 @@ def duplicate_key(problem: DuplicateKey) -> MongoFailure:
     return MongoFailure(11000, message, details={"keyPattern": problem.key_pattern, "keyValue": problem.key_value})
 
 
-def failure_document(failure: MongoFailure, *, is_retryable_write: bool = False) -> Document:
+def failure_document(failure: MongoFailure, labels: Sequence[str] = ()) -> Document:
     """Return the answer to a command that failed."""
-    labels = list(failure.labels)
-    if is_retryable_write and failure.code in _RETRYABLE_CODES and "RetryableWriteError" not in labels:
-        labels.append("RetryableWriteError")
-    if not is_retryable_write and "RetryableWriteError" in labels:
-        labels.remove("RetryableWriteError")
     answer: Document = {
         "ok": 0.0,
         "errmsg": failure.message,
@@ -175,5 +176,5 @@ def failure_document(failure: MongoFailure, *, is_retryable_write: bool = False)
         **failure.details,
     }
     if labels:
-        answer["errorLabels"] = labels
+        answer["errorLabels"] = list(labels)
     return answer

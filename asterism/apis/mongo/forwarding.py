@@ -29,7 +29,7 @@ _TRANSIENT = ("TransientTransactionError",)
 # Commands about what any process may keep: all of them carry these out.
 _FOR_ALL = frozenset(
     {"endSessions", "killSessions", "killAllSessions", "killAllSessionsByPattern", "setParameter",
-     "setDefaultRWConcern"}
+     "setDefaultRWConcern", "configureFailPoint"}
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from asterism.apis.mongo.administration.cursor_options import batch_size_of, slices_of
@@ -9,9 +10,11 @@ from asterism.apis.mongo.arguments import ARRAY, BOOL, OBJECT, TRUTH, check_new_
 from asterism.apis.mongo.call import Call
 from asterism.apis.mongo.commands import Access, Answer, Command, FieldRule, Target
 from asterism.apis.mongo.data.concerns import with_write_concern
+from asterism.apis.mongo.data.targets import create_collection
 from asterism.languages.mongo.failure import MongoFailure
 from asterism.languages.mongo.index_keys import IndexSpec, indexes_to_create, parse_index
 from asterism.models.collections.records import ID_INDEX, CollectionRecord, IndexRecord
+from asterism.models.collections.unit import Unit
 from asterism.values.bson.kinds import type_name
 from asterism.values.bson.order import equal
 from asterism.values.bson.types import Document
@@ -39,11 +42,14 @@ async def create_indexes(call: Call) -> Document:
     new = indexes_to_create(existing or [spec_of(_ID)], wanted)
     was_created = record is None
     if record is None:
-        record = await call.store.create(call.account, call.database, call.target, {})
+        record = await create_collection(call, call.database, call.target)
     before = len(shown_indexes(record))
     if new:
         records = [IndexRecord(0, index.name, index.key, index.options) for index in new]
-        record = await call.store.create_indexes(call.account, record, records)
+        if call.unit is not None:
+            record = _index_in_transaction(call, call.unit, record, records)
+        else:
+            record = await call.store.create_indexes(call.account, record, records)
     answer: Document = {
         "numIndexesBefore": before,
         "numIndexesAfter": before + len(new),
@@ -52,6 +58,19 @@ async def create_indexes(call: Call) -> Document:
     if not new:
         answer["note"] = "all indexes already exist"
     return answer
+
+
+def _index_in_transaction(
+    call: Call, unit: Unit, record: CollectionRecord, indexes: Sequence[IndexRecord]
+) -> CollectionRecord:
+    """Add indexes to a collection that the transaction itself has created, and that is empty."""
+    if record not in unit.created.values() or unit.has_staged(record):
+        raise MongoFailure(
+            263,
+            f"Cannot create new indexes on {call.namespace} in a multi-document transaction, unless the transaction "
+            "has created the collection and not written to it.",
+        )
+    return call.store.units.add_indexes(unit, call.account, record, indexes)
 
 
 _ID: Final = IndexRecord(0, ID_INDEX, {"_id": 1}, {})

@@ -26,3 +26,4 @@ class MongoSettings:
     )
     mongo_message_bytes_max: int = limit(48_000_000, "The largest message of the MongoDB protocol.")
     mongo_idle_seconds_max: int = limit(1800, "Between two messages of a MongoDB connection.")
+    mongo_transaction_seconds_max: int = limit(60, "The life of a MongoDB transaction; the service's own is 5 seconds.")

@@ -32,8 +32,9 @@ def _build(services: DoorServices, settings: MongoSettings) -> Mapping[str, AnyD
     from asterism.apis.mongo.forwarding import Forwarder
     from asterism.apis.mongo.monitoring.logs import keep_recent_lines
     from asterism.apis.mongo.operations import Operations
+    from asterism.apis.mongo.sessions import SessionRegistry
     from asterism.apis.mongo.topology import Topology
-    from asterism.apis.mongo.transactions import TransactionRegistry
+    from asterism.apis.mongo.transactions import TransactionRegistry, transaction_seconds
     from asterism.apis.mongo.users.authentication import Authenticator
     from asterism.apis.mongo.users.directory import UserDirectory
     from asterism.values.bson.types import ObjectId
@@ -48,11 +49,15 @@ def _build(services: DoorServices, settings: MongoSettings) -> Mapping[str, AnyD
 
     keep_recent_lines(services.clock.wall_seconds())
     monotonic = services.clock.monotonic_seconds
+    cursors = CursorRegistry(services.random_bytes, monotonic, place=services.processes.number)
     context = DoorContext(
         services,
         settings,
-        CursorRegistry(services.random_bytes, monotonic, place=services.processes.number),
-        TransactionRegistry(services.collections, monotonic),
+        cursors,
+        TransactionRegistry(
+            services.collections, monotonic, lambda: transaction_seconds(context), cursors.end_transaction
+        ),
+        SessionRegistry(services.clock.wall_seconds),
         Authenticator(
             keys_of,
             services.account,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from asterism.apis.mongo import cursors, diagnostics, indexes, plan_cache, sharding
+from asterism.apis.mongo import cursors, diagnostics, indexes, plan_cache, sessions, sharding
 from asterism.apis.mongo.administration import table as administration
 from asterism.apis.mongo.commands import Command
 from asterism.apis.mongo.data import table as data
@@ -26,6 +26,7 @@ COMMANDS: Final = _by_name(
     (
         *diagnostics.COMMANDS,
         *monitoring.COMMANDS,
+        *sessions.COMMANDS,
         *cursors.COMMANDS,
         *administration.COMMANDS,
         *indexes.COMMANDS,

@@ -39,10 +39,11 @@ from asterism.models.collections.results import (
     ShardKeyProblem,
     WriteProblem,
 )
-from asterism.models.collections.retries import SessionOutcomes
+from asterism.models.collections.retries import COMMITTED, SessionOutcomes
 from asterism.models.collections.rules import CollectionRules, CompileIndex
 from asterism.models.collections.scans import CollectionReads, Scan, ScanQuery, Verify
 from asterism.models.collections.unit import Unit
+from asterism.models.collections.write_claims import WriteClaims
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.storage.contract import Add, ExpectationFailed
 from asterism.throughput import charge
@@ -68,6 +69,7 @@ class CollectionServices:
     compile_index: CompileIndex
     signal: ChangeSignal = field(default_factory=ChangeSignal)
     writer_queues: WriterQueues = field(default_factory=WriterQueues)
+    claims: WriteClaims = field(default_factory=WriteClaims)
 
     def wall_milliseconds(self) -> int:
         return int(self.clock.wall_seconds() * 1000)
@@ -255,11 +257,7 @@ class Collection:
             return problems
         outcomes: SessionOutcomes | None = None
         if retry is not None:
-            outcomes = await self._outcomes(retry, point)
-            done = [index for index, _, _ in group if outcomes.find(retry.statement + index) is not None]
-            result.retried += done
-            result.inserted += len(done)
-            group = [entry for entry in group if entry[0] not in done] if done else group
+            outcomes, group = await self._not_inserted(group, result, retry)
         while group:
             try:
                 await self._writable_rules()
@@ -278,8 +276,8 @@ class Collection:
                 try:
                     planned = self._services.planner.plan(changes)
                     if outcomes is not None and retry is not None:
-                        numbers = {retry.statement + index: {"n": 1} for index, _, _ in group}
-                        outcomes.plan(planned.batch, numbers, now=self._services.wall_milliseconds())
+                        numbers = sorted(retry.statement + index for index, _, _ in group)
+                        outcomes.plan_inserts(planned.batch, numbers, now=self._services.wall_milliseconds())
                     await self._commit(point, planned, settings, spent)
                     result.inserted += len(group)
                     break
@@ -291,10 +289,26 @@ class Collection:
                     place, error = found.place, found
                 except IndexEntryProblem as found:
                     place, error = found.place, found.error
+            if retry is not None:
+                # The same statements may have come twice, and the other ones were faster.
+                known = len(group)
+                outcomes, group = await self._not_inserted(group, result, retry)
+                if len(group) < known:
+                    continue
             problems.append(WriteProblem(group[place][0], error))
             group = group[:place] if ordered else group[:place] + group[place + 1 :]
         result.problems += problems
         return problems
+
+    async def _not_inserted(
+        self, group: list[tuple[int, DocumentKey, bytes]], result: InsertResult, retry: RetryToken
+    ) -> tuple[SessionOutcomes, list[tuple[int, DocumentKey, bytes]]]:
+        """Return the outcomes of the session, and the inserts that it has not carried out before."""
+        outcomes = await self._outcomes(retry, group[0][1].point)
+        done = {index for index, _, _ in group if outcomes.find(retry.statement + index) is not None}
+        result.retried += sorted(done)
+        result.inserted += len(done)
+        return outcomes, [entry for entry in group if entry[0] not in done] if done else group
 
     async def _stage_inserts(
         self,
@@ -410,9 +424,7 @@ class Collection:
                 outcomes = await self._outcomes(retry, unit.point)
                 if outcomes.find(retry.statement) is not None:
                     return
-                outcomes.plan(
-                    planned.batch, {retry.statement: {"committed": True}}, now=self._services.wall_milliseconds()
-                )
+                outcomes.plan(planned.batch, {retry.statement: COMMITTED}, now=self._services.wall_milliseconds())
             await self._commit(unit.point, planned, settings, spent)
 
     async def apply_copies(self, point: bytes, changes: Sequence[DocumentChange], settings: Mapping[str, Any]) -> None:

@@ -12,15 +12,15 @@ from typing import Any
 from asterism.errors import StorageUnavailable
 from asterism.keyspaces.catalog.catalog import Catalog
 from asterism.keyspaces.catalog.records import DatabaseRecord
-from asterism.keyspaces.routing.keyspace import Keyspace, Spent
+from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.models.collections.collection import Collection, CollectionServices
 from asterism.models.collections.home import Home
 from asterism.models.collections.records import HOME_DEFINITION, HOME_KEYSPACE, CollectionRecord
-from asterism.models.collections.results import DuplicateKey, NoSuchCollection, RetryToken, TransactionOvertaken
+from asterism.models.collections.results import NoSuchCollection
 from asterism.models.collections.rules import CollectionRules
 from asterism.models.collections.scans import Verify
 from asterism.models.collections.unit import Unit
-from asterism.storage.contract import ExpectationFailed, StorageRefusal
+from asterism.storage.contract import StorageRefusal
 
 # No name of an account contains `:`, so no other door lists these.
 ACCOUNT_PREFIX = "mongo:"
@@ -74,22 +74,28 @@ class CollectionDirectory:
         both = [*home.records.values(), *(record for record in sharded if record is not None)]
         return sorted(both, key=lambda record: record.name)
 
-    def record(self, account: str, database: str, name: str) -> CollectionRecord | None:
+    def record(self, account: str, database: str, name: str, unit: Unit | None = None) -> CollectionRecord | None:
+        """Return the record of a collection or a view, also of one that `unit` has created."""
         found = self.database_record(account, database)
         home = None if found is None else self._home(found)
         if found is None or home is None:
             return None
+        if unit is not None and (found.rid, name) in unit.created:
+            return unit.created[found.rid, name]
         record = home.records.get(name)
         if record is None and name in home.settings.sharded:
             record = self._sharded_record(found, name, home.settings.sharded[name])
         return record
 
-    def find(self, account: str, database: str, name: str) -> Collection | None:
-        """Return a collection, None for a view and where it does not exist."""
+    def find(self, account: str, database: str, name: str, unit: Unit | None = None) -> Collection | None:
+        """Return a collection, also one that `unit` has created; None for a view and where it does not exist."""
         found = self.database_record(account, database)
         home = None if found is None else self._home(found)
         if found is None or home is None:
             return None
+        if unit is not None and (found.rid, name) in unit.created:
+            created = CollectionRules(unit.created[found.rid, name], HOME_DEFINITION, self.services.compile_index)
+            return Collection(home.keyspace, lambda: created, self.services)
         collection = home.collections.get(name)
         if collection is not None:
             return collection
@@ -132,27 +138,6 @@ class CollectionDirectory:
         found = self.database_record(account, database)
         home = None if found is None else self._home(found)
         return None if home is None else home.keyspace
-
-    def new_unit(self) -> Unit:
-        """Open a transaction, which begins with its first statement."""
-        return Unit(self.services.router, self.services.planner)
-
-    async def commit_unit(self, unit: Unit, retry: RetryToken | None = None, *, spent: Spent | None = None) -> None:
-        """Write the changes of a transaction, all or nothing; TransactionOvertaken if another writer was faster."""
-        keyspace = unit.keyspace
-        if keyspace is None or not unit.staged:
-            return
-        for change in unit.staged.values():
-            planned_by = change.rules.record
-            if self.by_number(keyspace.record.database_rid, planned_by.number) != planned_by:
-                # Its indexes or its rules have changed, or it was dropped.
-                raise TransactionOvertaken
-        rules = next(iter(unit.staged.values())).rules
-        collection = Collection(keyspace, lambda: rules, self.services)
-        try:
-            await collection.commit_unit(unit, retry, spent=spent)
-        except (ExpectationFailed, DuplicateKey):
-            raise TransactionOvertaken from None
 
     def database_record(self, account: str, database: str) -> DatabaseRecord | None:
         return self.catalog.find_database(ACCOUNT_PREFIX + account, database)

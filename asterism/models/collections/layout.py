@@ -102,8 +102,12 @@ def unique_entry(point: bytes, collection: int, index: int, keys: bytes) -> byte
     return UNIQUE_KEYS + point + collection.to_bytes(4, "big") + index.to_bytes(2, "big") + digest
 
 
+def session_digest(session: bytes) -> bytes:
+    return hashlib.blake2b(session, digest_size=_DIGEST_BYTES).digest()
+
+
 def retry_key(point: bytes, session: bytes) -> bytes:
-    return RETRIES + point + hashlib.blake2b(session, digest_size=_DIGEST_BYTES).digest()
+    return RETRIES + point + session_digest(session)
 
 
 def log_suffix(*, place: int, number: int) -> bytes:

@@ -144,12 +144,14 @@ class Change:
 @dataclass(slots=True)
 class RetryToken:
     """A retryable write: the session, its number, and the statement that is carried out. `outcome` makes the document
-    that a repeated statement is answered from, of the decisions that were carried out."""
+    that a repeated statement is answered from, of the decisions that were carried out. `before_write` is called when
+    the write is about to be written, and may raise."""
 
     session: bytes
     number: int
     statement: int = 0
     outcome: Callable[[Sequence[Change]], Document] = field(default=lambda _: {})
+    before_write: Callable[[], None] = field(default=lambda: None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,24 @@ durable as the write would be worth nothing. A session's next number takes the p
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import pairwise
+
 from asterism.models.collections.layout import retry_key
 from asterism.models.collections.results import RetryToken, TransactionNumberTooOld
 from asterism.storage.contract import Batch
 from asterism.values.bson.codec import decode_record, encode
 from asterism.values.bson.types import Document, Int64
 
+# The outcome of a document that was inserted. Inserts are kept as ranges of statements, as there may be many.
+INSERTED: Document = {"n": 1}
+COMMITTED: Document = {"committed": True}
+
 
 class SessionOutcomes:
     """The record of one session in one logical partition, as a write has found it."""
 
-    __slots__ = ("_key", "_statements", "_token")
+    __slots__ = ("_inserted", "_key", "_statements", "_token")
 
     def __init__(self, token: RetryToken, point: bytes, stored: bytes | None) -> None:
         """TransactionNumberTooOld if the session has gone on to a higher number."""
@@ -26,7 +33,10 @@ class SessionOutcomes:
         number = record.get("n", -1)
         if number > token.number:
             raise TransactionNumberTooOld
-        self._statements: Document = record["s"] if number == token.number else {}
+        is_known = number == token.number
+        self._statements: Document = record["s"] if is_known else {}
+        # Starts and ends of half-open ranges, in turn.
+        self._inserted: list[int] = record.get("r", []) if is_known else []
 
     @staticmethod
     def key_of(token: RetryToken, point: bytes) -> bytes:
@@ -34,15 +44,40 @@ class SessionOutcomes:
 
     def find(self, statement: int) -> Document | None:
         """Return the outcome of a statement that was carried out before."""
+        starts, ends = self._inserted[::2], self._inserted[1::2]
+        if any(start <= statement < end for start, end in zip(starts, ends, strict=True)):
+            return INSERTED
         return self._statements.get(str(statement))
 
     def plan(self, batch: Batch, outcomes: dict[int, Document], *, now: int) -> None:
         """Add the outcomes of statements to the batch that carries them out."""
         statements = {**self._statements, **{str(number): outcome for number, outcome in outcomes.items()}}
-        record = {"n": Int64(self._token.number), "t": Int64(now), "s": statements}
+        self._put(batch, statements, self._inserted, now)
+
+    def plan_inserts(self, batch: Batch, statements: Iterable[int], *, now: int) -> None:
+        """Add the outcomes of inserted documents, whose statements are in order."""
+        self._put(batch, self._statements, [*self._inserted, *_ranges(statements)], now)
+
+    def _put(self, batch: Batch, statements: Document, inserted: list[int], now: int) -> None:
+        self._token.before_write()
+        record: Document = {"n": Int64(self._token.number), "t": Int64(now), "s": statements}
+        if inserted:
+            record["r"] = inserted
         batch.puts.append((self._key, encode(record)))
+
+
+def _ranges(numbers: Iterable[int]) -> list[int]:
+    ordered = list(numbers)
+    breaks = [end for last, first in pairwise(ordered) if first != last + 1 for end in (last + 1, first)]
+    return [ordered[0], *breaks, ordered[-1] + 1] if ordered else []
 
 
 def written_at(stored: bytes) -> int:
     """Return the wall-clock milliseconds at which a record was written last."""
     return int(decode_record(stored)["t"])
+
+
+def is_committed(stored: bytes | None, token: RetryToken) -> bool:
+    """Return whether a record is that of a transaction with the token's number that was committed."""
+    record = {} if stored is None else decode_record(stored)
+    return record.get("n") == token.number and record["s"].get(str(token.statement)) == COMMITTED

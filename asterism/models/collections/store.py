@@ -40,6 +40,7 @@ from asterism.models.collections.results import (
     RekeyUnderWay,
 )
 from asterism.models.collections.rules import CollectionRules
+from asterism.models.collections.units import UnitStore
 from asterism.partitioning.split_merge import partition_count_at_creation
 from asterism.throughput.budgets import Autoscale, Manual, Throughput, effective_ru, validate
 
@@ -73,6 +74,7 @@ class CollectionStore(CollectionDirectory):
         self.expiry_round_seconds = EXPIRY_ROUND_SECONDS
         self.catalog_log = CatalogLog(catalog, admission, services, ACCOUNT_PREFIX)
         self.readers = OpenReaders()
+        self.units = UnitStore(self, self._home_to_fill, self.change_home)
         catalog.listeners.append(lambda _: services.signal.notify())
         # Gives collections other shard keys; set by the wiring, which knows both.
         self.rekeyer: CollectionRekeyer | None = None

@@ -14,9 +14,11 @@ from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.keyspaces.routing.router import PartitionRouter
 from asterism.models.collections.layout import unpack_document
 from asterism.models.collections.planner import Blame, ChangePlanner, DocumentChange, duplicate
-from asterism.models.collections.results import TransactionTooWide
+from asterism.models.collections.records import CollectionRecord
+from asterism.models.collections.results import TransactionOvertaken, TransactionTooWide
+from asterism.models.collections.write_claims import WriteClaims
 from asterism.partitioning.partition_map import PartitionRange
-from asterism.storage.contract import ScanPage, Snapshot, Span
+from asterism.storage.contract import LSN_BYTES, ScanPage, Snapshot, Span
 from asterism.values.bson.codec import decode, encode
 from asterism.values.bson.types import Document
 from asterism.values.identifiers import Lsn
@@ -55,9 +57,12 @@ def _differing_fields(before: Document, after: Document) -> Document:
 class Unit:
     """The state of one open transaction. It is used by one statement at a time."""
 
-    def __init__(self, router: PartitionRouter, planner: ChangePlanner) -> None:
+    def __init__(self, router: PartitionRouter, planner: ChangePlanner, claims: WriteClaims) -> None:
         self._router = router
         self._planner = planner
+        self._claims = claims
+        self._claimed: list[bytes] = []
+        self.is_closed = False
         self._snapshot: Snapshot | None = None
         self.keyspace: Keyspace | None = None
         self.partition: PartitionRange | None = None
@@ -65,6 +70,8 @@ class Unit:
         self._namespace = ""
         # Stored key -> the document as the snapshot has it, and the change of it.
         self.staged: dict[bytes, DocumentChange] = {}
+        # Collections that exist for this transaction only until it commits, by database and name.
+        self.created: dict[tuple[bytes, str], CollectionRecord] = {}
         self._over: dict[bytes, bytes | None] = {}
         self._sorted: list[bytes] = []
         self._laid: dict[bytes, list[bytes]] = {}
@@ -82,6 +89,10 @@ class Unit:
             raise TransactionTooWide(self._namespace, namespace)
 
     async def close(self) -> None:
+        self.is_closed = True
+        if self.keyspace is not None:
+            self._claims.release(self.keyspace.record.rid, self._claimed, self)
+            self._claimed = []
         if self._snapshot is not None:
             snapshot, self._snapshot = self._snapshot, None
             await snapshot.close()
@@ -150,6 +161,7 @@ class Unit:
         assert self._snapshot is not None, "a transaction is entered before it writes"
         if known is None:
             (stored,) = await self._snapshot.read((key,))
+            await self._claim(change, stored)
             original = None if stored is None else unpack_document(stored, key)
         else:
             original = known.before
@@ -177,6 +189,20 @@ class Unit:
                 insort(self._sorted, laid)
             self._over[laid] = value
 
+    async def _claim(self, change: DocumentChange, stored: bytes | None) -> None:
+        """Take a document for this transaction; TransactionOvertaken if another writer was faster."""
+        keyspace = self.keyspace
+        assert keyspace is not None, "a transaction is entered before it writes"
+        key = change.key.stored
+        self._claims.take(keyspace.record.rid, key, self)
+        self._claimed.append(key)
+        _, _, (current,) = await self._router.read(keyspace, change.key.point, (key,))
+        if _version(current) != _version(stored):
+            raise TransactionOvertaken
+
+    def has_staged(self, collection: CollectionRecord) -> bool:
+        return any(change.rules.record.number == collection.number for change in self.staged.values())
+
     def _unstage(self, key: bytes) -> None:
         self._bytes -= len(self.staged.pop(key).after or b"")
         for laid in self._laid.pop(key, ()):
@@ -195,3 +221,7 @@ class Unit:
             if holder is not None and holder != change.key.reference:
                 _, rules, index, shown = blame[key]
                 raise duplicate(rules, index, shown)
+
+
+def _version(stored: bytes | None) -> bytes | None:
+    return None if stored is None else stored[:LSN_BYTES]

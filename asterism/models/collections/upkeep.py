@@ -20,7 +20,8 @@ from asterism.models.collections.records import MARK
 from asterism.models.collections.results import NoSuchCollection
 from asterism.models.collections.retries import written_at
 from asterism.models.collections.store import CollectionStore
-from asterism.storage.contract import Batch, Span, StorageRefusal
+from asterism.partitioning.partition_map import PartitionRange
+from asterism.storage.contract import Batch, Expectation, ExpectationFailed, Span, StorageRefusal
 from asterism.values.bson.codec import decode_record
 
 _log = logging.getLogger(__name__)
@@ -90,16 +91,26 @@ class CollectionUpkeep:
                 )
                 if page is None:
                     break
-                over = [key for key, value in page.entries if is_over(value)]
+                over = {key: value for key, value in page.entries if is_over(value)}
                 if over:
-                    await self._services.router.apply(keyspace, partition.range.start, Batch(deletes=over))
-                    removed += len(over)
+                    removed += await self._remove(keyspace, partition, over)
                 elif family == CHANGE_LOG:
                     # In the order of time: what follows is younger.
                     break
                 rest = page.rest(rest)
                 await asyncio.sleep(_REST_SECONDS)
         return removed
+
+    async def _remove(self, keyspace: Keyspace, partition: PartitionRange, entries: dict[bytes, bytes]) -> int:
+        """Remove entries that are still as they were read: a session may have come back meanwhile."""
+        expected = [Expectation(key, value) for key, value in entries.items()]
+        batch = Batch(expectations=expected, deletes=list(entries))
+        try:
+            await self._services.router.apply(keyspace, partition.range.start, batch)
+        except ExpectationFailed:
+            # The next round finds the others again.
+            return 0
+        return len(entries)
 
 
 def _logged_before(milliseconds: int, point_bytes: int) -> Callable[[bytes], bool]:

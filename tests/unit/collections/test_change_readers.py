@@ -129,10 +129,10 @@ async def test_a_transaction_is_resumed_behind_each_of_its_events(tmp_path: Path
     async with open_collections(tmp_path) as world:
         users, orders = await world.collection("users"), await world.collection("orders")
         watcher = await watch(world)
-        unit = world.store.new_unit()
+        unit = world.store.units.new()
         await users.insert(bodies({"_id": 1}, {"_id": 2}), unit=unit)
         await orders.insert(bodies({"_id": "a"}), unit=unit)
-        await world.store.commit_unit(unit, RetryToken(b"session", 1))
+        await world.store.units.commit(unit, RetryToken(b"session", 1))
         await unit.close()
         await users.insert(bodies({"_id": 3}))
         events = await watcher.rest()
@@ -148,7 +148,7 @@ async def test_a_document_that_a_transaction_changes_twice_is_seen_once_with_bot
         users = await world.collection("users")
         await users.insert(bodies({"_id": 1, "a": 1, "c": 1}, {"_id": 2}))
         watcher = await watch(world)
-        unit = world.store.new_unit()
+        unit = world.store.units.new()
         keys = [document_key(users.rules.fixed_point, number) for number in (1, 2)]
 
         def setting(**fields: Any) -> Change:
@@ -158,7 +158,7 @@ async def test_a_document_that_a_transaction_changes_twice_is_seen_once_with_bot
         await users.change(keys[:1], lambda *_: setting(a=2, b=3), unit=unit)
         await users.change(keys[1:], lambda *_: Change.delete(), unit=unit)
         await users.insert(bodies({"_id": 2, "again": True}), unit=unit)
-        await world.store.commit_unit(unit, RetryToken(b"session", 1))
+        await world.store.units.commit(unit, RetryToken(b"session", 1))
         await unit.close()
         assert await watcher.summary() == [("update", 1), ("replace", 2)]
         log = ChangeLog(world.store.services.router)

@@ -126,14 +126,14 @@ async def test_a_transaction_sees_its_own_changes_and_others_see_them_together(t
     async with open_collections(tmp_path) as world:
         users, orders = await world.collection("users"), await world.collection("orders")
         await users.insert(bodies({"_id": 1, "n": 0}))
-        unit = world.store.new_unit()
+        unit = world.store.units.new()
         await orders.insert(bodies({"_id": "a"}), unit=unit)
         await users.change([document_key(users.rules.fixed_point, 1)], incremented, unit=unit)
         assert await found(users, unit=unit) == [{"_id": 1, "n": 1}]
         assert await found(orders, unit=unit) == [{"_id": "a"}]
         assert await found(users) == [{"_id": 1, "n": 0}]
         assert await found(orders) == []
-        await world.store.commit_unit(unit, RetryToken(b"session", 1))
+        await world.store.units.commit(unit, RetryToken(b"session", 1))
         await unit.close()
         assert await found(users) == [{"_id": 1, "n": 1}]
         assert await found(orders) == [{"_id": "a"}]
@@ -145,12 +145,12 @@ async def test_a_transaction_that_was_overtaken_writes_nothing(tmp_path: Path) -
         users = await world.collection("users")
         await users.insert(bodies({"_id": 1, "n": 0}))
         key = document_key(users.rules.fixed_point, 1)
-        unit = world.store.new_unit()
+        unit = world.store.units.new()
         await users.change([key], incremented, unit=unit)
         await users.insert(bodies({"_id": 2, "n": 0}), unit=unit)
         await users.change([key], incremented)
         with pytest.raises(TransactionOvertaken):
-            await world.store.commit_unit(unit)
+            await world.store.units.commit(unit)
         await unit.close()
         assert await found(users) == [{"_id": 1, "n": 1}]
 

@@ -18,6 +18,7 @@ from asterism.apis.mongo.arguments import ARRAY, BOOL, NUMBER, OBJECT, TEXT, TRU
 from asterism.apis.mongo.call import Call
 from asterism.apis.mongo.commands import Access, Command, FieldRule, Target
 from asterism.apis.mongo.data.concerns import with_write_concern
+from asterism.apis.mongo.data.targets import create_collection
 from asterism.languages.mongo.failure import MongoFailure
 from asterism.languages.mongo.indexes.collations import stored_collation
 from asterism.models.collections.records import IndexRecord
@@ -59,13 +60,14 @@ async def create(call: Call) -> Document:
     options = read_create_options(call)
     existing = call.record()
     if existing is not None:
-        if equal(existing.options, options):
+        # Within a transaction it is an error even if nothing differs, as it is for MongoDB.
+        if call.unit is None and equal(existing.options, options):
             return {}
         raise MongoFailure(
             48, f"namespace {call.namespace} already exists, but with different options: {existing.options}"
         )
     try:
-        await call.store.create(call.account, call.database, name, options, indexes=_first_indexes(options))
+        await create_collection(call, call.database, name, options, indexes=_first_indexes(options))
     except CollectionExists as problem:
         raise MongoFailure(48, f"Collection {call.namespace} already exists.") from problem
     return {}

@@ -86,6 +86,7 @@ async def aggregate(call: Call) -> Answer:
 
         return await explain_aggregate(call, options, "queryPlanner")
     check_api(call, options)
+    check_stages_in_transaction(call, options)
     if options.pipeline and isinstance(options.pipeline[0], dict) and CHANGE_STREAM in options.pipeline[0]:
         from asterism.apis.mongo.change_streams.opening import open_change_stream
 
@@ -171,6 +172,25 @@ def check_api(call: Call, options: AggregateOptions, *, explains: bool = False) 
             raise MongoFailure(323, f"stage {name} is not allowed with 'apiStrict: true' in API Version 1")
     if explains:
         raise MongoFailure(323, "The 'explain' field is not allowed with 'apiStrict: true' in API Version 1")
+
+
+# Stages that write, that describe the server, or that no snapshot has.
+_NOT_IN_TRANSACTIONS: Final = frozenset(
+    {
+        "$changeStream", "$collStats", "$currentOp", "$indexStats", "$listCatalog", "$listClusterCatalog",
+        "$listLocalSessions", "$listSampledQueries", "$listSearchIndexes", "$listSessions", "$merge", "$out",
+        "$planCacheStats", "$queryStats", "$unionWith",
+    }
+)  # fmt: skip
+
+
+def check_stages_in_transaction(call: Call, options: AggregateOptions) -> None:
+    if not call.is_in_transaction:
+        return
+    for stage in options.pipeline:
+        name = next(iter(stage), "") if isinstance(stage, dict) else ""
+        if name in _NOT_IN_TRANSACTIONS:
+            raise MongoFailure(263, f"Stage not supported inside of a multi-document transaction: {name}")
 
 
 def check_level(call: Call, pipeline: Pipeline) -> None:

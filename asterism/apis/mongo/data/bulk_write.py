@@ -124,6 +124,8 @@ async def bulk_write(call: Call) -> Answer:
     scope = open_scope(call, let=call.field("let"))
     ordered = is_ordered(call)
     totals = await _run(call, operations, scope, ordered=ordered)
+    if totals.errors and call.transaction is not None:
+        await call.context.transactions.fail(call.transaction)
     totals.results.sort(key=lambda result: result["idx"])
     results = totals.results
     if call.field("errorsOnly"):

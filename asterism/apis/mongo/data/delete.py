@@ -12,7 +12,7 @@ from asterism.apis.mongo.data.insert import is_ordered, statements_of
 from asterism.apis.mongo.data.problems import failure_of_write, write_error
 from asterism.apis.mongo.data.scopes import open_scope
 from asterism.apis.mongo.data.targets import check_uuid, collection_name, find_record
-from asterism.apis.mongo.data.update import run_statement
+from asterism.apis.mongo.data.update import check_single, run_statement
 from asterism.languages.mongo.failure import MongoFailure
 from asterism.values.bson.codec import decode
 from asterism.values.bson.numbers import exact_value
@@ -41,6 +41,7 @@ _STATEMENT: Final = {
 async def delete(call: Call) -> Document:
     name = collection_name(call)
     statements = [_read_statement(decode(raw), index) for index, raw in enumerate(statements_of(call, "deletes"))]
+    check_single(call, statements)
     scope = open_scope(call, let=call.field("let"))
     check_uuid(call.field("collectionUUID"), find_record(call, call.database, name), call.database, name)
     ordered = is_ordered(call)

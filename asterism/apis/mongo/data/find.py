@@ -76,7 +76,7 @@ async def find(call: Call) -> Answer:
     if body.keys() <= _SHORT_WAY and (call.deadline is None):
         wanted = plain_id(body.get("filter", _NO_FILTER))
         if wanted is not MISSING and type(body.get("limit", 1)) is int and body.get("limit", 1) >= 0:
-            collection = call.store.find(call.account, call.database, name)
+            collection = call.store.find(call.account, call.database, name, call.unit)
             if collection is not None:
                 rules = collection.rules
                 found = await _read_by_id(call, collection, rules, wanted)
@@ -202,7 +202,7 @@ def verifier(call: Call, collection: Collection) -> Callable[[], None]:
     database, name, uuid = record.database, record.name, record.uuid
 
     def verify() -> None:
-        found = call.store.record(call.account, database, name)
+        found = call.store.record(call.account, database, name, call.unit)
         if found is None or found.uuid != uuid:
             raise MongoFailure(175, f"collection dropped or renamed. Its name was {database}.{name}")
 

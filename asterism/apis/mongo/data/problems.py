@@ -5,13 +5,18 @@ from __future__ import annotations
 from asterism.apis.mongo.errors import as_failure
 from asterism.errors import AsterismError
 from asterism.languages.mongo.failure import MongoFailure
-from asterism.models.collections.results import NoSuchCollection, TransactionNumberTooOld, TransactionTooWide
+from asterism.models.collections.results import (
+    NoSuchCollection,
+    TransactionNumberTooOld,
+    TransactionOvertaken,
+    TransactionTooWide,
+)
 from asterism.models.collections.unit import TransactionTooLarge
 from asterism.values.bson.codec import InvalidBson
 from asterism.values.bson.types import Document
 
 # Errors of the whole command: drivers look for them there, and repeat what is not inside `writeErrors` only.
-_OF_THE_COMMAND = (TransactionNumberTooOld, TransactionTooWide, TransactionTooLarge)
+_OF_THE_COMMAND = (TransactionNumberTooOld, TransactionOvertaken, TransactionTooWide, TransactionTooLarge)
 
 
 def failure_of_write(error: Exception, *, is_first: bool) -> MongoFailure:

@@ -21,7 +21,14 @@ def retry_token(
     token = RetryToken(call.session, call.transaction_number, statement_id(call, statement))
     if outcome is not None:
         token.outcome = outcome
+    token.before_write = lambda: _before_write(call)
     return token
+
+
+def _before_write(call: Call) -> None:
+    if call.context.fail_points is not None:
+        call.context.fail_points.before_write(call)
+    call.has_written = True
 
 
 def statement_id(call: Call, index: int) -> int:

@@ -15,6 +15,7 @@ from asterism.apis.mongo.data.statistics import collection_statistics, index_sta
 from asterism.apis.mongo.data.variables import CommandScope
 from asterism.apis.mongo.data.views import Source, resolve
 from asterism.apis.mongo.javascript import ScriptInterpreter
+from asterism.apis.mongo.sessions import list_sessions
 from asterism.languages.mongo.expressions.compile import new_context
 from asterism.languages.mongo.expressions.operator import CompileContext, Variables
 from asterism.languages.mongo.failure import MongoFailure
@@ -227,7 +228,7 @@ class CollectionRunContext:
         return describe_operations(self._call)
 
     async def system_documents(self, stage: str, specification: dict[str, Any]) -> list[Document]:
-        return []
+        return list_sessions(self._call) if stage in ("$listLocalSessions", "$listSessions") else []
 
 
 def _equals_one_of(field: str, values: list[Any]) -> Document:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from asterism.languages.mongo.failure import MongoFailure
 from asterism.models.collections.collection import Collection
-from asterism.models.collections.records import CollectionRecord
+from asterism.models.collections.records import CollectionRecord, IndexRecord
 from asterism.models.collections.results import CollectionExists
 from asterism.values.bson.kinds import type_name
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 NAMESPACE_BYTES_MAX = 255
 _NOT_IN_DATABASE_NAMES = frozenset('/\\. "$\x00')
 DATABASE_NAME_CHARACTERS_MAX = 63
+_SYSTEM_DATABASES = frozenset({"admin", "config", "local"})
 
 
 def collection_name(call: Call) -> str:
@@ -47,16 +49,44 @@ def split_namespace(namespace: str) -> tuple[str, str]:
 
 
 def find_record(call: Call, database: str, name: str) -> CollectionRecord | None:
-    return call.store.record(call.account, database, name)
+    return call.store.record(call.account, database, name, call.unit)
 
 
 def find_to_change(call: Call, database: str, name: str) -> Collection | None:
     """Return a collection to be written to, None if it does not exist; refuse a view."""
     store = call.store
-    collection = store.find(call.account, database, name)
-    if collection is None and store.record(call.account, database, name) is not None:
+    collection = store.find(call.account, database, name, call.unit)
+    if collection is None and store.record(call.account, database, name, call.unit) is not None:
         raise MongoFailure(166, f"Namespace {database}.{name} is a view, not a collection")
+    if call.unit is not None:
+        _check_in_transaction(collection, database, name)
     return collection
+
+
+def _check_in_transaction(collection: Collection | None, database: str, name: str) -> None:
+    if database in _SYSTEM_DATABASES:
+        raise MongoFailure(263, f"Cannot write to {database}.{name} in a multi-document transaction.")
+    if collection is not None and collection.record.options.get("capped"):
+        raise MongoFailure(
+            263, f"Collection '{database}.{name}' is a capped collection. Writes in transactions are not allowed on it."
+        )
+
+
+async def create_collection(
+    call: Call,
+    database: str,
+    name: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    indexes: Sequence[IndexRecord] = (),
+) -> CollectionRecord:
+    """Create a collection; within a transaction others see it when that commits. CollectionExists if there is one."""
+    if call.unit is None:
+        return await call.store.create(call.account, database, name, options, indexes=indexes)
+    if options and "viewOn" in options:
+        raise MongoFailure(263, f"Cannot create the view {database}.{name} in a multi-document transaction.")
+    record = await call.store.units.create_collection(call.unit, call.account, database, name, options)
+    return call.store.units.add_indexes(call.unit, call.account, record, indexes) if indexes else record
 
 
 async def find_or_create(call: Call, database: str, name: str) -> Collection:
@@ -64,12 +94,11 @@ async def find_or_create(call: Call, database: str, name: str) -> Collection:
     collection = find_to_change(call, database, name)
     if collection is not None:
         return collection
-    store = call.store
     if len(f"{database}.{name}".encode()) > NAMESPACE_BYTES_MAX:
         raise MongoFailure(73, f"Fully qualified namespace is too long: {database}.{name}")
     # Another command may be faster.
     with suppress(CollectionExists):
-        await store.create(call.account, database, name)
+        await create_collection(call, database, name)
     collection = find_to_change(call, database, name)
     if collection is None:
         raise MongoFailure(175, f"The collection {name} was dropped while the command was running.")

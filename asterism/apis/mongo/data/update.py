@@ -51,6 +51,7 @@ _STATEMENT: Final = {
 async def update(call: Call) -> Document:
     name = collection_name(call)
     statements = [_read_statement(decode(raw), index) for index, raw in enumerate(statements_of(call, "updates"))]
+    check_single(call, statements)
     scope = open_scope(call, let=call.field("let"))
     check_uuid(call.field("collectionUUID"), find_record(call, call.database, name), call.database, name)
     bypass = is_bypassed(call.field("bypassDocumentValidation"))
@@ -83,6 +84,12 @@ async def update(call: Call) -> Document:
     if errors:
         answer["writeErrors"] = errors
     return answer
+
+
+def check_single(call: Call, statements: Sequence[Statement]) -> None:
+    """Refuse a retryable write that may change many documents: its outcome cannot be kept with each of them."""
+    if call.txn_number is not None and not call.is_in_transaction and any(found.is_multi for found in statements):
+        raise MongoFailure(72, "Cannot use retryable writes with multi=true or limit=0")
 
 
 async def run_statement(

@@ -35,15 +35,15 @@ class Source(NamedTuple):
 def resolve(call: Call, database: str, name: str) -> Source:
     """Return the collection below a name, and the pipelines of the views on the way, the lowest first."""
     store = call.store
-    collection = store.find(call.account, database, name)
+    collection = store.find(call.account, database, name, call.unit)
     if collection is not None:
         return Source(database, name, collection, [], False, collection.record.options.get("collation"))
     pipelines: list[list[Document]] = []
     collation: Any = None
     for _ in range(DEPTH_MAX + 1):
-        record = store.record(call.account, database, name)
+        record = store.record(call.account, database, name, call.unit)
         if record is None or not record.is_view:
-            found = None if record is None else store.find(call.account, database, name)
+            found = None if record is None else store.find(call.account, database, name, call.unit)
             if not pipelines and record is not None:
                 collation = record.options.get("collation")
             flat = [stage for pipeline in reversed(pipelines) for stage in pipeline]

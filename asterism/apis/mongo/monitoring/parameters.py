@@ -77,7 +77,7 @@ PARAMETERS: Final[Mapping[str, Parameter]] = {
     "quiet": Parameter(False, _flag),
     "requireApiVersion": Parameter(False),
     "saslHostName": Parameter(""),
-    "transactionLifetimeLimitSeconds": Parameter(60),
+    "transactionLifetimeLimitSeconds": Parameter(60, _seconds),
     "ttlMonitorEnabled": Parameter(True, _flag, apply=_apply_expiry),
     "ttlMonitorSleepSecs": Parameter(2, _seconds, apply=_apply_expiry_rounds),
 }

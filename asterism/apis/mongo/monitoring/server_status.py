@@ -131,7 +131,7 @@ _SECTIONS: Final[Mapping[str, Callable[[Call], Any]]] = {
     "extra_info": _extra,
     "globalLock": _global_lock,
     "locks": lambda _: {},
-    "logicalSessionRecordCache": lambda _: {"activeSessionsCount": 0},
+    "logicalSessionRecordCache": lambda call: {"activeSessionsCount": len(call.context.sessions)},
     "mem": _memory,
     "metrics": _metrics,
     # Nothing is read a second time for the sake of other members.
