@@ -205,6 +205,14 @@ def test_documents_expire_by_a_date_by_their_last_change_and_by_their_id(shop: S
     assert shop.by_date.find_one() == {"_id": 2, "at": future.replace(tzinfo=None)}
 
 
+def test_databases_are_listed_by_a_filter(mongo: Client, shop: Shop) -> None:
+    shop.users.insert_one({"_id": 1})
+    assert [found["name"] for found in mongo.list_databases(filter={"name": shop.name})] == [shop.name]
+    with pytest.raises(OperationFailure) as refused:
+        mongo.admin.command({"listDatabases": 1, "filter": {"$text": {"$search": "x"}}})
+    assert refused.value.code == 2
+
+
 def test_drop_database_takes_nothing_but_1(shop: Shop) -> None:
     shop.users.insert_one({"_id": 1})
     assert code_of(shop, {"dropDatabase": Int64(2)}) == 5255100

@@ -24,7 +24,10 @@ def matcher(call: Call) -> Callable[[Document], bool]:
 def matcher_of(call: Call, wanted: Document | None) -> Callable[[Document], bool]:
     if not wanted:
         return lambda _: True
-    return compile_filter(wanted, new_context(call.now, call.cluster_time)).matches
+    match = compile_filter(wanted, new_context(call.now, call.cluster_time))
+    if match.text is not None:
+        raise MongoFailure(2, "$text is not allowed in this context: there is no text index to search")
+    return match.matches
 
 
 def batch_size_of(call: Call) -> int | None:
