@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from bson import decode, encode
+from bson.codec_options import CodecOptions, DatetimeConversion
 
 from asterism.apis.mongo.checksum import crc32c
 
@@ -16,6 +17,7 @@ HEADER = struct.Struct("<iiii")
 OP_REPLY, OP_QUERY, OP_COMPRESSED, OP_MSG = 1, 2004, 2012, 2013
 CHECKSUM_PRESENT, MORE_TO_COME, EXHAUST_ALLOWED = 1, 2, 1 << 16
 _WAIT_SECONDS_MAX = 60.0
+_OPTIONS: CodecOptions[dict[str, Any]] = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_AUTO)
 
 
 def framed(opcode: int, content: bytes, *, request_id: int = 7) -> bytes:
@@ -60,12 +62,16 @@ def read_reply(data: bytes) -> Reply:
     _, reply_id, response_to, opcode = HEADER.unpack_from(data)
     if opcode == OP_REPLY:
         (flags,) = struct.unpack_from("<i", data, HEADER.size)
-        return Reply(opcode, reply_id, response_to, flags, decode(data[HEADER.size + 20 :]))
+        return Reply(opcode, reply_id, response_to, flags, decode(data[HEADER.size + 20 :], _OPTIONS))
     content = data[HEADER.size :]
     if opcode == OP_COMPRESSED:
         content = zlib.decompress(content[9:])
     (flags,) = struct.unpack_from("<I", content)
-    return Reply(opcode, reply_id, response_to, flags, decode(content[5:]))
+    return Reply(opcode, reply_id, response_to, flags, decode(content[5:], _OPTIONS))
+
+
+class ConnectionEnded(Exception):
+    """The server has closed the connection instead of an answer."""
 
 
 class RawClient:
@@ -99,7 +105,8 @@ class RawClient:
     def exchange(self, data: bytes) -> Reply:
         self.send(data)
         reply = self.receive()
-        assert reply is not None, "the server closed the connection"
+        if reply is None:
+            raise ConnectionEnded
         return reply
 
     def command(self, body: dict[str, Any], **more: Any) -> dict[str, Any]:

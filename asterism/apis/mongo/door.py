@@ -171,6 +171,9 @@ class MongoDoor:
             return _Answer("closed", b"")
         if isinstance(problem, InvalidBson):
             return self._failed(MongoFailure(22, f"The document is not valid BSON: {problem}"), request)
+        if isinstance(problem, RecursionError):
+            # A level of a document takes several calls of its compiler, and Python allows a thousand.
+            return self._failed(MongoFailure(2, "The command is nested too deeply; use fewer levels."), request)
         failure = as_failure(problem)
         return None if failure is None else self._failed(failure, request)
 

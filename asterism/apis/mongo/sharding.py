@@ -178,7 +178,7 @@ async def shard_map(call: Call) -> Document:
 
 async def custom_action(call: Call) -> Document:
     action = call.target
-    handler = _ACTIONS.get(action) if isinstance(action, str) else None
+    handler = _ACTIONS.get(action) if type(action) is str else None
     if handler is None:
         raise MongoFailure(2, f"Unknown custom action '{action}'; there are {', '.join(sorted(_ACTIONS))}.")
     answer: Document = await handler(call)
@@ -194,7 +194,7 @@ def _throughput(call: Call) -> Throughput | None:
 
 async def _create_collection(call: Call) -> Document:
     name = call.body.get("collection")
-    if not isinstance(name, str):
+    if type(name) is not str:
         raise MongoFailure(2, "CreateCollection needs a collection")
     if call.store.record(call.account, call.database, name) is not None:
         raise MongoFailure(48, f"Collection {call.database}.{name} already exists.")

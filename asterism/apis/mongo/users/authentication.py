@@ -103,9 +103,9 @@ class Authenticator:
         """Answer the first message of a login."""
         connection.conversation = None
         mechanism, data = body.get("mechanism"), _payload(body)
-        if not isinstance(mechanism, str):
+        if type(mechanism) is not str:
             raise MongoFailure(14, "BSON field 'saslStart.mechanism' is the wrong type, expected type 'string'")
-        source = database if isinstance(database, str) else "admin"
+        source = database if type(database) is str else "admin"
         if mechanism == PLAIN:
             return await self._plain(connection, data, source)
         if mechanism not in scram.MECHANISMS:

@@ -104,7 +104,7 @@ def _needs(call: Call, name: str, body: Document) -> Needs:
 
 def _place(database: str, body: Document) -> Resource:
     target = next(iter(body.values()), "")
-    return (database, target) if isinstance(target, str) else (database, "")
+    return (database, target) if type(target) is str else (database, "")
 
 
 def _split(namespace: Any) -> Resource:
@@ -195,7 +195,7 @@ def _stages(database: str, stages: list[Any], *, depth: int) -> Needs:
 
 
 def _join(database: str, name: str, options: Any, depth: int) -> Needs:
-    if isinstance(options, str):
+    if type(options) is str:
         yield "find", (database, options)
         return
     if not isinstance(options, dict):
@@ -210,7 +210,7 @@ def _join(database: str, name: str, options: Any, depth: int) -> Needs:
 def _target(database: str, target: Any) -> Resource:
     if isinstance(target, dict):
         return str(target.get("db", database)), str(target.get("coll", ""))
-    return database, str(target)
+    return database, str(target) if type(target) is str else ""
 
 
 def _explain(call: Call, body: Document) -> Needs:

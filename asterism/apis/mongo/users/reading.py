@@ -22,7 +22,8 @@ def read_name(call: Call, kind: str) -> str:
     """Return the name behind a command: of a user or a role."""
     name = call.target
     path = f"{call.command.name}.{call.command.name}"
-    if not isinstance(name, str):
+    # Code is text with another type, so that `isinstance` does not do.
+    if type(name) is not str:
         raise wrong_type(path, name, ("string",))
     if not name or len(name) > _NAME_CHARACTERS_MAX or "\0" in name:
         raise MongoFailure(2, f"A {kind} name has 1 to {_NAME_CHARACTERS_MAX} characters, none of them zero")
@@ -40,7 +41,7 @@ def read_roles(call: Call, value: Any, path: str) -> list[Role]:
 
 
 def _read_role(call: Call, entry: Any, path: str) -> Role:
-    if isinstance(entry, str):
+    if type(entry) is str:
         return entry, call.database
     if not isinstance(entry, dict):
         raise MongoFailure(2, "Role names must be either strings or objects")
@@ -48,7 +49,7 @@ def _read_role(call: Call, entry: Any, path: str) -> Role:
     for field, value in (("role", name), ("db", database)):
         if value is None:
             raise MongoFailure(4, f'Missing expected field "{field}"')
-        if not isinstance(value, str):
+        if type(value) is not str:
             raise wrong_type(f"{path}.{field}", value, ("string",))
     if set(entry) - {"role", "db"}:
         raise MongoFailure(2, "A role has the fields 'role' and 'db' only")
@@ -81,7 +82,7 @@ def _read_privilege(entry: Any, path: str) -> Document:
         raise MongoFailure(40414, f"BSON field '{path}' needs 'resource' and 'actions'")
     if not isinstance(resource, dict):
         raise wrong_type(f"{path}.resource", resource, ("object",))
-    if not isinstance(actions, list) or not all(isinstance(action, str) for action in actions):
+    if not isinstance(actions, list) or not all(type(action) is str for action in actions):
         raise wrong_type(f"{path}.actions", actions, ("array of strings",))
     if not actions:
         raise MongoFailure(9, "A privilege has at least one action")
@@ -96,7 +97,7 @@ def _read_resource(resource: Document) -> Document:
         if set(resource) == {flag} and resource[flag] is True:
             return {flag: True}
     database, collection = resource.get("db"), resource.get("collection")
-    if set(resource) != {"db", "collection"} or not isinstance(database, str) or not isinstance(collection, str):
+    if set(resource) != {"db", "collection"} or type(database) is not str or type(collection) is not str:
         raise MongoFailure(9, "A resource is {cluster: true}, {anyResource: true} or {db: <text>, collection: <text>}")
     return {"db": database, "collection": collection}
 

@@ -169,7 +169,7 @@ def _wanted(call: Call, directory: Directory) -> list[Role]:
         stored = [(role["role"], role["db"]) for role in directory.roles.values() if role["db"] == call.database]
         builtin = builtin_roles.names_of(call.database) if as_bool(call.get("showBuiltinRoles", False)) else []
         return sorted(stored) + [(name, call.database) for name in builtin]
-    if not isinstance(target, (str, dict, list)):
+    if type(target) not in (str, dict, list):
         raise MongoFailure(2, "rolesInfo takes 1, a name, {role: <name>, db: <name>}, or a list of them")
     named = read_roles(call, target if isinstance(target, list) else [target], "rolesInfo")
     return [role for role in named if builtin_roles.is_builtin(*role) or role_id(*role) in directory.roles]

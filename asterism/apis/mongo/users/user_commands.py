@@ -181,14 +181,14 @@ def _wanted(call: Call, directory: Directory) -> list[Document]:
 
 
 def _identity(call: Call, entry: Any) -> str:
-    if isinstance(entry, str):
+    if type(entry) is str:
         return role_id(entry, call.database)
     if not isinstance(entry, dict):
         raise MongoFailure(
             2, "usersInfo takes 1, a name, {user: <name>, db: <name>}, a list of them, or {forAllDBs: 1}"
         )
     name, database = entry.get("user"), entry.get("db")
-    if not isinstance(name, str) or not isinstance(database, str):
+    if type(name) is not str or type(database) is not str:
         raise MongoFailure(4, "A user is named by the texts 'user' and 'db'")
     return role_id(name, database)
 
@@ -233,7 +233,7 @@ def _mechanisms(call: Call) -> list[str] | None:
     if not wanted:
         raise MongoFailure(2, "mechanisms field must not be empty")
     for mechanism in wanted:
-        if not isinstance(mechanism, str):
+        if type(mechanism) is not str:
             raise wrong_type(f"{call.command.name}.mechanisms", mechanism, ("string",))
         if mechanism not in scram.MECHANISMS:
             raise MongoFailure(2, f"Unknown auth mechanism '{mechanism}'")
@@ -242,7 +242,7 @@ def _mechanisms(call: Call) -> list[str] | None:
 
 async def _credentials(call: Call, name: str, mechanisms: list[str]) -> Document:
     password = call.body["pwd"]
-    if not isinstance(password, str):
+    if type(password) is not str:
         raise wrong_type(f"{call.command.name}.pwd", password, ("string",))
     if not password:
         raise MongoFailure(2, "Password cannot be empty")

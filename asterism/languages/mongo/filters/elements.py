@@ -59,7 +59,8 @@ def _type_number_of(element: Any, name: str) -> tuple[int, ...]:
         return (number,)
     if type(element) is Decimal128:
         exact = element.to_decimal()
-        element = int(exact) if exact.is_finite() and exact == int(exact) else 0.5
+        is_small = exact.is_finite() and exact.adjusted() < 10
+        element = int(exact) if is_small and exact == int(exact) else 0.5
     if type(element) not in (int, Int64, float):
         raise MongoFailure(14, f"{name} must be represented as a number or a string, not {type_name(element)}")
     if element not in _KNOWN_NUMBERS:

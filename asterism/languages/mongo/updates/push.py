@@ -77,6 +77,12 @@ def _read_modifiers(
     return values, position, sort, keep
 
 
+def _is_short_integer(value: Decimal128) -> bool:
+    """True for integers that are not far beyond int64: of others Python could write thousands of digits."""
+    exact = value.to_decimal()
+    return exact.is_finite() and exact.adjusted() < 30 and exact == exact.to_integral_value()
+
+
 def _whole_number(modifier: str, value: Any) -> int:
     refusal = MongoFailure(
         2, f"The value for {modifier} must be an integer value but was given type: {type_name(value)}"
@@ -85,7 +91,7 @@ def _whole_number(modifier: str, value: Any) -> int:
         return int(value)
     if type(value) is float and math.isfinite(value) and value == int(value):
         number = int(value)
-    elif type(value) is Decimal128 and value.to_decimal().is_finite() and value.to_decimal() % 1 == 0:
+    elif type(value) is Decimal128 and _is_short_integer(value):
         number = int(value.to_decimal())
     else:
         raise refusal
