@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from bson import json_util
+from bson.codec_options import DatetimeConversion
 
 from asterism.values.bson.codec import decode, encode
 from asterism.values.bson.types import (
@@ -43,7 +44,8 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECONDS_PER_DAY: Final = 86_400_000
 _DAYS_PER_ERA: Final = 146_097
 _YEARS_PER_ERA: Final = 400
-_CANONICAL: Final = json_util.CANONICAL_JSON_OPTIONS
+# Dates beyond those that `datetime` knows stay numbers.
+_CANONICAL: Final = json_util.CANONICAL_JSON_OPTIONS.with_options(datetime_conversion=DatetimeConversion.DATETIME_MS)
 _FLAGS: Final = (("i", re.IGNORECASE), ("l", re.LOCALE), ("m", re.MULTILINE), ("s", re.DOTALL), ("u", re.UNICODE))
 _ISO_DATE: Final = re.compile(r"([+-]\d{6,9}|\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)\.(\d{3})Z")
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")

@@ -123,3 +123,9 @@ def test_fields_named_like_system_properties_keep_their_values_under_other_names
 def test_ids_that_json_lacks_are_extended_json() -> None:
     assert json.loads(id_text({"a": 1})) == {"a": {"$numberInt": "1"}}
     assert [id_text(value) for value in ("x", 5, 5.0, 1.5, ObjectId(HEX))] == ["x", "5", "5", "1.5", HEX]
+
+
+@pytest.mark.parametrize("milliseconds", [-62_135_596_800_001, 253_402_300_800_000, -(2**63), 0])
+def test_dates_in_an_id_may_be_of_any_year(milliseconds: int) -> None:
+    wanted = {"day": DatetimeMS(milliseconds)}
+    assert encode_key(wanted) in [encode_key(found) for found in ids_of_text(id_text(wanted))]
