@@ -11,6 +11,7 @@ from asterism.apis.mongo.call import Call
 from asterism.apis.mongo.commands import Access, Answer, Command, FieldRule, Target
 from asterism.apis.mongo.data.concerns import with_write_concern
 from asterism.apis.mongo.data.targets import create_collection
+from asterism.apis.mongo.shell_text import shell_text
 from asterism.languages.mongo.failure import MongoFailure
 from asterism.languages.mongo.index_keys import IndexSpec, indexes_to_create, parse_index
 from asterism.models.collections.records import ID_INDEX, CollectionRecord, IndexRecord
@@ -35,6 +36,9 @@ async def create_indexes(call: Call) -> Document:
     collation = None if record is None else record.options.get("collation")
     wanted = [parse_index(specification, default_collation=collation) for specification in specifications]
     _check_clustered(record, specifications)
+    if record is not None:
+        for index in wanted:
+            check_unique(record, index)
     if record is not None and "timeseries" in record.options:
         for index in wanted:
             _check_time_series(record, index)
@@ -80,6 +84,16 @@ def spec_of(index: IndexRecord) -> IndexSpec:
     """Return an index that exists as the language of indexes compares it."""
     kind: Any = next((value for value in index.key.values() if isinstance(value, str)), "ordered")
     return IndexSpec(index.key, index.name, kind, index.options)
+
+
+def check_unique(record: CollectionRecord, index: IndexSpec) -> None:
+    """Refuse a unique index that could not hold over the values of the shard key."""
+    if record.shard_key and index.options.get("unique") and not set(record.shard_key) <= set(index.key):
+        raise MongoFailure(
+            67,
+            f"cannot create unique index over {shell_text(index.key)} with shard key pattern "
+            f"{shell_text(record.shard_pattern)}",
+        )
 
 
 def _check_clustered(record: CollectionRecord | None, specifications: list[Any]) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
-from asterism.apis.mongo.arguments import as_int, check_database_name, split_namespace
+from asterism.apis.mongo.arguments import check_database_name, split_namespace
 from asterism.apis.mongo.call import Call
 from asterism.apis.mongo.commands import Access, Command
 from asterism.apis.mongo.shell_text import shell_text
@@ -14,9 +13,9 @@ from asterism.languages.mongo.failure import MongoFailure
 from asterism.models.collections.records import CollectionRecord, IndexRecord
 from asterism.models.collections.rekey.rekeyer import CollectionRekeyer
 from asterism.models.collections.results import CollectionExists
-from asterism.throughput.budgets import Autoscale, Manual, Throughput
+from asterism.throughput.budgets import Throughput
 from asterism.values.bson.kinds import is_number
-from asterism.values.bson.types import Document, Int64
+from asterism.values.bson.types import Document
 
 _LEVELS_MAX = 3
 # Databases that are no place for documents of clients.
@@ -62,7 +61,7 @@ async def unshard_collection(call: Call) -> Document:
 
 
 def _namespace(call: Call) -> tuple[str, str]:
-    if not isinstance(call.target, str):
+    if type(call.target) is not str:
         raise MongoFailure(14, f'{call.name} needs a namespace: "database.collection"')
     database, name = split_namespace(call.target, path=call.name)
     check_database_name(database)
@@ -163,106 +162,6 @@ async def _done(_: Call) -> Document:
     return {}
 
 
-async def list_shards(call: Call) -> Document:
-    return {"shards": [{"_id": "globaldb", "host": call.connection.local_address, "state": 1}]}
-
-
-async def balancer_status(_: Call) -> Document:
-    return {"mode": "full", "inBalancerRound": False, "numBalancerRounds": Int64(0)}
-
-
-async def shard_map(call: Call) -> Document:
-    address = f"globaldb/{call.connection.local_address}"
-    return {"map": {"globaldb": address}, "hosts": {call.connection.local_address: "globaldb"}, "connStrings": {}}
-
-
-async def custom_action(call: Call) -> Document:
-    action = call.target
-    handler = _ACTIONS.get(action) if type(action) is str else None
-    if handler is None:
-        raise MongoFailure(2, f"Unknown custom action '{action}'; there are {', '.join(sorted(_ACTIONS))}.")
-    answer: Document = await handler(call)
-    return answer
-
-
-def _throughput(call: Call) -> Throughput | None:
-    offer, autoscale = call.get("offerThroughput"), call.get("autoScaleSettings")
-    if autoscale is not None:
-        return Autoscale(as_int(autoscale.get("maxThroughput", 0)))
-    return None if offer is None else Manual(as_int(offer))
-
-
-async def _create_collection(call: Call) -> Document:
-    name = call.body.get("collection")
-    if type(name) is not str:
-        raise MongoFailure(2, "CreateCollection needs a collection")
-    if call.store.record(call.account, call.database, name) is not None:
-        raise MongoFailure(48, f"Collection {call.database}.{name} already exists.")
-    shard_key = call.get("shardKey")
-    if shard_key is not None:
-        pattern = {str(shard_key): "hashed"}
-        check_pattern(pattern)
-        await make_sharded(call, call.database, name, pattern, _throughput(call))
-    else:
-        await call.store.create(call.account, call.database, name, {})
-    return {}
-
-
-async def _get_collection(call: Call) -> Document:
-    name = call.body.get("collection")
-    record = call.store.record(call.account, call.database, str(name))
-    if record is None:
-        raise MongoFailure(26, f"Collection {call.database}.{name} does not exist.")
-    answer: Document = {"database": call.database, "collection": record.name}
-    if record.shard_pattern:
-        answer["shardKeyDefinition"] = dict.fromkeys(record.shard_key, "hashed")
-    collection = call.store.find(call.account, call.database, record.name)
-    answer |= _offer(call, None if collection is None else collection.keyspace.record.rid)
-    if call.flag("showIndexes"):
-        answer["indexes"] = [
-            {"v": 1, "key": index.key, "name": index.name, "ns": record.namespace} for index in record.indexes
-        ]
-    return answer
-
-
-def _offer(call: Call, rid: bytes | None) -> Document:
-    offer = None if rid is None else call.store.catalog.governing_offer(rid)
-    if offer is None:
-        return {}
-    if isinstance(offer.throughput, Autoscale):
-        return {"autoScaleSettings": {"maxThroughput": offer.throughput.max_ru_per_second}}
-    return {"provisionedThroughput": offer.throughput.ru_per_second}
-
-
-async def _get_database(call: Call) -> Document:
-    found = call.store.database_record(call.account, call.database)
-    return {"database": call.database, **_offer(call, None if found is None else found.rid)}
-
-
-async def _create_database(call: Call) -> Document:
-    if call.store.database_record(call.account, call.database) is not None:
-        raise MongoFailure(48, f"Database {call.database} already exists.")
-    await call.store.create_database(call.account, call.database, _throughput(call))
-    return {}
-
-
-async def _get_change_stream_tokens(call: Call) -> Document:
-    from asterism.apis.mongo.change_streams.opening import change_stream_tokens
-
-    name = call.body.get("collection")
-    if not isinstance(name, str):
-        raise MongoFailure(2, "GetChangeStreamTokens needs a collection")
-    return {"resumeAfterTokens": await change_stream_tokens(call, name, call.get("startAtOperationTime"))}
-
-
-_ACTIONS: dict[str, Any] = {
-    "CreateDatabase": _create_database,
-    "GetDatabase": _get_database,
-    "CreateCollection": _create_collection,
-    "GetCollection": _get_collection,
-    "GetChangeStreamTokens": _get_change_stream_tokens,
-}
-
 COMMANDS = (
     Command("shardCollection", shard_collection, "Create a collection with a shard key.",
             access=Access.DATABASE_ADMIN, ignores_unknown_fields=True),
@@ -272,9 +171,4 @@ COMMANDS = (
             access=Access.DATABASE_ADMIN, ignores_unknown_fields=True),
     Command("enableSharding", _done, "Nothing: every database may have sharded collections.",
             access=Access.DATABASE_ADMIN, ignores_unknown_fields=True),
-    Command("listShards", list_shards, "The set as one shard.", admin_only=True),
-    Command("balancerStatus", balancer_status, "Partitions are balanced all the time.", admin_only=True),
-    Command("getShardMap", shard_map, "The set as one shard.", admin_only=True),
-    Command("customAction", custom_action, "The service's own commands.", access=Access.DATABASE_ADMIN,
-            ignores_unknown_fields=True),
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from asterism.apis.mongo import cursors, diagnostics, indexes, plan_cache, sessions, sharding
+from asterism.apis.mongo import chunks, cursors, custom_actions, diagnostics, indexes, plan_cache, sessions, sharding
 from asterism.apis.mongo.administration import table as administration
 from asterism.apis.mongo.commands import Command
 from asterism.apis.mongo.data import table as data
@@ -32,6 +32,8 @@ COMMANDS: Final = _by_name(
         *indexes.COMMANDS,
         *plan_cache.COMMANDS,
         *sharding.COMMANDS,
+        *chunks.COMMANDS,
+        *custom_actions.COMMANDS,
         *data.COMMANDS,
         *login_commands.COMMANDS,
         *user_commands.COMMANDS,

@@ -232,6 +232,18 @@ class CollectionStore(CollectionDirectory):
             validate(throughput, self.services.limits, self.services.limits.throughput_ru_per_second_min)
         await self.catalog.create_database(ACCOUNT_PREFIX + account, database, throughput, now=self._now())
 
+    async def replace_throughput(self, rid: bytes, throughput: Throughput) -> bool:
+        """Change the throughput of a database or a keyspace; False if it has none of its own."""
+        offer = self.catalog.offer_for(rid)
+        if offer is None:
+            return False
+        validate(throughput, self.services.limits, self.services.limits.throughput_ru_per_second_min)
+        await self.catalog.replace_offer(offer, throughput, now=self._now())
+        for keyspace in self.catalog.governed_by(rid):
+            self._admission.refresh(keyspace)
+            self.services.reshaper.grow(keyspace)
+        return True
+
     async def _home_to_fill(self, account: str, database: str, filled: HomeSettings) -> Home:
         """Return the home of a database; one that does not exist is created with the settings `filled`."""
         found = self.database_record(account, database)

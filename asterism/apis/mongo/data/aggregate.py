@@ -229,7 +229,8 @@ class PreparedPipeline:
         place = PipelinePlace(options.database, options.collection, in_transaction=call.is_in_transaction)
         stages = [*source.pipeline, *options.pipeline] if source.pipeline else options.pipeline
         self.pipeline: Pipeline = compile_pipeline(stages, self.scope.context, place=place)
-        _check_place(self.pipeline, options)
+        if not source.is_made:
+            _check_place(self.pipeline, options)
         check_level(call, self.pipeline)
         self.split: Split = self.pipeline.split_for_source()
         self.run_context = CollectionRunContext(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from asterism.apis.mongo.config_database import refuse_writes
 from asterism.languages.mongo.failure import MongoFailure
 from asterism.models.collections.collection import Collection
 from asterism.models.collections.records import CollectionRecord, IndexRecord
@@ -54,6 +55,7 @@ def find_record(call: Call, database: str, name: str) -> CollectionRecord | None
 
 def find_to_change(call: Call, database: str, name: str) -> Collection | None:
     """Return a collection to be written to, None if it does not exist; refuse a view."""
+    refuse_writes(database)
     store = call.store
     collection = store.find(call.account, database, name, call.unit)
     if collection is None and store.record(call.account, database, name, call.unit) is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from asterism.apis.mongo.config_database import NAME as CONFIG
+from asterism.apis.mongo.config_database import config_documents
 from asterism.languages.mongo.failure import MongoFailure
 from asterism.models.collections.collection import Collection
 from asterism.models.collections.records import CollectionRecord
@@ -26,6 +28,8 @@ class Source(NamedTuple):
     is_view: bool
     # Of the view, or of the collection.
     collation: Document | None
+    # The documents are made for the command, by the first stage.
+    is_made: bool = False
 
     @property
     def record(self) -> CollectionRecord | None:
@@ -35,6 +39,10 @@ class Source(NamedTuple):
 def resolve(call: Call, database: str, name: str) -> Source:
     """Return the collection below a name, and the pipelines of the views on the way, the lowest first."""
     store = call.store
+    if database == CONFIG:
+        made = config_documents(call, name)
+        if made is not None:
+            return Source(database, name, None, [{"$documents": {"$literal": made}}], True, None, is_made=True)
     collection = store.find(call.account, database, name, call.unit)
     if collection is not None:
         return Source(database, name, collection, [], False, collection.record.options.get("collation"))
