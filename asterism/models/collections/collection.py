@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from asterism.clock import Clock
-from asterism.errors import TooMuchContention
+from asterism.errors import OwnerNotFound, TooMuchContention
 from asterism.keyspaces.reshaping.reshaper import Reshaper
 from asterism.keyspaces.routing.commit import Committer
 from asterism.keyspaces.routing.contention import WriterQueues
@@ -147,7 +147,10 @@ class Collection:
         assert point is not None, "only a known logical partition has one document of an id"
         key = document_key(point, document_id)
         reads = await self._reads(unit, point)
-        partition, _, (stored,) = await reads.read(self.keyspace, point, (key.stored,))
+        try:
+            partition, _, (stored,) = await reads.read(self.keyspace, point, (key.stored,))
+        except OwnerNotFound:
+            raise NoSuchCollection(rules.record.name) from None
         if self._verify is not None and unit is None and self.keyspace.record.settings is not settings:
             self._verify(rules, has_begun=False)
         body = None if stored is None else body_of(stored)
@@ -229,7 +232,11 @@ class Collection:
             if result.left:
                 result.left += [index for index, _, _ in group]
                 continue
-            problems = await self._insert_group(group, result, ordered=ordered, retry=retry, unit=unit, spent=spent)
+            try:
+                problems = await self._insert_group(group, result, ordered=ordered, retry=retry, unit=unit, spent=spent)
+            except OwnerNotFound:
+                result.left += [index for index, _, _ in group]
+                continue
             if problems and ordered:
                 failed_at = min(problem.index for problem in problems)
                 break
@@ -281,7 +288,8 @@ class Collection:
                     await self._commit(point, planned, settings, spent)
                     result.inserted += len(group)
                     break
-                except PlanOutdated:
+                except (PlanOutdated, OwnerNotFound):
+                    # With its database, if it is gone: the rules say so.
                     continue
                 except ExpectationFailed as failed:
                     place, error = blamed_insert(planned, failed.key, group)
@@ -352,7 +360,10 @@ class Collection:
         """
         done: list[Change] = []
         for group in runs_of(keys):
-            outcome = await self._change_group(group, decide, retry=retry, unit=unit, spent=spent)
+            try:
+                outcome = await self._change_group(group, decide, retry=retry, unit=unit, spent=spent)
+            except OwnerNotFound as gone:
+                raise NoSuchCollection(gone.name) from None
             if isinstance(outcome, RetriedStatement):
                 return outcome
             done += outcome

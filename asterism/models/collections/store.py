@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from asterism.errors import ResourceExists, ResourceNotFound
+from asterism.errors import OwnerNotFound, ResourceExists, ResourceNotFound
 from asterism.keyspaces.admission import Admission
 from asterism.keyspaces.catalog.catalog import Catalog
 from asterism.keyspaces.catalog.records import DatabaseRecord
@@ -104,7 +104,7 @@ class CollectionStore(CollectionDirectory):
                     throughput=throughput,
                     indexes=indexes,
                 )
-            except (NoSuchCollection, ResourceNotFound):
+            except (NoSuchCollection, ResourceNotFound, OwnerNotFound):
                 # The database was dropped meanwhile.
                 await self.catch_up()
                 continue
@@ -291,6 +291,13 @@ class CollectionStore(CollectionDirectory):
     async def drop(self, account: str, database: str, name: str, *, is_logged: bool = True) -> CollectionRecord | None:
         """Drop a collection or a view; None if it does not exist. Readers of changes see it, unless they are told of it
         in other words."""
+        try:
+            return await self._drop(account, database, name, is_logged=is_logged)
+        except (NoSuchCollection, ResourceNotFound, OwnerNotFound):
+            # Another command was faster, or has dropped the database.
+            return None
+
+    async def _drop(self, account: str, database: str, name: str, *, is_logged: bool) -> CollectionRecord | None:
         found = self.database_record(account, database)
         record = self.record(account, database, name)
         if found is None or record is None:
@@ -312,7 +319,14 @@ class CollectionStore(CollectionDirectory):
             await self.catalog_log.write(home.keyspace, record, change_of("drop", record))
             return record
         rules = CollectionRules(record, HOME_DEFINITION, self.services.compile_index)
-        await self.change_home(found, lambda settings: settings.without(name, dropped=record.number))
+
+        def without(settings: HomeSettings) -> HomeSettings:
+            text = settings.collections.get(name)
+            if text is None or CollectionRecord.from_text(database, name, text).number != record.number:
+                raise NoSuchCollection(name)
+            return settings.without(name, dropped=record.number)
+
+        await self.change_home(found, without)
         await home.keyspace.earlier_work_done()
         await self.readers.drain(account, database)
         await self.remover.remove(home.keyspace, rules, *([change_of("drop", record)] if is_logged else ()))
