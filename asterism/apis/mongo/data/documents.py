@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 
 from asterism.languages.mongo.failure import MongoFailure
-from asterism.values.bson.codec import InvalidBson
+from asterism.values.bson.codec import InvalidBson, decode
 from asterism.values.bson.raw_documents import elements, with_id_first
 from asterism.values.bson.types import ObjectId
 
@@ -26,6 +26,8 @@ def prepare_document(raw: bytes, next_time: Callable[[], int]) -> bytes:
     try:
         if len(raw) > DOCUMENT_BYTES_MAX:
             raise too_large(len(raw))
+        # Stored as it is: bytes that cannot be decoded would spoil every later read of the collection.
+        decode(raw)
         if raw[5:9] != b"_id\x00":
             raw = with_id_first(raw, ObjectId())
         check_id(raw)

@@ -39,6 +39,10 @@ def _end_of(name: str, position: int) -> Operator:
     return positional(name, compute, 1, 1, null_if_null=True)
 
 
+# An array that fits into a document of 16 MB has fewer: the name of each further element alone takes 9 bytes.
+_ELEMENTS_MAX = 2_000_000
+
+
 def _concatenate(*arrays: Any) -> Any:
     result: list[Any] = []
     for array in arrays:
@@ -47,6 +51,8 @@ def _concatenate(*arrays: Any) -> Any:
         if not isinstance(array, list):
             raise MongoFailure(28664, f"$concatArrays only supports arrays, not {type_name(array)}")
         result += array
+        if len(result) > _ELEMENTS_MAX:
+            raise MongoFailure(10334, f"an array of more than {_ELEMENTS_MAX} elements cannot be a value")
     return result
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from asterism.languages.mongo.expressions.operator import CompileContext, Variables
 from asterism.languages.mongo.failure import MongoFailure
 from asterism.languages.mongo.javascript import runs_javascript
+from asterism.languages.mongo.stages.growth import bound_growth
 from asterism.languages.mongo.stages.metadata import bind_metadata
 from asterism.languages.mongo.stages.rules import check_rules
 from asterism.languages.mongo.stages.sorting import fuse_limits
@@ -181,4 +182,4 @@ def compile_pipeline(
             raise MongoFailure(40324, f"Unrecognized pipeline stage name: '{name}'")
         compiled.append(row.compile(argument, Scope(context, place, compile_pipeline, index)))
     check_rules(compiled, place)
-    return Pipeline(list(stages), tuple(bind_metadata(fuse_limits(compiled))), context, place)
+    return Pipeline(list(stages), tuple(bind_metadata(fuse_limits(bound_growth(compiled)))), context, place)
