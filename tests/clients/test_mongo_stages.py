@@ -138,3 +138,35 @@ def test_merge_obeys_the_validator_of_its_target(shop: Shop) -> None:
     shop.create_collection("target", validator={"n": {"$type": "int"}})
     assert refusal(shop, "source", {"$merge": "target"}) == 121
     assert contents(shop, "target") == [{"_id": 1, "n": 1}]
+
+
+# --- $graphLookup -------------------------------------------------------------------------------------------------
+
+
+def test_graph_lookup_follows_edges_to_the_depth_that_it_may(shop: Shop) -> None:
+    shop.nodes.insert_many([{"_id": n, "next": [n * 2, n * 2 + 1], "odd": n % 2 == 1} for n in range(1, 16)])
+    stage = {
+        "from": "nodes",
+        "startWith": "$_id",
+        "connectFromField": "next",
+        "connectToField": "_id",
+        "as": "below",
+        "depthField": "depth",
+    }
+
+    def below(**options: Any) -> dict[int, int]:
+        (root,) = shop.nodes.aggregate([{"$match": {"_id": 2}}, {"$graphLookup": {**stage, **options}}])
+        return {node["_id"]: node["depth"] for node in root["below"]}
+
+    assert below() == {2: 0, 4: 1, 5: 1, 8: 2, 9: 2, 10: 2, 11: 2}
+    assert below(maxDepth=1) == {2: 0, 4: 1, 5: 1}
+    assert below(startWith=[4, 5], restrictSearchWithMatch={"odd": True}) == {5: 0, 11: 1}
+    shop.nodes.update_one({"_id": 8}, {"$set": {"next": [2]}})
+    assert len(below()) == 7
+
+
+def test_graph_lookup_refuses_what_it_cannot_read(shop: Shop) -> None:
+    stage = {"from": "n", "startWith": "$x", "connectFromField": "a", "connectToField": "b", "as": "c"}
+    assert refusal(shop, "nodes", {"$graphLookup": {**stage, "maxDepth": -1}}) == 40101
+    assert refusal(shop, "nodes", {"$graphLookup": {**stage, "as": 1}}) == 40103
+    assert refusal(shop, "nodes", {"$graphLookup": {"from": "n"}}) == 40105

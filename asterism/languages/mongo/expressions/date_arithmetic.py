@@ -30,7 +30,7 @@ _AMOUNT_LIMIT_MILLISECONDS: Final = 2**64
 _MONTH_MILLISECONDS: Final = 28 * calendar.MILLISECONDS_PER_DAY
 
 
-def _shift(milliseconds: int, unit: str, amount: int, zone: Zone) -> int:
+def shift_date(milliseconds: int, unit: str, amount: int, zone: Zone) -> int:
     """The time `amount` units later. Days and longer units keep the local time of day, and a day that its month does
     not have becomes the last of the month."""
     fixed = FIXED_UNIT_MILLISECONDS.get(unit)
@@ -83,7 +83,7 @@ def _addition(name: str, sign: int) -> Operator:
             amount *= sign
             if _is_amount_too_large(unit, amount):
                 raise MongoFailure(5976500, f"invalid {name} 'amount' parameter value: {amount}")
-            result = _shift(milliseconds, unit, amount, zone)
+            result = shift_date(milliseconds, unit, amount, zone)
             if not calendar.DATE_MIN <= result <= calendar.DATE_MAX:
                 raise MongoFailure(5166406, f"{name} overflowed")
             return DatetimeMS(result)

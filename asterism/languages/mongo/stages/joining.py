@@ -18,7 +18,7 @@ from asterism.languages.mongo.stages.stage import (
     batches_of,
     collect,
 )
-from asterism.values.bson.order import sort_key
+from asterism.values.bson.order import Collate, sort_key
 from asterism.values.bson.types import Document, Int64, Missing
 
 _LOOKUP_FIELDS = frozenset({"from", "as", "localField", "foreignField", "let", "pipeline"})
@@ -111,20 +111,20 @@ def _without(document: Document, parts: tuple[str, ...]) -> Document:
 def _indexed(document: Document, name: str | None, index: Any) -> Document:
     if name is None:
         return document
-    return _set_path(document, tuple(name.split(".")), index)
+    return set_path(document, tuple(name.split(".")), index)
 
 
-def _set_path(document: Any, parts: tuple[str, ...], value: Any) -> Document:
+def set_path(document: Any, parts: tuple[str, ...], value: Any) -> Document:
     base = document if type(document) is dict else {}
     head, *rest = parts
-    return {**base, head: _set_path(base.get(head), tuple(rest), value) if rest else value}
+    return {**base, head: set_path(base.get(head), tuple(rest), value) if rest else value}
 
 
-def _foreign(specification: Any, name: str) -> tuple[str | None, str]:
-    if type(specification) is dict and name == "$lookup":
+def foreign_namespace(specification: Any, name: str) -> tuple[str | None, str]:
+    if type(specification) is dict:
         database, collection = specification.get("db"), specification.get("coll")
         if type(database) is not str or type(collection) is not str:
-            raise MongoFailure(9, "$lookup 'from' must be a string or have db and coll")
+            raise MongoFailure(9, f"{name} 'from' must be a string or have db and coll")
         return database, collection
     if type(specification) is not str:
         raise MongoFailure(9 if name == "$lookup" else 14, f"{name} needs the name of a collection")
@@ -149,7 +149,9 @@ def _compile_lookup(specification: Any, scope: Scope) -> Stage:
     if type(let) is not dict:
         raise MongoFailure(9, "$lookup argument 'let' must be an object")
     variables = {name: scope.context.compile(value) for name, value in let.items()}
-    database, collection = (None, None) if "from" not in specification else _foreign(specification["from"], "$lookup")
+    database, collection = (
+        (None, None) if "from" not in specification else foreign_namespace(specification["from"], "$lookup")
+    )
     context = scope.context.with_variables(*let)
     place = scope.place.inside(Within.LOOKUP, collection)
     stages = specification.get("pipeline", [])
@@ -173,21 +175,22 @@ def _compile_lookup(specification: Any, scope: Scope) -> Stage:
         assert collection is not None, "an equality join has a collection"
         found = await run_context.lookup(collection, database, str(foreign), values)
         wanted = {sort_key(value_of, scope.context.collate) for value_of in values}
-        matching = [other for other in found if _matches(other, str(foreign), wanted, scope)]
+        matching = [other for other in found if matches_one_of(other, str(foreign), wanted, scope.context.collate)]
         return await pipeline.run_on(matching, run_context.with_variables(inner))
 
     async def run(source: Batches, run_context: RunContext) -> Batches:
         async for batch in source:
-            yield [_set_path(document, as_parts, await joined(document, run_context)) for document in batch]
+            yield [set_path(document, as_parts, await joined(document, run_context)) for document in batch]
 
     reads = () if collection is None else ((database, collection),)
     return Stage("$lookup", specification, run=run, inner=(pipeline,), reads=reads)
 
 
-def _matches(document: Document, path: str, wanted: set[Any], scope: Scope) -> bool:
+def matches_one_of(document: Document, path: str, wanted: set[Any], collate: Collate | None) -> bool:
+    """Return whether a field has one of the values, given by their sort keys, or an element that has."""
     value = read_path(document, tuple(path.split(".")))
     values = [value] if type(value) is not list else [value, *value]
-    return any(sort_key(None if type(found) is Missing else found, scope.context.collate) in wanted for found in values)
+    return any(sort_key(None if type(found) is Missing else found, collate) in wanted for found in values)
 
 
 def _compile_union(specification: Any, scope: Scope) -> Stage:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from asterism.values.bson.order import Collate, sort_key
+from asterism.values.bson.order import NAN, RANK_NUMBER, Collate, sort_key
 from asterism.values.bson.types import Int64
 
 # Python hashes and compares these as BSON does, also across int and float. A key of any other type is a tuple, and
@@ -23,4 +23,4 @@ def hash_key(value: Any, collate: Collate | None = None) -> Any:
         return value
     key = sort_key(value, collate)
     # A decimal must meet the integers and doubles that are its equals.
-    return key[2] if key[0] == 10 and key[1] == 1 else key
+    return key[1] if key[0] == RANK_NUMBER and key[1] is not NAN else key

@@ -24,7 +24,9 @@ def check_rules(stages: Sequence[Stage], place: PipelinePlace) -> None:
 
     for index, stage in enumerate(stages):
         row = STAGES[stage.name]
-        if place.within is Within.UPDATE and stage.name not in _UPDATE_STAGES:
+        # $fill with constant values is an $addFields.
+        is_update = stage.name in _UPDATE_STAGES or (stage.name == "$fill" and stage.transform is not None)
+        if place.within is Within.UPDATE and not is_update:
             raise MongoFailure(72, f"{stage.name} is not allowed to be used within an update")
         refused = place.within if place.within in row.refused_in else _refused_around(row, place)
         if refused is not None:

@@ -7,7 +7,10 @@ from typing import Final
 from asterism.languages.mongo.stages import (
     bucketing,
     change_streams,
+    densifying,
+    filling,
     geo_near,
+    graph,
     grouping,
     joining,
     merging,
@@ -17,7 +20,23 @@ from asterism.languages.mongo.stages import (
     writing,
 )
 from asterism.languages.mongo.stages.stage import StageRow
+from asterism.languages.mongo.stages.windows import stage as windows
 
-_MODULES = (shaping, paging, sorting, grouping, bucketing, joining, writing, merging, geo_near, change_streams)
+_MODULES = (
+    shaping,
+    paging,
+    sorting,
+    grouping,
+    bucketing,
+    joining,
+    graph,
+    geo_near,
+    writing,
+    merging,
+    windows,
+    filling,
+    densifying,
+    change_streams,
+)
 
 STAGES: Final[dict[str, StageRow]] = {row.name: row for module in _MODULES for row in module.ROWS}
