@@ -17,10 +17,13 @@ Client = MongoClient[dict[str, Any]]
 Shop = Database[dict[str, Any]]
 
 
+def address(server: RunningServer) -> str:
+    return f"mongodb://127.0.0.1:{server.ports['mongo']}/?replicaSet=globaldb"
+
+
 @pytest.fixture(scope="session")
 def mongo(server: RunningServer) -> Iterator[Client]:
-    address = f"mongodb://127.0.0.1:{server.ports['mongo']}/?replicaSet=globaldb"
-    with MongoClient[dict[str, Any]](address, serverSelectionTimeoutMS=30_000) as connected:
+    with MongoClient[dict[str, Any]](address(server), serverSelectionTimeoutMS=30_000) as connected:
         yield connected
 
 
@@ -170,3 +173,73 @@ def test_graph_lookup_refuses_what_it_cannot_read(shop: Shop) -> None:
     assert refusal(shop, "nodes", {"$graphLookup": {**stage, "maxDepth": -1}}) == 40101
     assert refusal(shop, "nodes", {"$graphLookup": {**stage, "as": 1}}) == 40103
     assert refusal(shop, "nodes", {"$graphLookup": {"from": "n"}}) == 40105
+
+
+# --- stages that describe -----------------------------------------------------------------------------------------
+
+
+def test_collection_statistics_count_documents_reads_and_scans(shop: Shop) -> None:
+    shop.orders.insert_many([{"_id": n, "n": n} for n in range(10)])
+    list(shop.orders.find({"n": 3}))
+    sections = {"latencyStats": {"histograms": True}, "storageStats": {}, "count": {}, "queryExecStats": {}}
+    (found,) = shop.orders.aggregate([{"$collStats": sections}])
+    assert (found["ns"], found["count"], found["storageStats"]["count"]) == (f"{shop.name}.orders", 10, 10)
+    assert found["storageStats"]["size"] > 0
+    assert found["latencyStats"]["writes"]["ops"] == 1
+    assert sum(step["count"] for step in found["latencyStats"]["reads"]["histogram"]) == 1
+    assert found["queryExecStats"]["collectionScans"]["total"] == 1
+    (scaled,) = shop.orders.aggregate([{"$collStats": {"storageStats": {"scale": 10}}}])
+    assert scaled["storageStats"]["size"] == found["storageStats"]["size"] // 10
+    assert refusal(shop, "nothing", {"$collStats": {"count": {}}}) == 26
+    assert refusal(shop, "orders", {"$collStats": {"count": {"x": 1}}}) == 31170
+
+
+def test_index_statistics_count_the_commands_that_used_an_index(shop: Shop) -> None:
+    shop.orders.insert_many([{"_id": n, "n": n} for n in range(10)])
+    shop.orders.create_index("n")
+
+    def uses() -> dict[str, int]:
+        return {index["name"]: index["accesses"]["ops"] for index in shop.orders.aggregate([{"$indexStats": {}}])}
+
+    assert uses() == {"_id_": 0, "n_1": 0}
+    list(shop.orders.find({"n": 3}))
+    shop.orders.find_one({"_id": 3})
+    assert uses() == {"_id_": 1, "n_1": 1}
+    shop.orders.drop_index("n_1")
+    shop.orders.create_index("n")
+    assert uses()["n_1"] == 0
+
+
+def test_current_operations_show_idle_cursors_connections_and_the_command_itself(shop: Shop, mongo: Client) -> None:
+    shop.orders.insert_many([{"_id": n} for n in range(10)])
+    with shop.orders.find(batch_size=2) as cursor:
+        next(cursor)
+        options = {"idleCursors": True, "idleConnections": True}
+        found = list(mongo.admin.aggregate([{"$currentOp": options}]))
+    own = [operation for operation in found if operation["type"] == "op" and operation["active"]]
+    assert any("aggregate" in operation["command"] for operation in own)
+    cursors = [operation["ns"] for operation in found if operation["type"] == "idleCursor"]
+    assert f"{shop.name}.orders" in cursors
+    assert refusal(shop, "orders", {"$currentOp": {}}) == 73
+
+
+def test_local_sessions_are_listed_until_their_client_ends_them(shop: Shop, server: RunningServer) -> None:
+    def listed(session_id: Any) -> int:
+        stages = [{"$listLocalSessions": {}}, {"$match": {"_id.id": session_id}}]
+        return len(list(shop.aggregate(stages)))
+
+    with MongoClient[dict[str, Any]](address(server)) as other, other.start_session() as session:
+        other.admin.command("ping", session=session)
+        session_id = session.session_id["id"]
+        assert listed(session_id) == 1
+    assert listed(session_id) == 0
+
+
+def test_the_catalog_lists_collections_views_and_their_options(shop: Shop) -> None:
+    shop.create_collection("plain")
+    shop.create_collection("view", viewOn="plain", pipeline=[])
+    found = {entry["ns"]: entry for entry in shop.aggregate([{"$listClusterCatalog": {"shards": True}}])}
+    assert {name: (entry["type"], entry["sharded"]) for name, entry in found.items()} == {
+        f"{shop.name}.plain": ("collection", False),
+        f"{shop.name}.view": ("view", False),
+    }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from asterism.apis.mongo.index_filters import IndexFilters
 from asterism.apis.mongo.topology import Topology
+from asterism.apis.mongo.usage import UsageRegistry
 from asterism.apis.mongo.write_lock import WriteLock
 from asterism.values.bson.types import DatetimeMS, Document, Timestamp
 
@@ -42,6 +43,7 @@ class DoorContext:
     parameters: dict[str, Any] = field(default_factory=dict)
     index_filters: IndexFilters = field(default_factory=IndexFilters)
     write_lock: WriteLock = field(default_factory=WriteLock)
+    usage: UsageRegistry = field(default_factory=UsageRegistry)
     default_read_concern: Document | None = None
     default_write_concern: Document | None = None
 

@@ -133,6 +133,10 @@ class CursorRegistry:
     def __len__(self) -> int:
         return len(self._cursors)
 
+    def idle(self, account: str) -> list[Cursor]:
+        """Return the open cursors of an account that no command is using."""
+        return [cursor for cursor in self._cursors.values() if cursor.account == account and not cursor.is_in_use]
+
     async def open(
         self,
         call: Call,

@@ -98,10 +98,12 @@ class MongoDoor:
         self.context.authenticator.greet(connection)
         operations.connections += 1
         operations.connections_created += 1
+        operations.open_connections[connection.number] = connection
         try:
             await serve_messages(stream, MongoCodec(), _Handler(self, connection))
         finally:
             operations.connections -= 1
+            del operations.open_connections[connection.number]
 
     async def answer(self, message: Message, connection: Connection) -> Reply:
         request = self._request(message, connection)
@@ -277,10 +279,12 @@ class MongoDoor:
             fields = await (self._run_in_transaction(call) if call.transaction is not None else carry_out(call))
         finally:
             context.operations.end(number)
+            seconds = context.monotonic_seconds() - started
+            context.usage.note_command(call, seconds)
             if command.name != "getLastRequestStatistics":
                 connection.last_command = command.name
                 connection.last_charge = call.spent.charge
-                connection.last_milliseconds = (context.monotonic_seconds() - started) * 1000
+                connection.last_milliseconds = seconds * 1000
         more: Document = {} if interference is None else _with_concern_error(call, interference)
         if more and more["writeConcernError"].get("code") in STATE_CHANGES:
             more |= self._topology()

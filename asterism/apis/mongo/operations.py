@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from asterism.apis.mongo.call import Call
+    from asterism.apis.mongo.connection import Connection
 
 # Collections whose sums are kept; the sums of those that were used longest ago are forgotten.
 _NAMESPACES_MAX: Final = 10_000
@@ -36,6 +37,7 @@ class Operations:
     under_way: dict[int, Operation] = field(default_factory=dict)
     # By account and namespace.
     usage: dict[tuple[str, str], Usage] = field(default_factory=dict)
+    open_connections: dict[int, Connection] = field(default_factory=dict)
     connections: int = 0
     connections_created: int = 0
     bytes_in: int = 0

@@ -5,7 +5,6 @@ The names in use are kept for `$listLocalSessions` only, as long as MongoDB keep
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +15,7 @@ from asterism.apis.mongo.data.concerns import with_write_concern
 from asterism.apis.mongo.hello import SESSION_MINUTES
 from asterism.apis.mongo.session_fields import session_of
 from asterism.languages.mongo.failure import MongoFailure
-from asterism.values.bson.types import Binary, DatetimeMS, Document
+from asterism.values.bson.types import Binary, Document
 
 if TYPE_CHECKING:
     from asterism.apis.mongo.call import Call
@@ -137,18 +136,6 @@ async def kill_sessions_by_pattern(call: Call) -> Document:
         if not patterns or any(_matches(pattern, session, use) for pattern in patterns):
             await _end(call, session)
     return {}
-
-
-def list_sessions(call: Call) -> list[Document]:
-    """Return the sessions that the sender's account uses at this server, as `$listLocalSessions` shows them."""
-    uid = Binary(hashlib.sha256(call.connection.user.encode()).digest(), 0)
-    return [
-        {
-            "_id": {"id": Binary(session[:_UUID_BYTES], 4), "uid": uid},
-            "lastUse": DatetimeMS(int(use.seconds * 1000)),
-        }
-        for session, use in call.context.sessions.of_account(call.account)
-    ]
 
 
 async def refresh_sessions(call: Call) -> Document:

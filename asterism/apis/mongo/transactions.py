@@ -167,6 +167,10 @@ class TransactionRegistry:
         if known is not None:
             await self._abort(known)
 
+    def opened(self) -> list[OpenTransaction]:
+        """Return the transactions that are open."""
+        return [known for known in self._by_session.values() if known.state is TransactionState.OPEN]
+
     async def expire(self) -> None:
         """End transactions that have expired. One whose statement is under way ends behind it."""
         now = self._monotonic_seconds()

@@ -25,6 +25,7 @@ HOME_KEYSPACE = "home"
 HOME_DEFINITION = PartitionKeyDefinition(paths=("/collection",))
 
 ID_INDEX = "_id_"
+ID_INDEX_NUMBER = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,7 +158,7 @@ _UNSTABLE_STAGES: Final = frozenset(
     }
 )  # fmt: skip
 # Stages that describe this server, which no other moment than now has.
-_LOCAL_STAGES: Final = frozenset({"$currentOp", "$listLocalSessions", "$planCacheStats"})
+_LOCAL_STAGES: Final = frozenset({"$currentOp", "$listClusterCatalog", "$listLocalSessions", "$planCacheStats"})
 
 
 def check_api(call: Call, options: AggregateOptions, *, explains: bool = False) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from asterism.apis.mongo.commands import Answer
     from asterism.apis.mongo.data.variables import CommandScope
     from asterism.models.collections.collection import Collection
+from asterism.models.collections.records import ID_INDEX_NUMBER
 from asterism.models.collections.rules import CollectionRules
 
 FIELDS: Final = {
@@ -94,6 +95,8 @@ async def _read_by_id(call: Call, collection: Collection, rules: CollectionRules
     if (rules.is_sharded and rules.record.shard_key != ("_id",)) or (type(wanted) is str and "collation" in options):
         return None
     document = await collection.read(wanted, rules=rules, unit=call.unit, spent=call.spent)
+    use = call.context.usage.of(call.account, call.database, rules.record.name)
+    use.index_uses[rules.record.uuid, ID_INDEX_NUMBER] += 1
     return [] if document is None else [document.body]
 
 

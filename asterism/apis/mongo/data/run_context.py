@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from asterism.apis.mongo.data.catalog_stages import check_plan_cache, list_catalog, list_sessions
 from asterism.apis.mongo.data.merge_target import MergeTarget, unique_over
 from asterism.apis.mongo.data.near import found_of, only_geo_path
 from asterism.apis.mongo.data.ordering import read_sort
@@ -15,7 +16,7 @@ from asterism.apis.mongo.data.statistics import collection_statistics, index_sta
 from asterism.apis.mongo.data.variables import CommandScope
 from asterism.apis.mongo.data.views import Source, resolve
 from asterism.apis.mongo.javascript import ScriptInterpreter
-from asterism.apis.mongo.sessions import list_sessions
+from asterism.apis.mongo.running import running_operations
 from asterism.languages.mongo.expressions.compile import new_context
 from asterism.languages.mongo.expressions.operator import CompileContext, Variables
 from asterism.languages.mongo.failure import MongoFailure
@@ -217,18 +218,24 @@ class CollectionRunContext:
     # --- the server -------------------------------------------------------------------------------------------------
 
     async def collection_statistics(self, specification: dict[str, Any]) -> list[Document]:
-        return await collection_statistics(self._call, self._source, specification)
+        name = self._call.target if isinstance(self._call.target, str) else self._source.name
+        return await collection_statistics(self._call, self._source, name, specification)
 
     async def index_statistics(self) -> list[Document]:
         return index_statistics(self._call, self._source)
 
     async def current_operations(self, specification: dict[str, Any]) -> list[Document]:
-        from asterism.apis.mongo.monitoring.current_operations import describe_operations
-
-        return describe_operations(self._call)
+        return running_operations(self._call, specification)
 
     async def system_documents(self, stage: str, specification: dict[str, Any]) -> list[Document]:
-        return list_sessions(self._call) if stage in ("$listLocalSessions", "$listSessions") else []
+        if stage in ("$listLocalSessions", "$listSessions"):
+            return list_sessions(self._call, specification)
+        if stage == "$listClusterCatalog":
+            return list_catalog(self._call, specification)
+        if stage == "$planCacheStats":
+            check_plan_cache(self._source)
+        # Plans are not kept, and there is no command that sets how queries are planned.
+        return []
 
 
 def _equals_one_of(field: str, values: list[Any]) -> Document:

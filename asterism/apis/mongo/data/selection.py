@@ -185,6 +185,7 @@ class Selection:
             return
         scan = await self._collection.open_scan(self._query, unit=call.unit, spent=call.spent)
         self.plan = scan.plan
+        self._note_use(call)
         candidates = scan.batches()
         try:
             if self.order.ordering is not None and (self.order.has_metadata or not scan.plan.is_sorted):
@@ -200,6 +201,15 @@ class Selection:
         finally:
             await candidates.aclose()
 
+    def _note_use(self, call: Call) -> None:
+        record = self._collection.record
+        use = call.context.usage.of(call.account, record.database, record.name)
+        index = None if self.plan.index is None else record.index(self.plan.index)
+        if index is None:
+            use.scans += 1
+        else:
+            use.index_uses[record.uuid, index.number] += 1
+
     async def _by_distance(self, search: NearSearch, call: Call) -> AsyncGenerator[list[Hit], None]:
         """Yield the selected documents in the order of distance: those of a small circle first, and those of larger
         ones for as long as the reader wants more."""
@@ -211,6 +221,7 @@ class Selection:
             query = replace(self._query, conditions=(condition, *self._query.conditions))
             scan = await self._collection.open_scan(query, unit=call.unit, spent=call.spent)
             self.plan = scan.plan
+            self._note_use(call)
             candidates = scan.batches()
             try:
                 async for found in candidates:

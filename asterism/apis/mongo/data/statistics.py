@@ -4,65 +4,93 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from asterism.apis.mongo.arguments import as_int
 from asterism.apis.mongo.data.views import Source
+from asterism.apis.mongo.usage import CollectionUse
 from asterism.languages.mongo.failure import MongoFailure
+from asterism.languages.mongo.stages.describing import read_scale
+from asterism.models.collections.collection import Collection
 from asterism.values.bson.numbers import int_of_size
-from asterism.values.bson.types import Document, Int64
+from asterism.values.bson.types import DatetimeMS, Document, Int64
 
 if TYPE_CHECKING:
     from asterism.apis.mongo.call import Call
 
+# Sections that only a collection has.
+_OF_COLLECTIONS = ("storageStats", "count", "queryExecStats")
 
-async def collection_statistics(call: Call, source: Source, specification: dict[str, Any]) -> list[Document]:
-    """Return the one document of $collStats."""
-    namespace = f"{source.database}.{source.name}"
+
+async def collection_statistics(call: Call, source: Source, name: str, specification: dict[str, Any]) -> list[Document]:
+    """Return the one document of $collStats. `name` is the collection or view of the command."""
+    namespace = f"{source.database}.{name}"
     found: Document = {"ns": namespace, "host": call.connection.local_address, "localTime": call.context.now()}
+    use = call.context.usage.of(call.account, source.database, name)
+    if "latencyStats" in specification:
+        with_histogram = bool(specification["latencyStats"].get("histograms"))
+        found["latencyStats"] = {
+            kind: latency.to_document(with_histogram=with_histogram) for kind, latency in use.latencies.items()
+        }
+    wanted = [section for section in _OF_COLLECTIONS if section in specification]
+    if not wanted:
+        return [found]
+    if source.is_view:
+        raise MongoFailure(166, f"Namespace {namespace} is a view, not a collection: it has no {wanted[0]}")
     collection = source.collection
     if collection is None:
-        if "storageStats" in specification or "count" in specification:
-            raise MongoFailure(26, f"$collStats: the collection {namespace} does not exist")
-        return [found]
-    size = await collection.size()
-    if "latencyStats" in specification:
-        nothing = {"latency": Int64(0), "ops": Int64(0)}
-        found["latencyStats"] = {kind: dict(nothing) for kind in ("reads", "writes", "commands", "transactions")}
+        raise MongoFailure(26, f"$collStats: the collection {namespace} does not exist")
     if "storageStats" in specification:
-        scale = as_int((specification["storageStats"] or {}).get("scale") or 1)
-        record = collection.record
-        found["storageStats"] = {
-            "size": int_of_size(size.bytes // scale),
-            "count": int_of_size(size.items),
-            **({"avgObjSize": int_of_size(size.bytes // size.items)} if size.items else {}),
-            "numOrphanDocs": 0,
-            "storageSize": int_of_size(size.bytes // scale),
-            "freeStorageSize": 0,
-            "capped": bool(record.options.get("capped")),
-            "nindexes": len(record.indexes),
-            "indexBuilds": [index.name for index in record.indexes if not index.is_ready],
-            "totalIndexSize": 0,
-            "totalSize": int_of_size(size.bytes // scale),
-            "indexSizes": {index.name: 0 for index in record.indexes},
-            "scaleFactor": scale,
-        }
+        scale = read_scale(specification["storageStats"].get("scale"))
+        found["storageStats"] = await _storage(collection, scale)
     if "count" in specification:
-        found["count"] = int_of_size(size.items)
+        found["count"] = int_of_size((await collection.size()).items)
     if "queryExecStats" in specification:
-        found["queryExecStats"] = {"collectionScans": {"total": Int64(0), "nonTailable": Int64(0)}}
+        found["queryExecStats"] = _executions(use)
     return [found]
 
 
+def _executions(use: CollectionUse) -> Document:
+    scans = Int64(use.scans)
+    return {"collectionScans": {"total": scans, "nonTailable": scans}}
+
+
+async def _storage(collection: Collection, scale: int) -> Document:
+    size = await collection.size()
+    record = collection.record
+    shown: Document = {
+        "size": int_of_size(size.bytes // scale),
+        "count": int_of_size(size.items),
+        "numOrphanDocs": 0,
+        "storageSize": int_of_size(size.bytes // scale),
+        "freeStorageSize": 0,
+        "capped": bool(record.options.get("capped")),
+        "nindexes": len(record.indexes),
+        "indexBuilds": [index.name for index in record.indexes if not index.is_ready],
+        "totalIndexSize": 0,
+        "totalSize": int_of_size(size.bytes // scale),
+        "indexSizes": {index.name: 0 for index in record.indexes},
+        "scaleFactor": scale,
+    }
+    if size.items:
+        shown["avgObjSize"] = int_of_size(size.bytes // size.items)
+    if record.options.get("capped"):
+        shown["maxSize"] = int_of_size(int(record.options.get("size", 0)) // scale)
+        shown["max"] = record.options.get("max", 0)
+    return shown
+
+
 def index_statistics(call: Call, source: Source) -> list[Document]:
-    """Return a document for each index."""
+    """Return a document for each index, with the commands of this process that have used it."""
     record = source.record
     if record is None:
         return []
+    use = call.context.usage.of(call.account, record.database, record.name)
+    context = call.context
+    started = DatetimeMS(int(context.now()) - int((context.monotonic_seconds() - context.started_at) * 1000))
     return [
         {
             "name": index.name,
             "key": index.key,
             "host": call.connection.local_address,
-            "accesses": {"ops": Int64(0), "since": call.context.now()},
+            "accesses": {"ops": Int64(use.index_uses[record.uuid, index.number]), "since": started},
             "spec": {"v": 2, "key": index.key, "name": index.name, **index.options},
             **({} if index.is_ready else {"building": True}),
         }

@@ -8,6 +8,7 @@ from asterism.languages.mongo.stages import (
     bucketing,
     change_streams,
     densifying,
+    describing,
     filling,
     geo_near,
     graph,
@@ -37,6 +38,7 @@ _MODULES = (
     filling,
     densifying,
     change_streams,
+    describing,
 )
 
 STAGES: Final[dict[str, StageRow]] = {row.name: row for module in _MODULES for row in module.ROWS}
