@@ -22,6 +22,7 @@ from asterism.apis.mongo.data.selection import plain_id
 from asterism.apis.mongo.data.validation import ValidatorCache
 from asterism.apis.mongo.data.variables import CommandScope
 from asterism.apis.mongo.index_filters import IndexFilters
+from asterism.apis.mongo.usage import UsageRegistry
 from asterism.languages.mongo.failure import MongoFailure
 from asterism.languages.mongo.filters.compile import compile_filter
 from asterism.languages.mongo.stages.pipeline import compile_pipeline
@@ -366,7 +367,8 @@ def changed(collection: FakeCollection, statement: Statement) -> Outcome:
         transaction_number=None,
         check_time=lambda: None,
         field=lambda *_: None,
-        context=SimpleNamespace(index_filters=IndexFilters()),
+        account="account",
+        context=SimpleNamespace(index_filters=IndexFilters(), usage=UsageRegistry()),
     )
     changer = Changer(call, collection, SCOPE)  # type: ignore[arg-type]  # a collection in all that it uses
     return asyncio.run(changer.run(statement))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from asterism.apis.mongo.arguments import ANY, ARRAY, BOOL, NUMBER, OBJECT, TRUTH, as_int, check_document
 from asterism.apis.mongo.commands import FieldRule
 from asterism.apis.mongo.data.answers import open_cursor
+from asterism.apis.mongo.data.documents import DOCUMENT_BYTES_MAX, too_large
 from asterism.apis.mongo.data.find import verifier
 from asterism.apis.mongo.data.hints import check_hint_type, resolve_hint
 from asterism.apis.mongo.data.ordering import read_sort
@@ -351,7 +352,11 @@ def _counted_field(rest: Pipeline) -> tuple[str, Any] | None:
 async def _encoded(batches: AsyncIterator[list[Document]]) -> AsyncGenerator[list[bytes], None]:
     try:
         async for documents in batches:
-            yield [encode(document) for document in documents]
+            bodies = [encode(document) for document in documents]
+            for body in bodies:
+                if len(body) > DOCUMENT_BYTES_MAX:
+                    raise too_large(len(body))
+            yield bodies
     finally:
         close = getattr(batches, "aclose", None)
         if close is not None:

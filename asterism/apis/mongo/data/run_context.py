@@ -20,6 +20,8 @@ from asterism.apis.mongo.running import running_operations
 from asterism.languages.mongo.expressions.compile import new_context
 from asterism.languages.mongo.expressions.operator import CompileContext, Variables
 from asterism.languages.mongo.failure import MongoFailure
+from asterism.languages.mongo.filters.compile import compile_filter
+from asterism.languages.mongo.stages.looking_up import equality_filter
 from asterism.languages.mongo.stages.metadata import metadata_of_stages
 from asterism.languages.mongo.stages.pipeline import Pipeline, Split, compile_pipeline
 from asterism.languages.mongo.stages.stage import (
@@ -31,7 +33,7 @@ from asterism.languages.mongo.stages.stage import (
     batches_of,
 )
 from asterism.reading.turns import Turns
-from asterism.values.bson.types import MISSING, Document, Regex
+from asterism.values.bson.types import Document
 
 if TYPE_CHECKING:
     from asterism.apis.mongo.call import Call
@@ -150,13 +152,15 @@ class CollectionRunContext:
     async def lookup(self, collection: str, database: str | None, field: str, values: list[Any]) -> list[Document]:
         source = self._resolve(database, collection)
         scope = self._plain_scope()
+        filter = equality_filter(field, values)
         if source.is_view:
-            return [document async for batch in self._view(source, scope.context) for document in batch]
+            accepts = compile_filter(filter, scope.context).with_variables({})
+            return [
+                document async for batch in self._view(source, scope.context) for document in batch if accepts(document)
+            ]
         if source.collection is None:
             return []
-        selection = Selection(
-            source.collection, scope, _equals_one_of(field, values), collation=self._collation.specification
-        )
+        selection = Selection(source.collection, scope, filter, collation=self._collation.specification)
         return [hit.decoded() async for hits in selection.hits(self._call) for hit in hits]
 
     def _plain_scope(self) -> CommandScope:
@@ -236,10 +240,3 @@ class CollectionRunContext:
             check_plan_cache(self._source)
         # Plans are not kept, and there is no command that sets how queries are planned.
         return []
-
-
-def _equals_one_of(field: str, values: list[Any]) -> Document:
-    if any(isinstance(value, Regex) for value in values):
-        # In `$in` an expression would be matched; here it is a value.
-        return {"$or": [{field: {"$eq": value}} for value in values]}
-    return {field: {"$in": [None if value is MISSING else value for value in values]}}

@@ -39,7 +39,7 @@ def compile_read(parts: tuple[str, ...]) -> Read:
     return lambda value: value.get(name, MISSING) if type(value) is dict else read_path(value, parts)
 
 
-def split_path(path: str) -> tuple[str, ...]:
+def split_path(path: str, *, too_long_code: int = 5984700) -> tuple[str, ...]:
     """Return the components of a path without its `$`, or refuse it."""
     if not path:
         raise MongoFailure(40352, "FieldPath cannot be constructed with empty string")
@@ -49,7 +49,7 @@ def split_path(path: str) -> tuple[str, ...]:
     for part in parts:
         check_field_name(part)
     if len(parts) > PATH_COMPONENTS_MAX:
-        raise MongoFailure(5984700, "FieldPath is too long")
+        raise MongoFailure(too_long_code, "FieldPath is too long")
     return parts
 
 

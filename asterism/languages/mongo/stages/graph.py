@@ -9,11 +9,11 @@ from asterism.languages.mongo.expressions.paths import read_path, split_path
 from asterism.languages.mongo.failure import MongoFailure
 from asterism.languages.mongo.filters.compile import MATCH_FEATURES, compile_filter
 from asterism.languages.mongo.filters.integers import whole_number
-from asterism.languages.mongo.stages.joining import foreign_namespace, matches_one_of, set_path
+from asterism.languages.mongo.stages.joining import set_path
 from asterism.languages.mongo.stages.keys import hash_key
+from asterism.languages.mongo.stages.looking_up import read_collection
 from asterism.languages.mongo.stages.stage import Batches, Pacer, RunContext, Scope, Stage, StageRow, estimate_bytes
 from asterism.values.bson.kinds import is_number
-from asterism.values.bson.order import sort_key
 from asterism.values.bson.types import MISSING, Document, Int64
 
 # The limit of the reference server for one search.
@@ -57,7 +57,7 @@ def _read_depth(value: Any) -> int:
 
 def _compile_graph_lookup(specification: Any, scope: Scope) -> Stage:
     fields = _check(specification)
-    database, collection = foreign_namespace(fields["from"], "$graphLookup")
+    collection = read_collection(fields["from"], "$graphLookup")
     start = scope.context.compile(fields["startWith"])
     depth_max = _read_depth(fields["maxDepth"]) if "maxDepth" in fields else None
     depth_parts = tuple(fields["depthField"].split(".")) if "depthField" in fields else None
@@ -75,15 +75,11 @@ def _compile_graph_lookup(specification: Any, scope: Scope) -> Stage:
         reached: dict[Any, Document] = {}
         depth, held_bytes = 0, 0
         while frontier and (depth_max is None or depth <= depth_max):
-            values = list(frontier.values())
-            wanted = {sort_key(value, collate) for value in values}
-            found = await run_context.lookup(collection, database, connect_to, values)
+            found = await run_context.lookup(collection, None, connect_to, list(frontier.values()))
             following: list[Any] = []
             for other in found:
                 key = hash_key(other.get("_id"), collate=None)
-                if key in reached or not matches_one_of(other, connect_to, wanted, collate):
-                    continue
-                if accepts is not None and not accepts(other):
+                if key in reached or (accepts is not None and not accepts(other)):
                     continue
                 reached[key] = other if depth_parts is None else set_path(other, depth_parts, Int64(depth))
                 held_bytes += estimate_bytes(other)
@@ -101,7 +97,7 @@ def _compile_graph_lookup(specification: Any, scope: Scope) -> Stage:
         async for batch in source:
             yield [set_path(document, as_parts, await reach(document, run_context, pacer)) for document in batch]
 
-    return Stage("$graphLookup", specification, run=run, reads=((database, collection),))
+    return Stage("$graphLookup", specification, run=run, reads=((None, collection),))
 
 
 def _values(value: Any, *, is_start: bool = True) -> list[Any]:

@@ -39,15 +39,14 @@ def parse_ordering(specification: Document, context: CompileContext) -> SortRule
 
 
 def _sort_field(path: str, value: Any) -> SortField:
-    parts = split_path(path)
     if type(value) is dict:
-        return _meta_field(parts, value)
+        return _meta_field(split_path(path, too_long_code=15), value)
     if not is_number(value):
         raise MongoFailure(15974, f"Illegal key in $sort specification: {path}: {value!r}")
     direction = _direction(value)
     if direction not in (1, -1):
         raise MongoFailure(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)")
-    return SortField(parts, direction < 0)
+    return SortField(split_path(path, too_long_code=15), direction < 0)
 
 
 def _meta_field(parts: tuple[str, ...], value: Document) -> SortField:

@@ -61,8 +61,8 @@ class RunContext(Protocol):
         of the command. None for `collection` is for pipelines that begin with a source of their own ($documents)."""
 
     async def lookup(self, collection: str, database: str | None, field: str, values: list[Any]) -> list[Document]:
-        """Return at least the documents in which `field` equals one of the values, as a filter `{field: value}` would
-        find them (null finds missing fields). More documents may be returned: the stage compares again."""
+        """Return the documents in which `field` equals one of the values, as a filter `{field: value}` would find them:
+        also in an array, and null finds missing fields."""
 
     async def write_out(self, database: str | None, collection: str, batches: Batches, options: dict[str, Any]) -> None:
         """Replace a collection by the documents, atomically ($out). `options` may have `timeseries`."""
