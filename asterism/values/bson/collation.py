@@ -1,18 +1,12 @@
-"""Collations: the order and equality of text in a language, as keys of bytes.
-
-Keys are made of three levels, each of them only as far as the strength asks for it: base letters, accents, case. They
-follow the root order of the Unicode collation for what most texts consist of; tailorings of single languages beyond it
-are not applied.
-"""
+"""Collations: the order and equality of text in a language, as a client specifies them."""
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
+from asterism.values.bson.collation_keys import key_maker
 from asterism.values.bson.kinds import is_number, type_name
 from asterism.values.bson.numbers import is_nan
 from asterism.values.bson.types import Decimal128, Document
@@ -24,6 +18,12 @@ _LANGUAGES: Final = (
     "ur vi wae xh yi yo zh zh_Hant zu und root pt_BR pt_PT en_GB es_ES de_DE fr_FR"
 )
 LOCALES: Final = frozenset(_LANGUAGES.split())
+# Other orders of a language: de@collation=phonebook.
+_VARIANTS: Final = (
+    "big5han compat dictionary eor gb2312han phonebook phonetic pinyin reformed search searchjl standard stroke "
+    "traditional unihan zhuyin"
+)
+VARIANTS: Final = frozenset(_VARIANTS.split())
 SIMPLE: Final = "simple"
 
 _TYPES: Final[dict[str, tuple[str, ...]]] = {
@@ -80,7 +80,8 @@ def make_collation(specification: Mapping[str, Any]) -> Collation:
     locale = specification["locale"]
     if locale == SIMPLE:
         return Collation({"locale": SIMPLE}, None)
-    if locale not in LOCALES:
+    language, at, variant = locale.partition("@collation=")
+    if language not in LOCALES or (at and variant not in VARIANTS):
         raise CollationProblem(2, f"Field 'locale' is invalid in: {dict(specification)}")
     strength = _strength(specification.get("strength"))
     complete: Document = {
@@ -89,7 +90,7 @@ def make_collation(specification: Mapping[str, Any]) -> Collation:
         "caseFirst": specification.get("caseFirst", "off"),
         "strength": strength,
         "numericOrdering": specification.get("numericOrdering", False),
-        "alternate": specification.get("alternate", "non-ignorable"),
+        "alternate": specification.get("alternate", "shifted" if locale == "th" else "non-ignorable"),
         "maxVariable": specification.get("maxVariable", "punct"),
         "normalization": specification.get("normalization", False),
         "backwards": specification.get("backwards", locale == "fr_CA"),
@@ -98,7 +99,7 @@ def make_collation(specification: Mapping[str, Any]) -> Collation:
     complete |= {name: _DEFAULTS[name] for name, value in complete.items() if value is None}
     if complete["caseFirst"] != "off" and strength < _CASE_STRENGTH and not complete["caseLevel"]:
         raise CollationProblem(2, "'caseFirst' is invalid unless 'caseLevel' is on or 'strength' is greater than 2")
-    return Collation(complete, _key_maker(complete))
+    return Collation(complete, key_maker(complete))
 
 
 def _check(specification: Mapping[str, Any]) -> None:
@@ -129,76 +130,3 @@ def _strength(value: Any) -> int:
     if not 1 <= strength <= _STRENGTH_MAX:
         raise CollationProblem(2, f"Enumeration value '{number}' for field 'collation.strength' is not a valid value.")
     return strength
-
-
-def _key_maker(specification: Document) -> Callable[[str], bytes]:
-    strength = specification["strength"]
-    with_case = strength >= 3 or specification["caseLevel"]
-    with_accents = strength >= 2
-    shifted = specification["alternate"] == "shifted"
-    numeric = specification["numericOrdering"]
-    upper_first = specification["caseFirst"] == "upper"
-    backwards = specification["backwards"]
-    spaces_only = specification["maxVariable"] == "space"
-
-    @lru_cache(maxsize=4096)
-    def key(text: str) -> bytes:
-        letters: list[bytes] = []
-        accents: list[bytes] = []
-        cases = bytearray()
-        digits = ""
-        for character in unicodedata.normalize("NFD", text):
-            if numeric and character.isdecimal():
-                digits += str(unicodedata.decimal(character))
-                continue
-            if digits:
-                letters.append(_number_weight(digits))
-                digits = ""
-            category = unicodedata.category(character)
-            if category == "Mn":
-                accents.append(len(letters).to_bytes(2, "big", signed=False) + character.encode())
-                continue
-            if category == "Cc" and character not in "\t\n\v\f\r":
-                continue
-            if shifted and (category[0] == "Z" or (not spaces_only and category[0] == "P")):
-                continue
-            letters.append(_weight(character, category))
-            cases.append(_case(character, upper_first))
-        if digits:
-            letters.append(_number_weight(digits))
-        parts = [b"".join(letters)]
-        if with_accents:
-            parts.append(b"".join(accents[::-1] if backwards else accents))
-        if with_case:
-            parts.append(bytes(cases))
-        if shifted and strength >= 4:
-            parts.append(text.encode("utf-8", "surrogatepass"))
-        return b"\x00\x00".join(parts)
-
-    return key
-
-
-def _number_weight(digits: str) -> bytes:
-    stripped = digits.lstrip("0") or "0"
-    return b"\x40" + len(stripped).to_bytes(2, "big") + stripped.encode() + b"\x01"
-
-
-# Groups of the root order: spaces, punctuation, symbols, digits, letters.
-_GROUPS: Final = {"Z": b"\x10", "C": b"\x10", "P": b"\x20", "S": b"\x30", "N": b"\x40", "L": b"\x50"}
-_PUNCTUATION: Final = "_-,;:!?.'\"()[]{}@*/\\&#%"
-_SYMBOLS: Final = "`^+<=>|~$"
-
-
-def _weight(character: str, category: str) -> bytes:
-    group = _GROUPS.get(category[0], b"\x60")
-    for order in (_PUNCTUATION, _SYMBOLS):
-        place = order.find(character)
-        if place >= 0:
-            return group + bytes((1, place + 1)) + b"\x01"
-    folded = character.casefold()
-    return group + b"\x02" + folded.encode("utf-8", "surrogatepass") + b"\x01"
-
-
-def _case(character: str, upper_first: bool) -> int:
-    is_upper = character != character.lower()
-    return 2 if is_upper != upper_first else 1

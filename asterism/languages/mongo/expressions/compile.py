@@ -14,6 +14,7 @@ from asterism.languages.mongo.expressions.constants import Constant, FailedConst
 from asterism.languages.mongo.expressions.operator import CompileContext, Evaluate, Operator, Variables
 from asterism.languages.mongo.expressions.paths import check_field_name
 from asterism.languages.mongo.expressions.tables import collect_operators
+from asterism.languages.mongo.expressions.text import checked
 from asterism.languages.mongo.expressions.variables import compile_path
 from asterism.languages.mongo.failure import MongoFailure
 from asterism.languages.mongo.javascript import Interpreter
@@ -44,7 +45,7 @@ def compile_expression(specification: Any, context: CompileContext) -> Evaluate:
 def compile_part(specification: Any, context: CompileContext) -> Evaluate:
     """Return the closure of a part of an expression: a `FailedConstant` if its constants cannot be computed."""
     if type(specification) is str:
-        return compile_path(specification, context) if specification[:1] == "$" else Constant(specification)
+        return compile_path(specification, context) if specification[:1] == "$" else Constant(checked(specification))
     if isinstance(specification, dict):
         return _compile_document(specification, context)
     if isinstance(specification, list):

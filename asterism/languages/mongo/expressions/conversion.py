@@ -36,7 +36,7 @@ _NAMES_BY_NUMBER: Final = {number: name for name, number in NAMES_TO_NUMBERS.ite
 
 def _target_of(value: Any) -> str:
     """The name of the type that `to` says, as a name or as a number."""
-    if isinstance(value, str):
+    if type(value) is str:
         if value not in NAMES_TO_NUMBERS and value != "missing":
             raise MongoFailure(_BAD_VALUE, f"Unknown type name: {value}")
         return value
@@ -63,7 +63,7 @@ def _subtype_of(value: Any) -> int:
 def _format_of(value: Any) -> str | None:
     if is_absent(value):
         return None
-    if not isinstance(value, str):
+    if type(value) is not str:
         raise MongoFailure(4341114, f"$convert requires that 'format' be a string, found: {type_name(value)}")
     if value not in FORMATS:
         raise MongoFailure(4341125, f"Invalid 'format' argument for $convert: {value}")
@@ -73,7 +73,7 @@ def _format_of(value: Any) -> str | None:
 def _byte_order_of(value: Any) -> str:
     if is_absent(value):
         return "little"
-    if not isinstance(value, str):
+    if type(value) is not str:
         raise MongoFailure(9130001, f"$convert requires that 'byteOrder' be a string, found: {type_name(value)}")
     if value not in ("little", "big"):
         raise MongoFailure(9130002, f"Invalid 'byteOrder' argument for $convert: {value}")

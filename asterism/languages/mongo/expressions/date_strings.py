@@ -37,7 +37,7 @@ def _compile_to_string(fields: dict[str, Any], context: CompileContext) -> Evalu
         date = date_closure(document, variables)
         format_text = format_closure(document, variables)
         if has_format and not is_absent(format_text):
-            if not isinstance(format_text, str):
+            if type(format_text) is not str:
                 raise MongoFailure(
                     18533, f"$dateToString requires 'format' to be a string, not {type_name(format_text)}"
                 )
@@ -80,7 +80,7 @@ def _compile_from_string(fields: dict[str, Any], context: CompileContext) -> Eva
         text = text_closure(document, variables)
         format_text = format_closure(document, variables)
         if has_format and not is_absent(format_text):
-            if not isinstance(format_text, str):
+            if type(format_text) is not str:
                 raise MongoFailure(
                     40684, f"$dateFromString requires that 'format' be a string, found: {type_name(format_text)}"
                 )
@@ -91,7 +91,7 @@ def _compile_from_string(fields: dict[str, Any], context: CompileContext) -> Eva
         if zone is None or (has_format and is_absent(format_text)):
             return None
         try:
-            if not isinstance(text, str):
+            if type(text) is not str:
                 raise DateTextProblem(
                     f"$dateFromString requires that 'dateString' be a string, found {type_name(text)}"
                 )

@@ -56,7 +56,7 @@ def local_moment(milliseconds: int, zone: Zone) -> calendar.Moment:
 
 
 def unit_of(name: str, value: Any) -> str:
-    if not isinstance(value, str):
+    if type(value) is not str:
         raise MongoFailure(5439013, f"{name} requires 'unit' to be a string, but got {type_name(value)}")
     if value not in UNITS:
         raise MongoFailure(
@@ -67,7 +67,7 @@ def unit_of(name: str, value: Any) -> str:
 
 def start_of_week_of(name: str, value: Any) -> int:
     """The number of the day that weeks begin with; 1 is Monday."""
-    if not isinstance(value, str):
+    if type(value) is not str:
         raise MongoFailure(5439015, f"{name} requires 'startOfWeek' to be a string, but got {type_name(value)}")
     weekday = _WEEKDAY_BY_NAME.get(value.lower())
     if weekday is None:

@@ -11,6 +11,9 @@ from asterism.values.bson.types import MISSING
 # The depth of BSON that the server accepts; a longer path leads nowhere and is refused.
 PATH_COMPONENTS_MAX = 200
 
+# The fields of a reference (DBRef), the only names that may begin with a dollar sign.
+REFERENCE_FIELDS = ("$ref", "$id", "$db")
+
 Read = Callable[[Any], Any]
 
 
@@ -59,7 +62,7 @@ def check_field_name(name: str) -> None:
         raise MongoFailure(
             15998, "FieldPath field names may not be empty strings. Consider using $getField or $setField"
         )
-    if name[0] == "$":
+    if name[0] == "$" and name not in REFERENCE_FIELDS:
         raise MongoFailure(
             16410, f"FieldPath field names may not start with '$'. Consider using $getField or $setField. Got '{name}'"
         )

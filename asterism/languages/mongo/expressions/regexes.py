@@ -54,7 +54,7 @@ def _operator(name: str, apply: Apply, if_null: Callable[[], Any]) -> Operator:
         def evaluate(document: Any, variables: Variables) -> Any:
             text = input_closure(document, variables)
             regex = _regex_of(name, regex_closure(document, variables), options_closure(document, variables))
-            if not is_absent(text) and not isinstance(text, str):
+            if not is_absent(text) and type(text) is not str:
                 raise MongoFailure(51104, f"{name} needs 'input' to be of type string")
             if regex is None or is_absent(text):
                 return if_null()
@@ -67,9 +67,9 @@ def _operator(name: str, apply: Apply, if_null: Callable[[], Any]) -> Operator:
 
 def _regex_of(name: str, value: Any, options: Any) -> CompiledRegex | None:
     """The expression of the arguments `regex` and `options`, or None if `regex` is null."""
-    if not is_absent(value) and not isinstance(value, (str, Regex)):
+    if not is_absent(value) and type(value) is not str and not isinstance(value, Regex):
         raise MongoFailure(51105, f"{name} needs 'regex' to be of type string or regex")
-    if not is_absent(options) and not isinstance(options, str):
+    if not is_absent(options) and type(options) is not str:
         raise MongoFailure(51106, f"{name} needs 'options' to be of type string")
     if is_absent(value):
         return None

@@ -114,9 +114,9 @@ def _position(name: str, *, in_bytes: bool, text_code: int, part_code: int) -> O
     def find(value: Any, part: Any, start_value: Any = 0, end_value: Any = MISSING, *_: Any) -> int | None:
         if is_absent(value):
             return None
-        if not isinstance(value, str):
+        if type(value) is not str:
             raise MongoFailure(text_code, f"{name} requires a string as the first argument, found: {type_name(value)}")
-        if not isinstance(part, str):
+        if type(part) is not str:
             raise MongoFailure(part_code, f"{name} requires a string as the second argument, found: {type_name(part)}")
         text: str | bytes = value.encode("utf-8", "surrogatepass") if in_bytes else value
         sought: str | bytes = part.encode("utf-8", "surrogatepass") if in_bytes else part

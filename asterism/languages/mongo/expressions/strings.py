@@ -17,6 +17,7 @@ from asterism.languages.mongo.expressions.operator import (
 from asterism.languages.mongo.expressions.text import byte_length, checked, is_absent, text_of
 from asterism.languages.mongo.failure import MongoFailure
 from asterism.values.bson.kinds import type_name
+from asterism.values.bson.types import MISSING
 
 # Trimmed if the operator is not told: the white space of Unicode as of its version 4, and NUL.
 _WHITE_SPACE: Final = "\0\t\n\v\f\r \u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B)))
@@ -44,15 +45,17 @@ def concatenate(*values: Any) -> str | None:
     for value in values:
         if is_absent(value):
             return None
-        if not isinstance(value, str):
+        if type(value) is not str:
             raise MongoFailure(16702, f"$concat only supports strings, not {type_name(value)}")
     return checked("".join(values))
 
 
 def split(text: Any, separator: Any) -> list[str] | None:
-    if not is_absent(text) and not isinstance(text, str):
+    if text is MISSING or separator is MISSING:
+        return None
+    if not is_absent(text) and type(text) is not str:
         raise MongoFailure(40085, f"$split requires an expression that evaluates to a string, found {type_name(text)}")
-    if not is_absent(separator) and not isinstance(separator, str):
+    if not is_absent(separator) and type(separator) is not str:
         raise MongoFailure(10503900, f"$split requires a string as a separator, found {type_name(separator)}")
     if separator == "":
         raise MongoFailure(40087, "$split requires a non-empty separator")
@@ -63,13 +66,13 @@ def split(text: Any, separator: Any) -> list[str] | None:
 
 
 def _length_in_bytes(value: Any) -> int:
-    if not isinstance(value, str):
+    if type(value) is not str:
         raise MongoFailure(34473, f"$strLenBytes requires a string argument, found: {type_name(value)}")
     return byte_length(value)
 
 
 def _length_in_code_points(value: Any) -> int:
-    if not isinstance(value, str):
+    if type(value) is not str:
         raise MongoFailure(34471, f"$strLenCP requires a string argument, found: {type_name(value)}")
     return len(value)
 
@@ -84,11 +87,11 @@ def _trim(name: str, strip: Callable[[str, str], str]) -> Operator:
             characters = characters_closure(document, variables) if characters_closure else _WHITE_SPACE
             if is_absent(text):
                 return None
-            if not isinstance(text, str):
+            if type(text) is not str:
                 raise MongoFailure(50699, f"{name} requires its input to be a string, got {type_name(text)}")
             if is_absent(characters):
                 return None
-            if not isinstance(characters, str):
+            if type(characters) is not str:
                 raise MongoFailure(50700, f"{name} requires 'chars' to be a string, got {type_name(characters)}")
             # Python takes no characters for all white space.
             return strip(text, characters) if characters else text
@@ -126,7 +129,7 @@ def _replace(name: str, most: int) -> Operator:
         def evaluate(document: Any, variables: Variables) -> Any:
             values = [closure(document, variables) for closure in closures]
             for value, (field_name, wrong_type, _) in zip(values, _REPLACE_ARGUMENTS, strict=True):
-                if not is_absent(value) and not isinstance(value, str):
+                if not is_absent(value) and type(value) is not str:
                     raise MongoFailure(
                         wrong_type, f"{name} requires that '{field_name}' be a string, found: {type_name(value)}"
                     )

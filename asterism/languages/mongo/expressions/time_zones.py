@@ -81,7 +81,7 @@ def _milliseconds(offset: timedelta | None) -> int:
 
 def zone_of(value: Any) -> Zone:
     """The zone of the value of a `timezone` argument that is not null."""
-    if not isinstance(value, str):
+    if type(value) is not str:
         raise MongoFailure(_NOT_TEXT, f"timezone must evaluate to a string, found {type_name(value)}")
     zone = find_zone(value)
     if zone is None:

@@ -187,9 +187,11 @@ def _compile_densify(specification: Any, scope: Scope) -> Stage:
             await pacer.pause()
         if untouched:
             yield untouched
+        # The reference server sorts by the fields of the partition.
+        in_order = dict(sorted(partitions.items(), key=lambda entry: _order(entry[1], partition_parts, scope)))
         written: list[Document] = []
         generated = 0
-        for document, is_new in _densified(partitions, densify, parts, partition_parts):
+        for document, is_new in _densified(in_order, densify, parts, partition_parts):
             generated += is_new
             if generated > GENERATED_MAX:
                 raise MongoFailure(5897900, f"Generated {generated} documents in $densify, which is over the limit")
@@ -204,6 +206,10 @@ def _compile_densify(specification: Any, scope: Scope) -> Stage:
     return Stage("$densify", specification, run=run)
 
 
+def _order(members: list[tuple[Any, Document]], partition_parts: list[Parts], scope: Scope) -> tuple[Any, ...]:
+    return tuple(sort_key(read_path(members[0][1], parts), scope.context.collate) for parts in partition_parts)
+
+
 def _densified(
     partitions: dict[Any, list[tuple[Any, Document]]], densify: Densify, parts: Parts, partition_parts: list[Parts]
 ) -> Iterator[tuple[Document, bool]]:
@@ -216,14 +222,21 @@ def _densified(
         members.sort(key=lambda member: sort_key(member[0]))
         series = _series(densify, [value for value, _ in members], everything)
         template: Document = {}
-        for path_parts in partition_parts:
-            value = read_path(members[0][1], path_parts)
-            if value is not MISSING:
-                template = _at(path_parts, value, template)
         for value, document in members:
+            template = _template(document, partition_parts)
             yield from ((_at(parts, missing, template), True) for missing in series.below(value))
             yield document, False
         yield from ((_at(parts, missing, template), True) for missing in series.below(MISSING))
+
+
+def _template(document: Document, partition_parts: list[Parts]) -> Document:
+    """Return the fields that tell a partition, as the document behind a gap has them."""
+    template: Document = {}
+    for path_parts in partition_parts:
+        value = read_path(document, path_parts)
+        if value is not MISSING:
+            template = _at(path_parts, value, template)
+    return template
 
 
 def _series(densify: Densify, own: list[Any], everything: list[Any]) -> Series:

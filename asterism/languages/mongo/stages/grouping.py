@@ -107,10 +107,13 @@ def group_stage(
         groups = Groups(fields, collate)
         variables = run_context.variables
         async for batch in source:
-            if in_turns:
-                created = await run_context.in_turns(_add, groups, key, batch, variables)
-            else:
-                created = _add(groups, key, batch, variables)
+            try:
+                if in_turns:
+                    created = await run_context.in_turns(_add, groups, key, batch, variables)
+                else:
+                    created = _add(groups, key, batch, variables)
+            except MongoFailure as failure:
+                raise _as_in_groups(failure) from None
             meter.add(batch if holds_input else batch[:created])
             await pacer.pause()
         output = await run_context.in_turns(groups.documents) if in_turns else groups.documents()
@@ -128,6 +131,15 @@ def _add(groups: Groups, key: KeysOf | Constant, batch: list[Document], variable
     return groups.add(key(batch, variables), batch, variables)
 
 
+# The reference server computes groups with another engine, which has codes of its own for divisions by zero.
+_CODES_IN_GROUPS = {(2, "can't $divide by zero"): 4848401, (16610, "can't $mod by zero"): 4848403}
+
+
+def _as_in_groups(failure: MongoFailure) -> MongoFailure:
+    code = _CODES_IN_GROUPS.get((failure.code, failure.message))
+    return failure if code is None else MongoFailure(code, failure.message)
+
+
 def _compile_group(specification: Any, scope: Scope) -> Stage:
     if type(specification) is not dict:
         raise MongoFailure(15947, "a group's fields must be specified in an object")
@@ -139,7 +151,10 @@ def _compile_group(specification: Any, scope: Scope) -> Stage:
         elif name == "$doingMerge":
             raise MongoFailure(17030, "$doingMerge should be true if present")
         else:
-            fields.append((name, compile_accumulated_field(name, value, scope.context)))
+            try:
+                fields.append((name, compile_accumulated_field(name, value, scope.context)))
+            except MongoFailure as failure:
+                raise _as_in_groups(failure) from None
     if key is None:
         raise MongoFailure(15955, "a group specification must include an _id")
     return group_stage("$group", specification, key, fields, scope.context.collate)

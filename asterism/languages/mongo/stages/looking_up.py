@@ -26,7 +26,6 @@ from asterism.values.bson.kinds import type_name
 from asterism.values.bson.types import MISSING, Document, Regex
 
 FAILED_TO_PARSE: Final = 9
-_REFERENCE_FIELDS: Final = ("$ref", "$id", "$db")
 _FIELDS: Final = ("from", "as", "localField", "foreignField", "let", "pipeline")
 
 
@@ -128,10 +127,7 @@ def _read(specification: Any, scope: Scope) -> Join:
 
 
 def _join_path(path: str) -> tuple[str, ...]:
-    """Return the components of a field to join by, which may be one of a reference: `a.$id`."""
-    plain = ".".join(part[1:] if part in _REFERENCE_FIELDS else part for part in path.split("."))
-    split_path(plain, too_long_code=15)
-    return tuple(path.split("."))
+    return split_path(path, too_long_code=15)
 
 
 # --- running ------------------------------------------------------------------------------------------------------
