@@ -6,6 +6,7 @@ import itertools
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
+from asterism.apis.mongo.admission import hold_until_admitted
 from asterism.apis.mongo.arguments import check_arguments, check_database_name
 from asterism.apis.mongo.call import Call, timestamp_of
 from asterism.apis.mongo.commands import Access, Command
@@ -275,8 +276,10 @@ class MongoDoor:
             interference = await self._interfere(call)
             if context.write_lock.count:
                 await context.write_lock.wait(call)
-            await enter_transaction(call)
-            fields = await (self._run_in_transaction(call) if call.transaction is not None else carry_out(call))
+            if context.settings.holds_throttled:
+                fields = await hold_until_admitted(call, lambda: self._enter_and_run(call))
+            else:
+                fields = await self._enter_and_run(call)
         finally:
             context.operations.end(number)
             seconds = context.monotonic_seconds() - started
@@ -305,6 +308,10 @@ class MongoDoor:
         if points.makes_punctual:
             call.deadline = None
         return interference
+
+    async def _enter_and_run(self, call: Call) -> Document | bytes:
+        await enter_transaction(call)
+        return await (self._run_in_transaction(call) if call.transaction is not None else carry_out(call))
 
     async def _run_in_transaction(self, call: Call) -> Document | bytes:
         transaction, transactions = call.transaction, self.context.transactions

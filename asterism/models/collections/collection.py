@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from asterism.clock import Clock
-from asterism.errors import OwnerNotFound, TooMuchContention
+from asterism.errors import AsterismError, OwnerNotFound, TooMuchContention
 from asterism.keyspaces.reshaping.reshaper import Reshaper
 from asterism.keyspaces.routing.commit import Committer
 from asterism.keyspaces.routing.contention import WriterQueues
@@ -237,6 +237,12 @@ class Collection:
             except OwnerNotFound:
                 result.left += [index for index, _, _ in group]
                 continue
+            except AsterismError as error:
+                if retry is not None or unit is not None or not result.inserted:
+                    # The caller may repeat all of it: nothing was written, or everything written is remembered.
+                    raise
+                problems = [WriteProblem(index, error) for index, _, _ in group]
+                result.problems += problems
             if problems and ordered:
                 failed_at = min(problem.index for problem in problems)
                 break

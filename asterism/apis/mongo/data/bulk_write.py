@@ -21,7 +21,7 @@ from asterism.apis.mongo.data.answers import open_cursor, slices_of
 from asterism.apis.mongo.data.changes import Statement
 from asterism.apis.mongo.data.hints import check_hint_type
 from asterism.apis.mongo.data.insert import check_count, insert_documents, is_ordered
-from asterism.apis.mongo.data.problems import failure_of_write
+from asterism.apis.mongo.data.problems import failure_of_write, may_repeat
 from asterism.apis.mongo.data.scopes import open_scope
 from asterism.apis.mongo.data.targets import check_uuid, find_or_create, find_record, find_to_change, split_namespace
 from asterism.apis.mongo.data.update import check_update_type, read_array_filters, run_statement
@@ -192,7 +192,7 @@ async def _insert(
             first_statement=at,
         )
     except Exception as error:
-        failure = failure_of_write(error, is_first=at == 0)
+        failure = failure_of_write(error, is_first=may_repeat(call, at))
         for place in range(1 if ordered else len(operations)):
             totals.fail(at + place, failure, is_update=False)
         return True
@@ -218,7 +218,7 @@ async def _change(
         _check_namespace_uuid(call, namespace)
         outcome = await run_statement(call, namespace.database, namespace.name, statement, scope, bypass=bypass)
     except Exception as error:
-        totals.fail(at, failure_of_write(error, is_first=at == 0), is_update=is_update)
+        totals.fail(at, failure_of_write(error, is_first=may_repeat(call, at)), is_update=is_update)
         return True
     result: Document = {"ok": 1.0, "idx": at, "n": outcome.matched}
     if outcome.retried is not None:

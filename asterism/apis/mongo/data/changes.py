@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from asterism.apis.mongo.admission import hold_until_admitted
 from asterism.apis.mongo.data.documents import check_id
 from asterism.apis.mongo.data.hints import check_hint_type, resolve_hint
 from asterism.apis.mongo.data.ordering import NO_ORDER, read_sort
@@ -390,7 +392,11 @@ class _Work:
             modified: set[DocumentKey] = set()
             chunk = _chunk(keys, at)
             try:
-                await self._change_many(chunk, matched, modified)
+                if at == 0:
+                    await self._change_many(chunk, matched, modified)
+                else:
+                    # Drivers repeat what was throttled, and would change the documents before these again.
+                    await hold_until_admitted(self.call, partial(self._change_many, chunk, matched, modified))
             except NoSuchCollection:
                 if self.call.unit is not None:
                     raise

@@ -9,7 +9,7 @@ from asterism.apis.mongo.commands import FieldRule
 from asterism.apis.mongo.data.changes import Statement
 from asterism.apis.mongo.data.hints import check_hint_type
 from asterism.apis.mongo.data.insert import is_ordered, statements_of
-from asterism.apis.mongo.data.problems import failure_of_write, write_error
+from asterism.apis.mongo.data.problems import failure_of_write, may_repeat, write_error
 from asterism.apis.mongo.data.scopes import open_scope
 from asterism.apis.mongo.data.targets import check_uuid, collection_name, find_record
 from asterism.apis.mongo.data.update import check_single, run_statement
@@ -52,7 +52,7 @@ async def delete(call: Call) -> Document:
         try:
             outcome = await run_statement(call, call.database, name, statement, scope, bypass=True)
         except Exception as error:
-            failure = failure_of_write(error, is_first=statement.index == 0)
+            failure = failure_of_write(error, is_first=may_repeat(call, statement.index))
             errors.append(write_error(statement.index, failure))
             if ordered:
                 break

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from asterism.apis.mongo.errors import as_failure
 from asterism.errors import AsterismError
 from asterism.languages.mongo.failure import MongoFailure
@@ -15,13 +17,22 @@ from asterism.models.collections.unit import TransactionTooLarge
 from asterism.values.bson.codec import InvalidBson
 from asterism.values.bson.types import Document
 
+if TYPE_CHECKING:
+    from asterism.apis.mongo.call import Call
+
 # Errors of the whole command: drivers look for them there, and repeat what is not inside `writeErrors` only.
 _OF_THE_COMMAND = (TransactionNumberTooOld, TransactionOvertaken, TransactionTooWide, TransactionTooLarge)
 
 
+def may_repeat(call: Call, index: int) -> bool:
+    """Return whether a command can be repeated as a whole when the statement at `index` was not carried out: nothing
+    was written before it, or all that was written is remembered under the number of a retryable write."""
+    return index == 0 or (call.txn_number is not None and not call.is_in_transaction)
+
+
 def failure_of_write(error: Exception, *, is_first: bool) -> MongoFailure:
-    """Return the failure of one write; raise what ends the command. `is_first` is whether nothing was written yet: a
-    command that was throttled, or found no storage, before its first write can be repeated as a whole."""
+    """Return the failure of one write; raise what ends the command. `is_first` is whether the command can be repeated
+    as a whole (`may_repeat`), as one can that was throttled, or found no storage, before its first write."""
     if isinstance(error, MongoFailure):
         if error.code == 50:
             raise error
