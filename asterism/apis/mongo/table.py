@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from asterism.apis.mongo import chunks, cursors, custom_actions, diagnostics, indexes, plan_cache, sessions, sharding
+from asterism.apis.mongo import (
+    chunks,
+    cursors,
+    custom_actions,
+    diagnostics,
+    indexes,
+    plan_cache,
+    search_indexes,
+    sessions,
+    sharding,
+)
 from asterism.apis.mongo.administration import table as administration
 from asterism.apis.mongo.commands import Command
 from asterism.apis.mongo.data import table as data
@@ -27,6 +37,7 @@ COMMANDS: Final = _by_name(
         *diagnostics.COMMANDS,
         *monitoring.COMMANDS,
         *sessions.COMMANDS,
+        *search_indexes.COMMANDS,
         *cursors.COMMANDS,
         *administration.COMMANDS,
         *indexes.COMMANDS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from asterism.languages.mongo.stages import (
+    atlas_only,
     bucketing,
     change_streams,
     densifying,
@@ -41,6 +42,7 @@ _MODULES = (
     densifying,
     change_streams,
     describing,
+    atlas_only,
 )
 
 STAGES: Final[dict[str, StageRow]] = {row.name: row for module in _MODULES for row in module.ROWS}
