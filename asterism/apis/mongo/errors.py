@@ -146,6 +146,10 @@ def as_failure(problem: Exception) -> MongoFailure | None:
     return None
 
 
+# Drivers wait a random part of it and try twice only, so a few milliseconds would be none. It is their own default.
+_BACKOFF_MILLISECONDS_MIN: Final = 100
+
+
 def _throttled(retry_after_seconds: float) -> MongoFailure:
     milliseconds = max(1, round(retry_after_seconds * 1000))
     message = (
@@ -153,7 +157,9 @@ def _throttled(retry_after_seconds: float) -> MongoFailure:
         'TooManyRequests (429); Substatus: 3200; Reason: ({"Errors":["Request rate is large. More Request Units '
         "may be needed, so no changes were made. Please retry this request later.\"]})'"
     )
-    return MongoFailure(16500, message, labels=OVERLOADED, details={"baseBackoffMS": milliseconds})
+    return MongoFailure(
+        16500, message, labels=OVERLOADED, details={"baseBackoffMS": max(milliseconds, _BACKOFF_MILLISECONDS_MIN)}
+    )
 
 
 def duplicate_key(problem: DuplicateKey) -> MongoFailure:
