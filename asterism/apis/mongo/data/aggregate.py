@@ -55,6 +55,8 @@ FIELDS: Final = {
 }
 _CURSOR: Final = {"batchSize": FieldRule(NUMBER)}
 MEMORY_BYTES_MAX = 100 * 1024 * 1024
+# Results may be larger than stored documents by what an operator of the server itself would add.
+RESULT_BYTES_MAX = DOCUMENT_BYTES_MAX + 16 * 1024
 # The name under which cursors of whole databases go.
 DATABASE_CURSORS = "$cmd.aggregate"
 
@@ -354,7 +356,7 @@ async def _encoded(batches: AsyncIterator[list[Document]]) -> AsyncGenerator[lis
         async for documents in batches:
             bodies = [encode(document) for document in documents]
             for body in bodies:
-                if len(body) > DOCUMENT_BYTES_MAX:
+                if len(body) > RESULT_BYTES_MAX:
                     raise too_large(len(body))
             yield bodies
     finally:

@@ -62,7 +62,7 @@ class OutTarget:
         present = before.options.get("timeseries")
         if series is not None and present is None:
             raise MongoFailure(7268700, f"Cannot create a time series collection from a non time series: {namespace}")
-        if series is not None and read_time_series(present, "timeseries") != series:
+        if series is not None and _complete(present) != series:
             raise MongoFailure(7406103, f"Time series options of $out differ from those of {namespace}")
         if before.is_view:
             raise MongoFailure(166, f"Namespace {namespace} is a view, not a collection")
@@ -79,3 +79,11 @@ class OutTarget:
         report = await insert_documents(self._call, collection, bodies, ordered=True, bypass=self._bypass)
         for _, failure in report.failures:
             raise failure
+
+
+def _complete(options: Document) -> Document:
+    """Return the options of a time series as they are compared; a stored granularity comes with the span it implies."""
+    own = dict(options)
+    if "granularity" in own:
+        own.pop("bucketMaxSpanSeconds", None)
+    return read_time_series(own, "timeseries")

@@ -17,7 +17,6 @@ from asterism.languages.mongo.expressions.operator import (
 from asterism.languages.mongo.expressions.text import byte_length, checked, is_absent, text_of
 from asterism.languages.mongo.failure import MongoFailure
 from asterism.values.bson.kinds import type_name
-from asterism.values.bson.types import MISSING
 
 # Trimmed if the operator is not told: the white space of Unicode as of its version 4, and NUL.
 _WHITE_SPACE: Final = "\0\t\n\v\f\r \u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B)))
@@ -51,16 +50,14 @@ def concatenate(*values: Any) -> str | None:
 
 
 def split(text: Any, separator: Any) -> list[str] | None:
-    if text is MISSING or separator is MISSING:
+    if is_absent(text) or is_absent(separator):
         return None
-    if not is_absent(text) and type(text) is not str:
+    if type(text) is not str:
         raise MongoFailure(40085, f"$split requires an expression that evaluates to a string, found {type_name(text)}")
-    if not is_absent(separator) and type(separator) is not str:
+    if type(separator) is not str:
         raise MongoFailure(10503900, f"$split requires a string as a separator, found {type_name(separator)}")
     if separator == "":
         raise MongoFailure(40087, "$split requires a non-empty separator")
-    if is_absent(text) or is_absent(separator):
-        return None
     parts: list[str] = text.split(separator)
     return parts
 
