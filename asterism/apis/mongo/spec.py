@@ -112,7 +112,7 @@ SPEC = DoorSpec(
     ),
     settings=MongoSettings,
     accounts=("cosmos",),
-    modules=("asterism.apis.mongo.door", "asterism.apis.mongo.operations"),
+    modules=("asterism.apis.mongo.door", "asterism.apis.mongo.operations", "asterism.apis.mongo.transactions"),
     build=_build,
     greeting=_greeting,
     connection_strings=_connection_strings,
