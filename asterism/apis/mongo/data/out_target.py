@@ -62,7 +62,7 @@ class OutTarget:
         present = before.options.get("timeseries")
         if series is not None and present is None:
             raise MongoFailure(7268700, f"Cannot create a time series collection from a non time series: {namespace}")
-        if series is not None and _complete(present) != series:
+        if series is not None and present is not None and _complete(present) != series:
             raise MongoFailure(7406103, f"Time series options of $out differ from those of {namespace}")
         if before.is_view:
             raise MongoFailure(166, f"Namespace {namespace} is a view, not a collection")
