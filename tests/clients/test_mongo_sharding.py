@@ -224,6 +224,15 @@ def test_a_shell_sees_the_partitions(mongo: Client, shop: Database[Document]) ->
     assert code_of(lambda: mongo.admin.command("moveChunk", f"{shop.name}.places", find={"city": 1}, to="no")) == 70
 
 
+def test_statistics_come_from_each_shard(mongo: Client, shop: Database[Document]) -> None:
+    shard(shop, "users", {"city": "hashed"})
+    shop.users.insert_many([{"_id": number, "city": f"c{number}"} for number in range(40)])
+    per_shard = list(shop.users.aggregate([{"$collStats": {"storageStats": {}, "count": {}}}]))
+    assert {found["shard"] for found in per_shard} <= {found["_id"] for found in mongo.config.shards.find()}
+    assert sum(found["count"] for found in per_shard) == 40
+    assert sum(found["storageStats"]["count"] for found in per_shard) == 40
+
+
 def test_the_commands_of_the_service_set_throughput_and_indexes(shop: Database[Document]) -> None:
     def action(name: str, **fields: Any) -> Document:
         return shop.command({"customAction": name, **fields})

@@ -184,8 +184,13 @@ class Collection:
         if not rules.is_sharded:
             _, _, (stored,) = await router.read(self.keyspace, rules.fixed_point, (LOGICAL_SIZES + rules.fixed_point,))
             return size_from(stored)
-        sizes = [await partition_size(router, self.keyspace, part) for part in self.keyspace.record.map.ranges]
+        sizes = [size for _, size in await self.partition_sizes()]
         return Size(sum(size.bytes for size in sizes), sum(size.items for size in sizes))
+
+    async def partition_sizes(self) -> list[tuple[PartitionRange, Size]]:
+        """Return the physical partitions of a sharded collection with their sizes."""
+        router, keyspace = self._services.router, self.keyspace
+        return [(part, await partition_size(router, keyspace, part)) for part in keyspace.record.map.ranges]
 
     # --- inserting --------------------------------------------------------------------------------------------------
 

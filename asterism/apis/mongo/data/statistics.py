@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from asterism.apis.mongo.config_database import shard_name
 from asterism.apis.mongo.data.views import Source
 from asterism.apis.mongo.usage import CollectionUse
+from asterism.keyspaces.routing.statistics import Size
 from asterism.languages.mongo.failure import MongoFailure
 from asterism.languages.mongo.stages.describing import read_scale
 from asterism.models.collections.collection import Collection
@@ -20,7 +22,8 @@ _OF_COLLECTIONS = ("storageStats", "count", "queryExecStats")
 
 
 async def collection_statistics(call: Call, source: Source, name: str, specification: dict[str, Any]) -> list[Document]:
-    """Return the one document of $collStats. `name` is the collection or view of the command."""
+    """Return the document of $collStats, of a sharded collection one for each shard. `name` is the command's
+    collection or view."""
     namespace = f"{source.database}.{name}"
     found: Document = {"ns": namespace, "host": call.connection.local_address, "localTime": call.context.now()}
     use = call.context.usage.of(call.account, source.database, name)
@@ -37,14 +40,25 @@ async def collection_statistics(call: Call, source: Source, name: str, specifica
     collection = source.collection
     if collection is None:
         raise MongoFailure(26, f"$collStats: the collection {namespace} does not exist")
-    if "storageStats" in specification:
-        scale = read_scale(specification["storageStats"].get("scale"))
-        found["storageStats"] = await _storage(collection, scale)
-    if "count" in specification:
-        found["count"] = int_of_size((await collection.size()).items)
     if "queryExecStats" in specification:
         found["queryExecStats"] = _executions(use)
-    return [found]
+    if not collection.record.shard_key:
+        return [{**found, **_of_size(collection, await collection.size(), specification)}]
+    sizes: dict[str, Size] = {}
+    for partition, size in await collection.partition_sizes():
+        shard = shard_name(call, partition)
+        before = sizes.get(shard, Size(0, 0))
+        sizes[shard] = Size(before.bytes + size.bytes, before.items + size.items)
+    return [{"shard": shard, **found, **_of_size(collection, size, specification)} for shard, size in sizes.items()]
+
+
+def _of_size(collection: Collection, size: Size, specification: dict[str, Any]) -> Document:
+    found: Document = {}
+    if "storageStats" in specification:
+        found["storageStats"] = _storage(collection, size, read_scale(specification["storageStats"].get("scale")))
+    if "count" in specification:
+        found["count"] = int_of_size(size.items)
+    return found
 
 
 def _executions(use: CollectionUse) -> Document:
@@ -52,8 +66,7 @@ def _executions(use: CollectionUse) -> Document:
     return {"collectionScans": {"total": scans, "nonTailable": scans}}
 
 
-async def _storage(collection: Collection, scale: int) -> Document:
-    size = await collection.size()
+def _storage(collection: Collection, size: Size, scale: int) -> Document:
     record = collection.record
     shown: Document = {
         "size": int_of_size(size.bytes // scale),
