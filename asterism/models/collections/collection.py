@@ -39,7 +39,7 @@ from asterism.models.collections.results import (
     ShardKeyProblem,
     WriteProblem,
 )
-from asterism.models.collections.retries import COMMITTED, SessionOutcomes
+from asterism.models.collections.retries import COMMITTED, SessionOutcomes, find_anywhere, read_outcomes
 from asterism.models.collections.rules import CollectionRules, CompileIndex
 from asterism.models.collections.scans import CollectionReads, Scan, ScanQuery, Verify
 from asterism.models.collections.unit import Unit
@@ -355,6 +355,10 @@ class Collection:
         """Return the outcome of a statement that was carried out before."""
         return (await self._outcomes(retry, point)).find(retry.statement)
 
+    async def retried_anywhere(self, retry: RetryToken) -> Document | None:
+        """Return the outcome of a statement that was carried out before, at a point that the caller does not know."""
+        return await find_anywhere(self._services.router, self.keyspace, retry)
+
     async def change(
         self,
         keys: Sequence[DocumentKey],
@@ -465,9 +469,7 @@ class Collection:
             raise
 
     async def _outcomes(self, retry: RetryToken, point: bytes) -> SessionOutcomes:
-        key = SessionOutcomes.key_of(retry, point)
-        _, _, (stored,) = await self._services.router.read(self.keyspace, point, (key,))
-        return SessionOutcomes(retry, point, stored)
+        return await read_outcomes(self._services.router, self.keyspace, retry, point)
 
     async def _commit(
         self, point: bytes, planned: PlannedChanges, settings: Mapping[str, Any], spent: Spent | None

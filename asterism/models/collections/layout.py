@@ -19,6 +19,9 @@ __all__ = ["CHANGE_LOG", "INDEX", "ITEMS", "UNIQUE_KEYS", "VERSIONS"]
 
 # Outcomes of retryable writes: point, digest of the session -> the last transaction number and its outcomes.
 RETRIES = b"\x14"
+# Places of outcomes whose point a repeated write cannot know: digest of the session, transaction number, point ->
+# point, wall milliseconds.
+SESSION_PLACES = b"\x96"
 
 _FORMAT = 1
 _HEADER = struct.Struct(">BQHQ")
@@ -30,6 +33,7 @@ NUMBER_BYTES = 8
 # Key bytes of an index entry, all fields together; longer ones are cut, and the document decides.
 INDEX_KEY_BYTES_MAX = 400
 _DIGEST_BYTES = 16
+_PLACE_TIME_BYTES = 8
 
 # Entries of documents with an array on the indexed path, and those whose key was cut, lie behind all others. Of an
 # array two conditions may be met by two elements, so that only one of them may bound a scan; cut keys are not in order.
@@ -108,6 +112,20 @@ def session_digest(session: bytes) -> bytes:
 
 def retry_key(point: bytes, session: bytes) -> bytes:
     return RETRIES + point + session_digest(session)
+
+
+def session_place(point: bytes, session: bytes, number: int, *, wall_milliseconds: int) -> tuple[bytes, bytes]:
+    """Return the entry by which an outcome is found from its session and number alone."""
+    return session_places(session, number) + point, point + wall_milliseconds.to_bytes(_PLACE_TIME_BYTES, "big")
+
+
+def session_places(session: bytes, number: int) -> bytes:
+    """Return the prefix of the entries of all places where a session has written under a number."""
+    return SESSION_PLACES + session_digest(session) + number.to_bytes(NUMBER_BYTES, "big")
+
+
+def place_time(stored: bytes) -> int:
+    return int.from_bytes(stored[-_PLACE_TIME_BYTES:], "big")
 
 
 def log_suffix(*, place: int, number: int) -> bytes:

@@ -152,6 +152,8 @@ class RetryToken:
     statement: int = 0
     outcome: Callable[[Sequence[Change]], Document] = field(default=lambda _: {})
     before_write: Callable[[], None] = field(default=lambda: None)
+    # True if the filter does not name the shard key, so that the repeated statement cannot know where it was written.
+    is_anywhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,14 @@ from asterism.keyspaces.processes.background_tasks import end_tasks
 from asterism.keyspaces.routing.families import after_prefix
 from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.models.collections.expiry import Expiry
-from asterism.models.collections.layout import CHANGE_LOG, RETRIES, VERSIONS, image_time
+from asterism.models.collections.layout import (
+    CHANGE_LOG,
+    RETRIES,
+    SESSION_PLACES,
+    VERSIONS,
+    image_time,
+    place_time,
+)
 from asterism.models.collections.log_entries import LOG_KEPT_SECONDS
 from asterism.models.collections.records import MARK
 from asterism.models.collections.results import NoSuchCollection
@@ -78,6 +85,7 @@ class CollectionUpkeep:
             removed += await self._sweep(keyspace, VERSIONS, _displaced_before(kept_since, point_bytes))
             sessions_since = now - _SESSION_KEPT_SECONDS * 1000
             removed += await self._sweep(keyspace, RETRIES, _session_before(sessions_since))
+            removed += await self._sweep(keyspace, SESSION_PLACES, _placed_before(sessions_since))
         return removed
 
     async def _sweep(self, keyspace: Keyspace, family: bytes, is_over: Callable[[bytes], bool]) -> int:
@@ -119,6 +127,10 @@ def _logged_before(milliseconds: int, point_bytes: int) -> Callable[[bytes], boo
 
 def _displaced_before(milliseconds: int, point_bytes: int) -> Callable[[bytes], bool]:
     return lambda value: image_time(value, point_bytes) < milliseconds
+
+
+def _placed_before(milliseconds: int) -> Callable[[bytes], bool]:
+    return lambda value: place_time(value) < milliseconds
 
 
 def _session_before(milliseconds: int) -> Callable[[bytes], bool]:

@@ -235,7 +235,11 @@ class _Work:
         key = self._known_key()
         if key is None and token is not None:
             point = self.rules.pinned_point(self.selection.query.equalities)
-            known = None if point is None else await self.collection.retried(token, point)
+            if point is None:
+                token.is_anywhere = True
+                known = await self.collection.retried_anywhere(token)
+            else:
+                known = await self.collection.retried(token, point)
             if known is not None:
                 return Outcome.from_document(known)
         if key is not None:
