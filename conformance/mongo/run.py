@@ -131,8 +131,8 @@ def main(arguments: list[str]) -> int:
         print(problem, file=sys.stderr)
         return 2
     for name, text in parts:
-        # A part of the tests does not make a score.
-        if options.pytest_arguments or options.sample != 1:
+        # Chosen tests do not make a score.
+        if options.pytest_arguments:
             print(text)
         else:
             write_part(REPORT, part_name(name, options.store), text)
@@ -204,7 +204,7 @@ def run_functional(python: Path, port: int, options: argparse.Namespace) -> str:
     }
     with (BUILD / "functional.log").open("wb") as log:
         subprocess.run([*command, *chosen], cwd=checkout, env=environment, stdout=log, stderr=log, check=False)
-    return functional_report(read_lines(results), options.store)
+    return functional_report(read_lines(results), options.store, options.sample)
 
 
 def run_driver(python: Path, port: int, options: argparse.Namespace) -> str:
@@ -244,13 +244,14 @@ def driver_source(python: Path) -> Path:
     return source
 
 
-def functional_report(lines: list[Line], store: str) -> str:
+def functional_report(lines: list[Line], store: str, sample: int) -> str:
+    chosen = "The tests" if sample == 1 else f"Every {sample}th of the tests"
     by_tier = [f"| {tier} | {share(line for line in lines if line.tier == tier)} |" for tier in TIERS]
     return "\n".join(
         [
             title("MongoDB: functional tests", store),
             "",
-            f"The tests of documentdb/functional-tests at {FUNCTIONAL_COMMIT}, whose reference is MongoDB 8.2, run",
+            f"{chosen} of documentdb/functional-tests at {FUNCTIONAL_COMMIT}, whose reference is MongoDB 8.2, run",
             f"against Asterism on {SHOWN[store]}. Written by `{verb('conformance-mongo', store)}`. Replies are",
             "compared with exact types and codes. The tiers are those of conformance/mongo/tiers.toml; tests of search",
             "nodes, encrypted queries and auditing are left out.",
