@@ -1,7 +1,8 @@
 """kill -9 under a mixed load through the MongoDB door, then a restart.
 
 Every acknowledged write is there exactly once, a transaction is whole or absent, and a write that is repeated after the
-restart with the number of its session is not carried out again. A further kind of load is a further class in `LOADS`.
+restart with the number of its session is not carried out again. A change stream that is resumed has missed nothing and
+repeats nothing. A further kind of load is a further class in `LOADS`.
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ from __future__ import annotations
 import threading
 import uuid
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bson import Binary, Int64
+from bson import Binary, Int64, Timestamp
 from pymongo import MongoClient
+from pymongo.change_stream import ChangeStream
 from pymongo.errors import OperationFailure, PyMongoError
 
 from tests.support.mongo_messages import ConnectionEnded, RawClient
@@ -173,7 +176,58 @@ class RepeatedWrites(Load):
         assert found == {"_id": self.number, "n": self.tried, "log": list(range(1, self.tried + 1))}
 
 
-LOADS: tuple[type[Load], ...] = (Inserts, Updates, Transactions, Transactions, RepeatedWrites, RepeatedWrites)
+class Watched(Load):
+    """All changes of the database: read until the kill, and from the last event on after the restart."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self._events: list[dict[str, Any]] = []
+
+    def write(self, server: RunningServer) -> None:
+        with (
+            connected(server) as client,
+            # From the beginning of the log: the others may have written already.
+            client[DATABASE].watch(start_at_operation_time=Timestamp(1, 1)) as stream,
+        ):
+            for event in stream:
+                self._events.append(dict(event))
+                self.acknowledged += 1
+
+    def check(self, server: RunningServer, client: Client) -> None:
+        shop = client[DATABASE]
+        shop.ended.insert_one({"_id": self.number})
+        with shop.watch(resume_after=self._events[-1]["_id"]) as stream:
+            assert wait_until(lambda: self._has_ended(stream))
+        assert len({event["_id"]["_data"] for event in self._events}) == len(self._events)
+        for name in ("inserted", "orders", "lines"):
+            assert self._changes_of(name) == {found["_id"]: 1 for found in shop[name].find()}
+        for name in ("counted", "totals", "repeated"):
+            # Each change has raised the counter by one.
+            assert self._changes_of(name) == {found["_id"]: found["n"] for found in shop[name].find()}
+
+    def _has_ended(self, stream: ChangeStream[dict[str, Any]]) -> bool:
+        """Keep the events that are there, and return whether that of the last write is among them."""
+        while (event := stream.try_next()) is not None:
+            self._events.append(dict(event))
+            if event["ns"].get("coll") == "ended":
+                return True
+        return False
+
+    def _changes_of(self, name: str) -> Counter[Any]:
+        changed = [event for event in self._events if event["ns"].get("coll") == name and "documentKey" in event]
+        return Counter(event["documentKey"]["_id"] for event in changed)
+
+
+# The stream is checked last: the check of repeated writes may write.
+LOADS: tuple[type[Load], ...] = (
+    Inserts,
+    Updates,
+    Transactions,
+    Transactions,
+    RepeatedWrites,
+    RepeatedWrites,
+    Watched,
+)
 
 
 def have_written(loads: list[Load], writes: int) -> bool:
