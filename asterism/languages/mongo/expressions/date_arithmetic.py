@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from asterism.languages.mongo.expressions import calendar
@@ -25,6 +26,8 @@ from asterism.values.bson.types import DatetimeMS, Int64
 _MONTHS_OF_UNIT: Final = {"year": 12, "quarter": 3, "month": 1}
 _DAYS_OF_UNIT: Final = {"week": 7, "day": 1}
 _NOT_A_DATE: Final = 5166307
+# As a day of the week in ISO's count; the first day of a week unless `startOfWeek` says otherwise.
+_SUNDAY: Final = 7
 # All times that a date can be are less than this many units apart: larger amounts are refused before they are added.
 _AMOUNT_LIMIT_MILLISECONDS: Final = 2**64
 _MONTH_MILLISECONDS: Final = 28 * calendar.MILLISECONDS_PER_DAY
@@ -126,6 +129,22 @@ def _week_number(day_number: int, start_of_week: int) -> int:
     return (day_number + 4 - start_of_week) // 7
 
 
+def _compile_week_start(
+    name: str, specification: Any, context: CompileContext
+) -> Callable[[str, Any, Variables], int | None]:
+    """Compile `startOfWeek` to a function of the unit, which alone decides whether it is looked at; None for an absent
+    value."""
+    week_closure = compile_optional(specification, "startOfWeek", context, default="sunday")
+
+    def week_start(unit: str, document: Any, variables: Variables) -> int | None:
+        if unit != "week":
+            return _SUNDAY
+        value = week_closure(document, variables)
+        return None if is_absent(value) else start_of_week_of(name, value)
+
+    return week_start
+
+
 def _compile_difference(specification: Any, context: CompileContext) -> Evaluate:
     name = "$dateDiff"
     if not isinstance(specification, dict):
@@ -139,7 +158,7 @@ def _compile_difference(specification: Any, context: CompileContext) -> Evaluate
     start_closure = context.compile(specification["startDate"])
     end_closure = context.compile(specification["endDate"])
     unit_closure = context.compile(specification["unit"])
-    week_closure = compile_optional(specification, "startOfWeek", context, default="sunday")
+    week_start = _compile_week_start(name, specification, context)
     zone_closure = compile_zone(specification, context)
 
     def evaluate(document: Any, variables: Variables) -> Any:
@@ -149,12 +168,9 @@ def _compile_difference(specification: Any, context: CompileContext) -> Evaluate
         if is_absent(start) or is_absent(end) or is_absent(unit_value):
             return None
         unit = unit_of(name, unit_value)
-        start_of_week = 7
-        if unit == "week":
-            week_value = week_closure(document, variables)
-            if is_absent(week_value):
-                return None
-            start_of_week = start_of_week_of(name, week_value)
+        start_of_week = week_start(unit, document, variables)
+        if start_of_week is None:
+            return None
         zone = zone_closure(document, variables)
         if zone is None:
             return None
@@ -214,7 +230,7 @@ def _compile_truncation(specification: Any, context: CompileContext) -> Evaluate
     date_closure = context.compile(specification["date"])
     unit_closure = context.compile(specification["unit"])
     size_closure = compile_optional(specification, "binSize", context, default=1)
-    week_closure = compile_optional(specification, "startOfWeek", context, default="sunday")
+    week_start = _compile_week_start(name, specification, context)
     zone_closure = compile_zone(specification, context)
 
     def evaluate(document: Any, variables: Variables) -> Any:
@@ -224,12 +240,9 @@ def _compile_truncation(specification: Any, context: CompileContext) -> Evaluate
         if is_absent(date) or is_absent(unit_value) or is_absent(size_value):
             return None
         unit = unit_of(name, unit_value)
-        start_of_week = 7
-        if unit == "week":
-            week_value = week_closure(document, variables)
-            if is_absent(week_value):
-                return None
-            start_of_week = start_of_week_of(name, week_value)
+        start_of_week = week_start(unit, document, variables)
+        if start_of_week is None:
+            return None
         zone = zone_closure(document, variables)
         if zone is None:
             return None

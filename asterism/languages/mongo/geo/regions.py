@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -99,12 +100,12 @@ class CapRegion:
         return boxes_of_cap(self.center, self.radians)
 
 
-class _FlatRegion:
+class _FlatRegion(ABC):
     is_flat = True
     is_area = True
 
-    def holds(self, x: float, y: float) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def holds(self, x: float, y: float) -> bool: ...
 
     def contains(self, geometry: Geometry) -> bool:
         point = geometry.point
