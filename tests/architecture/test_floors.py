@@ -43,6 +43,7 @@ FLOOR_OF_UNIT = {
     "languages.cosmos_sql": 6,
     "languages.odata": 6,
     "languages.mongo": 6,
+    "languages.gremlin": 6,
     "scripts": 6,
     "advisor": 6,
     "apis": 7,
