@@ -1,0 +1,108 @@
+"""The compiler: a traversal becomes a pipeline of steps, its children with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from asterism.languages.gremlin.engine.modulators import Modulator, modulator_of
+from asterism.languages.gremlin.engine.pipeline import Pipeline
+from asterism.languages.gremlin.engine.step import Step
+from asterism.languages.gremlin.failure import CompileFailure
+from asterism.languages.gremlin.plan.calls import Maker, StepCall, next_call
+from asterism.languages.gremlin.tree import T_ID, T_LABEL, Instruction, Lambda, Traversal
+
+Dialect = Literal["cosmos", "tinkerpop"]
+
+
+@dataclass(slots=True)
+class SourceSettings:
+    """What `with...` calls on the source say about the whole traversal (see `plan/source.py`)."""
+
+    # `by` modulators that yield nothing yield null instead of filtering (ProductiveByStrategy).
+    is_productive_by: bool = False
+    # The seed of SeedStrategy.
+    seed: int | None = None
+    # Options of `g.with(key, value)`.
+    options: Mapping[str, Any] | None = None
+    has_sack: bool = False
+
+
+class Compiler:
+    """Makes the steps of one traversal. `table` has a maker for every step name."""
+
+    def __init__(
+        self,
+        table: Mapping[str, Maker],
+        *,
+        dialect: Dialect = "tinkerpop",
+        key_name: str | None = None,
+        settings: SourceSettings | None = None,
+    ) -> None:
+        self._table = table
+        # In the service's dialect the texts 'id' and 'label' stand for T.id and T.label.
+        self.dialect: Dialect = dialect
+        # The partition key of the graph; None for a graph without partitions.
+        self.key_name = key_name
+        self.settings = settings or SourceSettings()
+        # Set by makers of steps that need the path of traversers, or labels on it.
+        self.needs_path = False
+        # Set by makers of steps that change the graph.
+        self.writes = False
+
+    def pipeline(self, traversal: Traversal) -> Pipeline:
+        """Compile a child traversal."""
+        return Pipeline(self.steps(traversal.steps))
+
+    def root(self, traversal: Traversal) -> Pipeline:
+        """Compile the traversal of a request; its source was read already (`plan/source.py`)."""
+        return Pipeline(self.steps(traversal.steps, is_start=True))
+
+    def steps(self, instructions: Sequence[Instruction], *, is_start: bool = False) -> list[Step]:
+        """Compile a chain of instructions."""
+        steps: list[Step] = []
+        rest = tuple(instructions)
+        while rest:
+            call = next_call(rest)
+            call.is_start = is_start and not steps
+            maker = self._table.get(call.name)
+            if maker is None:
+                raise call.refused(f"Unable to find any method '{call.name}'")
+            made = maker(call, self)
+            if isinstance(made, Step):
+                steps.append(made)
+            else:
+                steps.extend(made)
+            rest = call.following[call.consumed :]
+        return steps
+
+    def child(self, argument: Any) -> Pipeline:
+        """Compile an argument that must be a traversal."""
+        if isinstance(argument, Lambda):
+            raise CompileFailure(f"Unsupported groovy language rule: 'closure' text: '{argument.text}'")
+        if not isinstance(argument, Traversal):
+            raise CompileFailure(f"A traversal is expected here, not {argument!r}.")
+        return self.pipeline(argument)
+
+    def key(self, argument: Any) -> Any:
+        """Return the name of a property, or the token that it stands for in this dialect."""
+        if self.dialect == "cosmos" and type(argument) is str:
+            if argument == "id":
+                return T_ID
+            if argument == "label":
+                return T_LABEL
+        return argument
+
+    def modulators(self, call: StepCall) -> list[Modulator]:
+        """Compile the `by` modulators of a call, in their order."""
+        return [self.modulator(instruction) for instruction in call.modulators_named("by")]
+
+    def modulator(self, instruction: Instruction) -> Modulator:
+        """Compile one `by`; a comparator behind its first argument is the business of `order`."""
+        arguments = instruction.arguments
+        return modulator_of(
+            self.key(arguments[0]) if arguments else None,
+            child=self.child,
+            is_productive=self.settings.is_productive_by,
+        )
