@@ -11,13 +11,23 @@ class GremlinFailure(Exception):
         self.sentence = sentence
 
 
-class CompileFailure(GremlinFailure):
-    """The text or the bytecode is no traversal: unknown names, arguments that do not fit, a syntax error."""
+# The parts of the service's compiler, which its messages name after "Scope :".
+SYNTAX_SCOPE = "graphparse-translate-outer"
+SYMBOL_SCOPE = "graphparse-translate-validatesymbolresolution"
+METHOD_SCOPE = "graphparse-translate-csharpexpressionbinding"
 
-    def __init__(self, sentence: str, *, line: int = 0, column: int = 0) -> None:
-        super().__init__(sentence)
+
+class CompileFailure(GremlinFailure):
+    """The text or the bytecode is no traversal: unknown names, arguments that do not fit, a syntax error.
+
+    A place in the text, which bytecode lacks, is added to the sentence in the service's form.
+    """
+
+    def __init__(self, sentence: str, *, line: int = 0, column: int = 0, scope: str = METHOD_SCOPE) -> None:
+        super().__init__(f"{sentence} @ line {line}, column {column}." if line else sentence)
         self.line = line
         self.column = column
+        self.scope = scope
 
 
 class ExecutionFailure(GremlinFailure):
