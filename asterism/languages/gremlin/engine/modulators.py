@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from asterism.languages.gremlin.engine.pipeline import Pipeline
 
 
-class _Missing:
+class _NoValue:
     """The type of MISSING."""
 
     def __repr__(self) -> str:
@@ -24,7 +24,7 @@ class _Missing:
 
 
 # The value of a modulator that yields nothing: the step leaves the traverser out (or, in `project`, the key).
-MISSING = _Missing()
+MISSING = _NoValue()
 
 
 class Modulator(ABC):
@@ -32,7 +32,7 @@ class Modulator(ABC):
 
     @abstractmethod
     async def values(self, batch: Batch, run: Run) -> list[Any]:
-        """Return the value for each traverser, in their order; MISSING where there is none."""
+        """Return the value for each traverser, in their order, or MISSING."""
 
 
 class ValueModulator(Modulator):

@@ -18,7 +18,7 @@ Dialect = Literal["cosmos", "tinkerpop"]
 
 @dataclass(slots=True)
 class SourceSettings:
-    """What `with...` calls on the source say about the whole traversal (see `plan/source.py`)."""
+    """The wishes of `with...` calls on the source for the whole traversal (see `plan/source.py`)."""
 
     # `by` modulators that yield nothing yield null instead of filtering (ProductiveByStrategy).
     is_productive_by: bool = False
