@@ -50,3 +50,24 @@ LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 def is_number(value: object) -> bool:
     """Return whether a value is a number of Gremlin; booleans are not."""
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+
+
+def number_type(value: int | float | Decimal) -> str:
+    """Return the simple name of the Java class of a number, such as `Integer`."""
+    kind = type(value)
+    if kind is int:
+        if INT_MIN <= value <= INT_MAX:
+            return "Integer"
+        return "Long" if LONG_MIN <= value <= LONG_MAX else "BigInteger"
+    return _NAMES_OF_TYPES[kind]
+
+
+_NAMES_OF_TYPES: dict[type, str] = {
+    Byte: "Byte",
+    Short: "Short",
+    Long: "Long",
+    BigInteger: "BigInteger",
+    Float: "Float",
+    float: "Double",
+    Decimal: "BigDecimal",
+}
