@@ -16,7 +16,8 @@ from asterism.languages.gremlin.graph.elements import Edge, Property, Vertex, Ve
 from asterism.languages.gremlin.values.comparison import are_equal, compare, order_key
 from asterism.languages.gremlin.values.identity import identity_key
 from asterism.languages.gremlin.values.numbers import Byte, Float, Long
-from asterism.languages.gremlin.values.structures import FrozenList, FrozenMap, MapEntry, Path, freeze
+from asterism.languages.gremlin.values.results import Path
+from asterism.languages.gremlin.values.structures import FrozenList, FrozenMap, MapEntry, freeze
 
 NAN, INFINITY = float("nan"), float("inf")
 

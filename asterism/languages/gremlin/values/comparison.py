@@ -15,7 +15,8 @@ from typing import Any
 from uuid import UUID
 
 from asterism.languages.gremlin.graph.elements import Edge, Property, Vertex, VertexProperty
-from asterism.languages.gremlin.values.structures import MapEntry, Path
+from asterism.languages.gremlin.values.results import Path
+from asterism.languages.gremlin.values.structures import MapEntry
 
 
 class Rank(IntEnum):

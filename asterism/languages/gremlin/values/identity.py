@@ -14,7 +14,7 @@ from uuid import UUID
 from asterism.languages.gremlin.graph.elements import Edge, Property, Vertex, VertexProperty
 from asterism.languages.gremlin.values.comparison import Rank, rank_of
 from asterism.languages.gremlin.values.numbers import INT_MAX, INT_MIN, number_type
-from asterism.languages.gremlin.values.structures import Path
+from asterism.languages.gremlin.values.results import Path
 
 
 def identity_key(value: Any) -> Hashable:

@@ -1,35 +1,8 @@
-"""Values that Gremlin has beside those of Python: paths, entries of maps, trees, and hashable lists and maps."""
+"""Entries of maps, and lists, maps and sets that have a hash, so that they can be keys."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
 from typing import Any
-
-
-class Path:
-    """The objects that a traverser came by, each with the labels of its step."""
-
-    __slots__ = ("labels", "objects")
-
-    def __init__(self, labels: Sequence[Set[str]], objects: Sequence[Any]) -> None:
-        self.labels = labels
-        self.objects = objects
-
-    def __len__(self) -> int:
-        return len(self.objects)
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Path)
-            and list(self.objects) == list(other.objects)
-            and [frozenset(names) for names in self.labels] == [frozenset(names) for names in other.labels]
-        )
-
-    def __hash__(self) -> int:
-        return hash((Path, tuple(freeze(value) for value in self.objects)))
-
-    def __repr__(self) -> str:
-        return "path[" + ", ".join(repr(value) for value in self.objects) + "]"
 
 
 class MapEntry:
@@ -49,12 +22,6 @@ class MapEntry:
 
     def __repr__(self) -> str:
         return f"{self.key!r}={self.value!r}"
-
-
-class Tree(dict[Any, Any]):
-    """A tree of paths: each key is an object, and its value the tree of those that followed it."""
-
-    __slots__ = ()
 
 
 class FrozenList(list[Any]):
