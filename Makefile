@@ -37,7 +37,7 @@ PYTEST = $(BIN)/pytest -q -n $(TEST_WORKERS) --dist worksteal
 CONFORMANCE_SET_UP = $(STAMPS)/conformance $(if $(filter postgres,$(STORE)),$(STAMPS)/postgresql)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-all tests tests-of-every-engine lint simulate bench conformance conformance-clients conformance-mongo conformance-tables reference pictures portal-libraries screenshots format clean
+.PHONY: help serve test test-all tests tests-of-every-engine lint simulate bench conformance conformance-clients conformance-gremlin conformance-mongo conformance-tables reference pictures portal-libraries screenshots format clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -81,6 +81,9 @@ conformance-tables: $(CONFORMANCE_SET_UP) ## The same for the client for tables 
 
 conformance-mongo: $(CONFORMANCE_SET_UP) ## Run the functional tests of DocumentDB and the tests of pymongo (STORE=postgres, RUNNER="--only driver --sample 5 --functional-tests FOLDER", ARGS=...)
 	$(BIN)/python -m conformance.mongo.run --store $(STORE) $(RUNNER) -- $(ARGS)
+
+conformance-gremlin: $(CONFORMANCE_SET_UP) ## Run TinkerPop's own scenarios (STORE=postgres, RUNNER="--only text --checkout FOLDER", ARGS="--only map/Order")
+	$(BIN)/python -m conformance.gremlin.run --store $(STORE) $(RUNNER) -- $(ARGS)
 
 conformance-clients: $(CONFORMANCE_SET_UP) $(STAMPS)/node ## Run checks with clients of several ages, write docs/conformance.md (STORE=postgres, ARGS="--only 4.9.0")
 	$(BIN)/python -m conformance.clients.run --store $(STORE) $(ARGS)
