@@ -17,7 +17,7 @@ from asterism.keyspaces.routing.router import PartitionRouter
 from asterism.limits import DEFAULT_LIMITS
 from asterism.models.documents.container import Container, DocumentServices
 from asterism.models.documents.cosmos.profile import CosmosProfile
-from asterism.partitioning.partition_map import PartitionRange, initial_map
+from asterism.partitioning.partition_map import PartitionMap, PartitionRange, initial_map
 from asterism.storage.contract import Batch
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
 from benchmarks.workload import make_item, make_random_item
@@ -42,6 +42,7 @@ class RecordingOwner(PartitionRouter):
         batch: Batch,
         *,
         planned_under: Mapping[str, Any] | None = None,  # noqa: ARG002  (the router's own signature)
+        on_map: PartitionMap | None = None,  # noqa: ARG002
         cost: float = 0.0,  # noqa: ARG002
         spent: Spent | None = None,  # noqa: ARG002
     ) -> tuple[PartitionRange, Lsn]:

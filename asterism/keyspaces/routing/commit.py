@@ -13,7 +13,7 @@ from asterism.errors import Forbidden, LogicalPartitionFull, PhysicalPartitionFu
 from asterism.keyspaces.routing.families import LOGICAL_SIZES, TOTALS_KEY
 from asterism.keyspaces.routing.keyspace import Keyspace, Spent
 from asterism.keyspaces.routing.router import PartitionRouter
-from asterism.partitioning.partition_map import PartitionRange
+from asterism.partitioning.partition_map import PartitionMap, PartitionRange
 from asterism.storage.contract import Add, Batch, CeilingPassed
 from asterism.values.identifiers import Lsn
 
@@ -63,13 +63,14 @@ class Committer:
         items_delta: int,
         cost: float,
         planned_under: Mapping[str, Any] | None = None,
+        on_map: PartitionMap | None = None,
         spent: Spent | None = None,
     ) -> tuple[PartitionRange, Lsn]:
         """Apply `batch`, with the sizes of its partitions added to it, and return where and with which LSN.
 
         The caller holds `keyspace.in_flight` from before it planned the batch until this returns. The cost is taken
         from the partition's budget once, before the first attempt, and counted in `spent`. `planned_under` are the
-        settings that the batch was planned by; PlanOutdated if others are in force.
+        settings that the batch was planned by; PlanOutdated if others are in force. `on_map` as for the router.
 
         Raises Forbidden while the keyspace refuses writes, LogicalPartitionFull and PhysicalPartitionFull at the
         ceilings, and the storage contract's ExpectationFailed, whose meaning the caller knows.
@@ -86,7 +87,7 @@ class Committer:
         for _ in range(ROOM_ATTEMPTS_MAX):
             try:
                 partition, lsn = await self._router.apply(
-                    keyspace, point, batch, planned_under=planned_under, cost=cost, spent=spent
+                    keyspace, point, batch, planned_under=planned_under, on_map=on_map, cost=cost, spent=spent
                 )
             except CeilingPassed as passed:
                 if passed.key != TOTALS_KEY:

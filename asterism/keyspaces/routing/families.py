@@ -22,6 +22,9 @@ LOGICAL_SIZES = b"\x11"
 UNIQUE_KEYS = b"\x12"
 # The items of a logical partition in the order of their creation: point, item number -> id key.
 LOGICAL_ORDER = b"\x13"
+# 14 is the collections' (models/collections/layout.py).
+# The edges that lead to a vertex, by the place of the vertex (models/documents/incoming/entries.py).
+INCOMING_EDGES = b"\x15"
 CHANGE_LOG = b"\x90"
 INDEX = b"\x91"
 # Every version of every item and every delete, where they are kept (models/documents/changes/item_version.py).

@@ -14,7 +14,7 @@ from asterism.errors import OwnerNotFound, StorageFull, StorageUnavailable, Stor
 from asterism.keyspaces.catalog.records import KeyspaceRecord
 from asterism.keyspaces.routing.fences import raise_fence
 from asterism.keyspaces.routing.keyspace import Keyspace, Spent
-from asterism.partitioning.partition_map import PartitionRange
+from asterism.partitioning.partition_map import PartitionMap, PartitionRange
 from asterism.storage.contract import (
     Batch,
     Engine,
@@ -45,6 +45,11 @@ class PlanOutdated(ExpectationFailed):
 
     def __init__(self) -> None:
         super().__init__(b"")
+
+
+class MapOutdated(PlanOutdated):
+    """The map that a batch for several logical partitions was put together by is no longer in force; nothing was
+    written. Find the partitions again."""
 
 
 class Reads(Protocol):
@@ -212,11 +217,13 @@ class PartitionRouter:
         batch: Batch,
         *,
         planned_under: Mapping[str, Any] | None = None,
+        on_map: PartitionMap | None = None,
         cost: float = 0.0,
         spent: Spent | None = None,
     ) -> tuple[PartitionRange, Lsn]:
         """Apply a batch to the partition of `point`. `planned_under` are the settings that the batch was planned by, if
-        they matter to it: PlanOutdated when others are in force.
+        they matter to it: PlanOutdated when others are in force. `on_map` is the map by which logical partitions of one
+        physical partition were put together in the batch: MapOutdated when another is in force.
 
         A `cost` is taken from the partition's budget once, before the first attempt, and counted in `spent`;
         RequestRateTooLarge when the budget does not have it. Raises the storage contract's ExpectationFailed and
@@ -227,6 +234,8 @@ class PartitionRouter:
             record = keyspace.record
             if planned_under is not None and record.settings is not planned_under:
                 raise PlanOutdated
+            if on_map is not None and record.map is not on_map:
+                raise MapOutdated
             partition = record.map.find(point)
             if cost:
                 keyspace.spend(partition, cost, point)

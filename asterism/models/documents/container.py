@@ -140,6 +140,11 @@ class Container:
         """True if the change feed has all versions and deletes."""
         return self.planner.keeps_versions
 
+    @property
+    def has_all_incoming_edges(self) -> bool:
+        """True if every edge has its entry at its sink, so that readers may rely on the entries (`incoming/reads`)."""
+        return self.planner.settings.has_all_incoming_edges
+
     # --- reading ----------------------------------------------------------------------------------------------------
 
     async def read_item(

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from asterism.keyspaces.catalog.records import KeyspaceRecord
 from asterism.models.documents.codec import DocumentCodec
+from asterism.models.documents.incoming.entries import SinkRule
 from asterism.models.documents.indexes.paths import Segment
 from asterism.models.documents.indexes.rules import IndexingRules
 from asterism.models.documents.unique_keys import UniqueKeys
@@ -19,6 +20,10 @@ from asterism.partitioning.partition_key import PartitionKeyDefinition
 
 # The settings of a record as the catalog keeps them.
 StoredSettings = Mapping[str, Any]
+
+# In a record's `catching_up`: the entries of incoming edges are not yet those of the settings, be it that edges lack
+# them or that they are no longer wanted.
+INCOMING_EDGES_DUE: Final = "incoming_edges"
 
 
 class ComputedProperty(NamedTuple):
@@ -42,6 +47,10 @@ class ContainerSettings:
     # Path of a vector -> the function that measures distances there.
     vector_distances: Mapping[tuple[Segment, ...], str] = field(default_factory=dict)
     computed_properties: tuple[ComputedProperty, ...] = ()
+    # The rule by which edges have entries at their sinks (`incoming/entries.py`); None where they have none.
+    sink_rule: SinkRule | None = None
+    # True if every stored edge has its entry; False while the container is walked.
+    has_all_incoming_edges: bool = False
 
 
 class NewContainer(NamedTuple):
@@ -95,6 +104,10 @@ class DocumentProfile(Protocol):
 
     def gives_same_entries(self, before: Mapping[str, Any], after: Mapping[str, Any], /) -> bool:
         """Return whether items have the same index entries under two index policies."""
+        ...
+
+    def keeps_incoming_edges(self, settings: StoredSettings, /) -> bool:
+        """Return whether edges are to have entries at the vertices that they lead to."""
         ...
 
     def conversion_rules(self, record: KeyspaceRecord, /) -> IndexingRules | None:

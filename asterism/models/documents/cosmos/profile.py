@@ -8,12 +8,20 @@ from typing import Any, Final
 from asterism.keyspaces.catalog.records import KeyspaceRecord
 from asterism.models.documents.codec import DocumentCodec
 from asterism.models.documents.cosmos.codec import CosmosCodec
+from asterism.models.documents.cosmos.edges import may_name_sinks, sink_rule
 from asterism.models.documents.cosmos.index_rules import UNTURNED_COMPOSITES, compile_rules
+from asterism.models.documents.cosmos.policy_json import refuse
 from asterism.models.documents.cosmos.properties import ID
 from asterism.models.documents.cosmos.settings import complete_container_properties, replace_container_properties
 from asterism.models.documents.indexes.paths import parse_property_path
 from asterism.models.documents.indexes.rules import IndexingRules
-from asterism.models.documents.settings import ComputedProperty, ContainerSettings, NewContainer, StoredSettings
+from asterism.models.documents.settings import (
+    INCOMING_EDGES_DUE,
+    ComputedProperty,
+    ContainerSettings,
+    NewContainer,
+    StoredSettings,
+)
 from asterism.models.documents.unique_keys import UniqueKeys
 from asterism.partitioning.partition_key import PartitionKeyDefinition
 from asterism.values.item import validate_resource_name
@@ -21,6 +29,7 @@ from asterism.values.item import validate_resource_name
 _INDEXING_POLICY: Final = "indexingPolicy"
 _PARTITION_KEY: Final = "partitionKey"
 _CHANGE_FEED_POLICY: Final = "changeFeedPolicy"
+_INCOMING_EDGES: Final = "incomingEdges"
 # The parts of an indexing policy that decide over index entries.
 _DECISIVE: Final = ("indexingMode", "includedPaths", "excludedPaths", "compositeIndexes", "spatialIndexes")
 
@@ -52,6 +61,8 @@ class CosmosProfile:
                 ComputedProperty(str(entry["name"]), str(entry["query"]))
                 for entry in settings.get("computedProperties") or ()
             ),
+            sink_rule=sink_rule(record.definition) if self.keeps_incoming_edges(settings) else None,
+            has_all_incoming_edges=self.keeps_incoming_edges(settings) and INCOMING_EDGES_DUE not in record.catching_up,
         )
 
     # --- what clients ask for ---------------------------------------------------------------------------------------
@@ -63,16 +74,24 @@ class CosmosProfile:
         settings = complete_container_properties(body)
         definition = PartitionKeyDefinition.parse(settings[_PARTITION_KEY])
         settings[_PARTITION_KEY] = definition.to_json()
+        _check_incoming_edges(settings, definition)
         return NewContainer(settings[ID], definition, settings)
 
     def replaced(self, before: StoredSettings, body: Mapping[str, Any]) -> StoredSettings:
-        return replace_container_properties(before, body)
+        settings = replace_container_properties(before, body)
+        if settings.get(_INCOMING_EDGES):
+            _check_incoming_edges(settings, PartitionKeyDefinition.parse(settings[_PARTITION_KEY]))
+        return settings
 
     # --- what the server changes by itself --------------------------------------------------------------------------
 
     def with_key(self, settings: StoredSettings, *, name: str, paths: Sequence[str]) -> Mapping[str, Any]:
         kind = "Hash" if len(paths) == 1 else "MultiHash"
-        return {**settings, ID: name, _PARTITION_KEY: {"paths": list(paths), "kind": kind, "version": 2}}
+        key = {"paths": list(paths), "kind": kind, "version": 2}
+        described = {**settings, ID: name, _PARTITION_KEY: key}
+        if settings.get(_INCOMING_EDGES) and not may_name_sinks(PartitionKeyDefinition.parse(key)):
+            del described[_INCOMING_EDGES]
+        return described
 
     def with_versions_kept(self, settings: StoredSettings, *, minutes: int) -> Mapping[str, Any]:
         policy = {**settings.get(_CHANGE_FEED_POLICY, {}), "retentionDuration": minutes}
@@ -85,6 +104,9 @@ class CosmosProfile:
     def gives_same_entries(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
         return all((before.get(name) or []) == (after.get(name) or []) for name in _DECISIVE)
 
+    def keeps_incoming_edges(self, settings: StoredSettings) -> bool:
+        return settings.get(_INCOMING_EDGES) is True
+
     def conversion_rules(self, record: KeyspaceRecord) -> IndexingRules | None:
         policy = record.settings[_INDEXING_POLICY]
         written = (*record.catching_up.get("policies", ()), policy)
@@ -92,6 +114,14 @@ class CosmosProfile:
         if not record.catching_up and not any(_descends(paths[0]) for paths in composites):
             return None
         return compile_rules(policy, earlier=[{**earlier, UNTURNED_COMPOSITES: True} for earlier in written])
+
+
+def _check_incoming_edges(settings: Mapping[str, Any], definition: PartitionKeyDefinition) -> None:
+    if settings.get(_INCOMING_EDGES) and not may_name_sinks(definition):
+        refuse(
+            "'incomingEdges' needs a container whose partition key is one property at the top of its items: edges name "
+            "the key of the vertex they lead to by one value."
+        )
 
 
 def _versions_kept_seconds(settings: StoredSettings) -> int | None:

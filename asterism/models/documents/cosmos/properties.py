@@ -11,6 +11,8 @@ ETAG: Final = "_etag"
 ATTACHMENTS: Final = "_attachments"
 TIMESTAMP: Final = "_ts"
 TTL: Final = "ttl"
+# Of vertices and edges.
+LABEL: Final = "label"
 # In rows of the change feed.
 LSN: Final = "_lsn"
 
