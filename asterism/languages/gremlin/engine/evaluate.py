@@ -15,7 +15,7 @@ async def evaluate(pipeline: Pipeline, run: Run) -> AsyncIterator[Batch]:
 
     A traversal that fails, or whose results are not wanted any more, commits nothing.
     """
-    start = Traverser(None, path=ROOT if run.tracks_path else None)
+    start = Traverser(None, path=ROOT if run.tracks_path else None, sack=run.sack)
     kept: Batch = []
     async for batch in pipeline.flow(only([start]), Frame(run)):
         if kept:

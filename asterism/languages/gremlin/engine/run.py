@@ -46,8 +46,11 @@ class Run:
         "_turn_began",
         "deadline",
         "graph",
+        "is_bulked",
         "limits",
+        "merge_sacks",
         "random",
+        "sack",
         "side_effects",
         "started",
         "tracks_path",
@@ -66,6 +69,12 @@ class Run:
         self.limits = limits
         self.tracks_path = tracks_path
         self.side_effects: dict[str, SideEffect] = {}
+        # The sack that traversers begin with, and the operator by which those of equal traversers become one (None:
+        # only traversers with equal sacks are merged).
+        self.sack: Any = None
+        self.merge_sacks: Callable[[Any, Any], Any] | None = None
+        # False: merged traversers count once (`withBulk(false)`).
+        self.is_bulked = True
         # Chances that a traversal takes (`coin`, `sample`) are no secrets; `SeedStrategy` makes them repeatable.
         self.random = random.Random(seed)
         self._now = monotonic

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from asterism.languages.gremlin.engine.modulators import Modulator, modulator_of
@@ -11,22 +10,10 @@ from asterism.languages.gremlin.engine.pipeline import Pipeline
 from asterism.languages.gremlin.engine.step import Step
 from asterism.languages.gremlin.failure import CompileFailure
 from asterism.languages.gremlin.plan.calls import Maker, StepCall, next_call
+from asterism.languages.gremlin.plan.settings import SourceSettings
 from asterism.languages.gremlin.tree import T_ID, T_LABEL, Instruction, Lambda, Traversal
 
 Dialect = Literal["cosmos", "tinkerpop"]
-
-
-@dataclass(slots=True)
-class SourceSettings:
-    """The wishes of `with...` calls on the source for the whole traversal (see `plan/source.py`)."""
-
-    # `by` modulators that yield nothing yield null instead of filtering (ProductiveByStrategy).
-    is_productive_by: bool = False
-    # The seed of SeedStrategy.
-    seed: int | None = None
-    # Options of `g.with(key, value)`.
-    options: Mapping[str, Any] | None = None
-    has_sack: bool = False
 
 
 class Compiler:
@@ -47,7 +34,7 @@ class Compiler:
         self.key_name = key_name
         self.settings = settings or SourceSettings()
         # Set by makers of steps that need the path of traversers, or labels on it.
-        self.needs_path = False
+        self.needs_path = self.settings.tracks_path
         # Set by makers of steps that change the graph.
         self.writes = False
 
@@ -100,9 +87,7 @@ class Compiler:
 
     def modulator(self, instruction: Instruction) -> Modulator:
         """Compile one `by`; a comparator behind its first argument is the business of `order`."""
-        arguments = instruction.arguments
-        return modulator_of(
-            self.key(arguments[0]) if arguments else None,
-            child=self.child,
-            is_productive=self.settings.is_productive_by,
-        )
+        argument = self.key(instruction.arguments[0]) if instruction.arguments else None
+        settings = self.settings
+        is_known = isinstance(argument, str) and argument in settings.productive_keys
+        return modulator_of(argument, child=self.child, is_productive=settings.is_productive_by and not is_known)

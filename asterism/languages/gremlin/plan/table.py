@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from asterism.languages.gremlin.plan.calls import Maker
-from asterism.languages.gremlin.steps import basic
+from asterism.languages.gremlin.steps import basic, property_filters
 
 STEPS: dict[str, Maker] = {
     **basic.STEPS,
+    **property_filters.STEPS,
 }
