@@ -16,6 +16,8 @@ from asterism.cli.demo import DEMO_EXAMPLES, demo
 from asterism.cli.drain import drain
 from asterism.cli.export import EXPORT_EXAMPLES, export
 from asterism.cli.failure import CommandFailed
+from asterism.cli.graphs import graphs
+from asterism.cli.gremlin import GREMLIN_EXAMPLES, gremlin
 from asterism.cli.import_command import IMPORT_EXAMPLES, import_
 from asterism.cli.jobs import jobs
 from asterism.cli.keys import KEYS_EXAMPLES, keys
@@ -48,6 +50,8 @@ app.command(rich_help_panel="The server", epilog=KEYS_EXAMPLES)(keys)
 app.add_typer(accounts, name="accounts", rich_help_panel="The server")
 app.command(rich_help_panel="The server")(version)
 app.command(rich_help_panel="Data of a running server", epilog=QUERY_EXAMPLES, no_args_is_help=True)(query)
+app.command(rich_help_panel="Data of a running server", epilog=GREMLIN_EXAMPLES, no_args_is_help=True)(gremlin)
+app.add_typer(graphs, name="graphs", rich_help_panel="Data of a running server")
 app.command(rich_help_panel="Data of a running server", epilog=COLLECTIONS_EXAMPLES)(collections)
 app.command(rich_help_panel="Data of a running server", epilog=EXPORT_EXAMPLES, no_args_is_help=True)(export)
 app.command("import", rich_help_panel="Data of a running server", epilog=IMPORT_EXAMPLES, no_args_is_help=True)(import_)

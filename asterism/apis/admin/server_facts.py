@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from asterism.apis.admin.errors import JSON_HEADERS
 from asterism.apis.admin.services import AdminServices
+from asterism.apis.door_spec import Endpoint
 from asterism.apis.transports.http import Request, Response
 from asterism.values.json.text import dumps
 
 
 async def show_server(services: AdminServices, _: Request) -> Response:
-    mongo = services.mongo_endpoint
     answer = {
         "version": services.version,
         "account": services.account,
         "throttles": services.admission.is_enforced,
         "web_page": services.web_page,
-        "mongodb": None if mongo is None else {"port": mongo.port, "is_encrypted": mongo.is_encrypted},
+        "mongodb": _place(services.mongo_endpoint),
+        "gremlin": _place(services.gremlin_endpoint),
     }
     return Response(200, JSON_HEADERS, dumps(answer))
+
+
+def _place(endpoint: Endpoint | None) -> dict[str, object] | None:
+    """Return what a command needs to reach a port on the host that it knows."""
+    return None if endpoint is None else {"port": endpoint.port, "is_encrypted": endpoint.is_encrypted}

@@ -91,6 +91,8 @@ class AdminServices:
     web_page: str | None = None
     # The address of the port for MongoDB's clients; None if it is not served.
     mongo_endpoint: Endpoint | None = None
+    # The address of the port for clients of graphs; None if it is not served.
+    gremlin_endpoint: Endpoint | None = None
     # Given only to the server of a test suite.
     controls: SuiteControls | None = None
     # The only account that the request may reach, which is then `account` too; None for all of them.

@@ -46,6 +46,7 @@ def build_admin_door(services: DoorServices) -> AdminDoor:
         collection_kinds=services.collection_kinds,
         web_page=_web_page(services),
         mongo_endpoint=services.peers.endpoints.get("mongo"),
+        gremlin_endpoint=services.peers.endpoints.get("gremlin"),
         controls=services.controls,
     )
     return AdminDoor(
