@@ -108,8 +108,8 @@ def test_a_long_that_overflows_is_refused(operation: Any) -> None:
 
 
 def test_large_numbers_have_a_limit() -> None:
-    huge = BigInteger(2**60_000)
-    with pytest.raises(ExecutionFailure, match="65536 bits"):
+    huge = BigInteger(2**10_000)
+    with pytest.raises(ExecutionFailure, match="14000 bits"):
         multiply(huge, huge)
     with pytest.raises(ExecutionFailure, match="Overflow"):
         multiply(Decimal("1e999000"), Decimal("1e999000"))

@@ -32,8 +32,8 @@ from asterism.languages.gremlin.values.printing import round_to_float, shortest_
 from asterism.languages.gremlin.values.structures import freeze
 from asterism.languages.gremlin.values.types import class_name
 
-# A few products of products would fill the memory otherwise.
-BIG_INTEGER_BITS_MAX = 65_536
+# A few products of products would fill the memory otherwise; and Python prints no integer of more than 4,300 digits.
+BIG_INTEGER_BITS_MAX = 14_000
 DECIMAL_DIGITS_MAX = 1_000
 _CONTEXT = decimal.Context(
     prec=DECIMAL_DIGITS_MAX,
