@@ -121,7 +121,7 @@ _Instruction = float | str | tuple[int, Callable[..., float]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Pending:
+class _Waiter:
     """An operator, a function or a parenthesis that waits for what stands behind it."""
 
     # 0 for a parenthesis and a function, which no operator takes from the stack.
@@ -130,7 +130,7 @@ class _Pending:
     is_function: bool = False
 
 
-_PARENTHESIS = _Pending(0, None)
+_PARENTHESIS = _Waiter(0, None)
 
 
 class MathExpression:
@@ -164,7 +164,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self._text = text
         self._program: list[_Instruction] = []
-        self._waiting: list[_Pending] = []
+        self._waiting: list[_Waiter] = []
         self._expects_value = True
 
     def read(self) -> list[_Instruction]:
@@ -198,7 +198,7 @@ class _Reader:
             self._program.append(float(found["number"]))
             self._expects_value = False
         elif (function := FUNCTIONS.get(found["name"])) is not None:
-            self._waiting.append(_Pending(0, (1, function), is_function=True))
+            self._waiting.append(_Waiter(0, (1, function), is_function=True))
         else:
             self._program.append(found["name"])
             self._expects_value = False
@@ -208,12 +208,12 @@ class _Reader:
             if operator not in "+-":
                 raise self._refused(f"a value is missing before '{operator}'", place)
             if operator == "-":
-                self._waiting.append(_Pending(_SIGN_PRECEDENCE, (1, _negate)))
+                self._waiting.append(_Waiter(_SIGN_PRECEDENCE, (1, _negate)))
             return
         precedence, binds_right, function = _BINARY[operator]
         while self._waiting and self._waiting[-1].precedence >= precedence + binds_right:
             self._emit(self._waiting.pop())
-        self._waiting.append(_Pending(precedence, (2, function)))
+        self._waiting.append(_Waiter(precedence, (2, function)))
         self._expects_value = True
 
     def _close(self, place: int) -> None:
@@ -229,7 +229,7 @@ class _Reader:
             self._emit(pending)
         raise self._refused("a parenthesis is closed that was not opened", place)
 
-    def _emit(self, pending: _Pending) -> None:
+    def _emit(self, pending: _Waiter) -> None:
         assert pending.instruction is not None, "a parenthesis does nothing"
         self._program.append(pending.instruction)
 

@@ -2,75 +2,79 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from typing import Any
 
 from asterism.languages.gremlin.failure import CompileFailure, ExecutionFailure
-from asterism.languages.gremlin.values.numbers import is_number
+from asterism.languages.gremlin.values.arithmetic import (
+    add,
+    checked_number,
+    divide,
+    larger,
+    multiply,
+    smaller,
+    subtract,
+)
+from asterism.languages.gremlin.values.numbers import LONG_MAX, LONG_MIN, Long
+from asterism.languages.gremlin.values.printing import text_of
+from asterism.languages.gremlin.values.structures import freeze
+from asterism.languages.gremlin.values.types import class_name
 
 Operator = Callable[[Any, Any], Any]
 
 
-def _arithmetic(calculate: Operator, name: str) -> Operator:
-    def apply(left: Any, right: Any) -> Any:
-        if left is None or right is None:
-            return right if left is None else left
-        if not is_number(left) or not is_number(right):
-            raise ExecutionFailure(f"Operator.{name} takes numbers, not {left!r} and {right!r}.")
-        if isinstance(left, Decimal) != isinstance(right, Decimal):
-            left, right = Decimal(str(left)), Decimal(str(right))
-        return calculate(left, right)
-
-    return apply
-
-
-def _divide(left: Any, right: Any) -> Any:
-    return left // right if isinstance(left, int) and isinstance(right, int) else left / right
-
-
-def _assign(_: Any, right: Any) -> Any:
+def _assign(_left: Any, right: Any) -> Any:
     return right
 
 
-def _connective(name: str, connect: Callable[[bool, bool], bool]) -> Operator:
+def _logical(function: Callable[[bool, bool], bool]) -> Operator:
     def apply(left: Any, right: Any) -> Any:
         if left is None or right is None:
             return right if left is None else left
-        if not isinstance(left, bool) or not isinstance(right, bool):
-            raise ExecutionFailure(f"Operator.{name} takes booleans, not {left!r} and {right!r}.")
-        return connect(left, right)
+        for value in (left, right):
+            if not isinstance(value, bool):
+                raise ExecutionFailure(f"{class_name(value)} cannot be cast to Boolean: {text_of(value)[:100]}")
+        return function(left, right)
 
     return apply
 
 
 def _add_all(left: Any, right: Any) -> Any:
+    """Return a new container with the members of both: the left one may be a constant of a plan."""
     if left is None or right is None:
         return right if left is None else left
     if isinstance(left, dict) and isinstance(right, dict):
         return {**left, **right}
-    if isinstance(left, set | frozenset) and isinstance(right, list | tuple | set | frozenset):
-        return {*left, *right}
-    if isinstance(left, list | tuple) and isinstance(right, list | tuple | set | frozenset):
-        return [*left, *right]
+    if isinstance(right, list | tuple | set | frozenset):
+        if isinstance(left, set | frozenset):
+            return {*left, *map(freeze, right)}
+        if isinstance(left, list | tuple):
+            return [*left, *right]
     raise ExecutionFailure(
-        f"Objects must be both of Map or Collection: a={type(left).__name__} b={type(right).__name__}"
+        f"Objects must be both of Map or Collection: a={class_name(left)} b={class_name(right)}",
     )
 
 
+def _add_long(left: Any, right: Any) -> Any:
+    result = int(checked_number(left)) + int(checked_number(right))
+    if not LONG_MIN <= result <= LONG_MAX:
+        raise ExecutionFailure("long overflow")
+    return Long(result)
+
+
+# The tokens of Operator, as functions of the value so far and the value that comes.
 OPERATORS: Mapping[str, Operator] = {
-    "sum": _arithmetic(operator.add, "sum"),
-    "sumLong": _arithmetic(operator.add, "sumLong"),
-    "minus": _arithmetic(operator.sub, "minus"),
-    "mult": _arithmetic(operator.mul, "mult"),
-    "div": _arithmetic(_divide, "div"),
-    "min": _arithmetic(min, "min"),
-    "max": _arithmetic(max, "max"),
+    "sum": add,
+    "minus": subtract,
+    "mult": multiply,
+    "div": divide,
+    "min": smaller,
+    "max": larger,
     "assign": _assign,
-    "and": _connective("and", lambda left, right: left and right),
-    "or": _connective("or", lambda left, right: left or right),
+    "and": _logical(lambda left, right: left and right),
+    "or": _logical(lambda left, right: left or right),
     "addAll": _add_all,
+    "sumLong": _add_long,
 }
 
 
