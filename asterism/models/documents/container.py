@@ -357,6 +357,11 @@ class Container:
             finally:
                 await snapshot.close()
 
+    def begin(self, key: PartitionKey) -> Transaction:
+        """Begin a unit of work in a logical partition, each read of which is of the newest moment; `commit` it. The
+        caller holds `keyspace.in_flight` from here on."""
+        return self._transaction(key, self.planner.point(key))
+
     async def commit(self, work: Transaction) -> tuple[PartitionRange, int]:
         """Write what was staged. Raises the storage contract's ExpectationFailed when the unit was overtaken. The
         caller holds `keyspace.in_flight` since the unit began."""

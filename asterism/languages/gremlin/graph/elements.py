@@ -19,6 +19,9 @@ SINK_ID = "_sink"
 SINK_LABEL = "_sinkLabel"
 SINK_KEY = "_sinkPartition"
 
+# The label of a vertex that was given none.
+DEFAULT_LABEL = "vertex"
+
 # Properties that the store adds to documents, which a traversal does not see.
 STORE_NAMES = frozenset({"_rid", "_self", "_etag", "_ts", "_attachments", "_lsn"})
 VERTEX_NAMES = STORE_NAMES | {"id", "label"}
@@ -143,9 +146,9 @@ class Edge:
         # The partition key of the edge, which is that of its source.
         self.key: KeyValue = None if key_name is None else document.get(key_name)
         self.out_id: str = document[SOURCE_ID]
-        self.out_label: str = document.get(SOURCE_LABEL, "vertex")
+        self.out_label: str = document.get(SOURCE_LABEL, DEFAULT_LABEL)
         self.in_id: str = document[SINK_ID]
-        self.in_label: str = document.get(SINK_LABEL, "vertex")
+        self.in_label: str = document.get(SINK_LABEL, DEFAULT_LABEL)
         self.in_key: KeyValue = None if key_name is None else document.get(SINK_KEY)
 
     def __eq__(self, other: object) -> bool:

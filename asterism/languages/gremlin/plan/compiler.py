@@ -37,6 +37,8 @@ class Compiler:
         self.needs_path = self.settings.tracks_path
         # Set by makers of steps that change the graph.
         self.writes = False
+        # The calls whose makers are at work, the nearest last: those that a child is compiled for.
+        self.parents: list[StepCall] = []
 
     def pipeline(self, traversal: Traversal) -> Pipeline:
         """Compile a child traversal."""
@@ -56,7 +58,9 @@ class Compiler:
             maker = self._table.get(call.name)
             if maker is None:
                 raise call.refused(f"Unable to find any method '{call.name}'")
+            self.parents.append(call)
             made = maker(call, self)
+            self.parents.pop()
             if isinstance(made, Step):
                 steps.append(made)
             else:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from asterism.languages.gremlin.plan.calls import Maker
-from asterism.languages.gremlin.steps import basic, property_filters
+from asterism.languages.gremlin.steps import basic, graph, property_filters
 
 STEPS: dict[str, Maker] = {
     **basic.STEPS,
+    **graph.STEPS,
     **property_filters.STEPS,
 }

@@ -1,0 +1,210 @@
+"""The session of one traversal on a graph: what it reads, with its own changes, and what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from asterism.errors import MalformedRequest
+from asterism.languages.gremlin.graph.contract import (
+    EVERYTHING,
+    Cardinality,
+    Direction,
+    EdgeDraft,
+    Lookup,
+    VertexDraft,
+)
+from asterism.languages.gremlin.graph.documents import read_element
+from asterism.languages.gremlin.graph.elements import Edge, Property, Vertex, VertexProperty
+from asterism.languages.gremlin.graph.profile import Ledger
+from asterism.languages.gremlin.graph.reads import GET_NEIGHBORS, GraphReads
+from asterism.languages.gremlin.graph.staged import StagedItems, fits
+from asterism.languages.gremlin.graph.writes import GraphWrites
+from asterism.models.documents.container import Container, DocumentServices
+from asterism.partitioning.partition_key import PartitionKeyDefinition
+
+
+def check_definition(definition: PartitionKeyDefinition) -> None:
+    """Refuse a container that cannot be a graph: its partition key must be one property of vertices."""
+    if definition.system_key:
+        return
+    if definition.only_property is None:
+        raise MalformedRequest(reason="A graph needs a partition key with one path of one segment, such as /pk.")
+    if definition.only_property in ("id", "label"):
+        raise MalformedRequest(
+            reason=f"The partition key of a graph cannot be /{definition.only_property}. Choose another property."
+        )
+
+
+class StoredGraph:
+    """A traversal's view of a stored graph (`contract.GraphSession`). Cheap to make: there is one for each request."""
+
+    __slots__ = ("_reads", "_writes", "ledger")
+
+    def __init__(
+        self, container: Container, services: DocumentServices, *, may_write: bool, looks_first: bool = False
+    ) -> None:
+        self.ledger = Ledger(container.keyspace, services.clock.monotonic_seconds)
+        self._reads = GraphReads(container, services, self.ledger)
+        self._writes = GraphWrites(
+            container, services, self._reads, self.ledger, may_write=may_write, looks_first=looks_first
+        )
+
+    @property
+    def key_name(self) -> str | None:
+        return self._reads.key_name
+
+    @property
+    def _staged(self) -> StagedItems:
+        return self._writes.staged
+
+    @property
+    def charge(self) -> float:
+        """The request units of everything so far."""
+        return self.ledger.charge
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    async def vertices(self, lookup: Lookup) -> AsyncIterator[list[Vertex]]:
+        """Yield the vertices of a lookup in batches."""
+        async for batch in self._elements(lookup, is_edge=False):
+            found = [element for element in batch if isinstance(element, Vertex)]
+            if found:
+                yield found
+
+    async def edges(self, lookup: Lookup) -> AsyncIterator[list[Edge]]:
+        """Yield the edges of a lookup in batches."""
+        async for batch in self._elements(lookup, is_edge=True):
+            found = [element for element in batch if isinstance(element, Edge)]
+            if found:
+                yield found
+
+    async def _elements(self, lookup: Lookup, *, is_edge: bool) -> AsyncIterator[list[Vertex | Edge]]:
+        key_name, kind = self.key_name, Edge if is_edge else Vertex
+        left = lookup.limit
+        if left == 0:
+            return
+        async for documents in self._reads.documents(lookup, is_edge=is_edge):
+            found: list[Vertex | Edge] = []
+            for document in documents:
+                element = read_element(document, key_name)
+                if isinstance(element, kind) and fits(element, lookup) and not self._is_staged(element):
+                    found.append(element)
+            if left is not None:
+                found = found[:left]
+                left -= len(found)
+            if found:
+                yield found
+            if left == 0:
+                return
+        if self._staged:
+            staged = [
+                element
+                for document in self._staged.documents(are_edges=is_edge)
+                if (element := read_element(document, key_name)) is not None and fits(element, lookup)
+            ]
+            if staged:
+                yield staged[:left]
+
+    def _is_staged(self, element: Vertex | Edge) -> bool:
+        return bool(self._staged) and self._reads.reference(element.key, element.id) in self._staged
+
+    async def adjacent_edges(
+        self, vertices: Sequence[Vertex], direction: Direction, lookup: Lookup
+    ) -> list[list[Edge]]:
+        """Return the edges of each vertex, in the order of `vertices`."""
+        found: list[list[Edge]] = [[] for _ in vertices]
+        if lookup.limit == 0:
+            return found
+        for way in ("OUT", "IN"):
+            if direction in (way, "BOTH"):
+                stored = await (self._reads.out_edges if way == "OUT" else self._reads.in_edges)(vertices, lookup)
+                if self._staged:
+                    stored = self._with_staged(stored, vertices, way, lookup)
+                for own, edges in zip(found, stored, strict=True):
+                    own += edges
+        return found if lookup.limit is None else [own[: lookup.limit] for own in found]
+
+    def _with_staged(
+        self, stored: Sequence[Sequence[Edge]], vertices: Sequence[Vertex], way: str, lookup: Lookup
+    ) -> list[list[Edge]]:
+        """Replace edges that this traversal has changed, and add those that it has added."""
+        staged: dict[Vertex, list[Edge]] = {}
+        for document in self._staged.documents(are_edges=True):
+            edge = Edge(document, key_name=self.key_name)
+            if lookup.labels is None or edge.label in lookup.labels:
+                staged.setdefault(edge.out_vertex if way == "OUT" else edge.in_vertex, []).append(edge)
+        return [
+            [*(edge for edge in edges if not self._is_staged(edge)), *staged.get(vertex, ())]
+            for vertex, edges in zip(vertices, stored, strict=True)
+        ]
+
+    async def load(self, vertices: Sequence[Vertex]) -> list[Vertex | None]:
+        """Return the vertices with their documents, in their order; None for one that does not exist."""
+        if not vertices:
+            return []
+        distinct = list(dict.fromkeys(vertices))
+        loaded: dict[Vertex, Vertex | None] = {}
+        unread: list[Vertex] = []
+        for vertex in distinct:
+            staged = self._staged.get(self._reads.reference(vertex.key, vertex.id)) if self._staged else None
+            if staged is not None:
+                loaded[vertex] = self._vertex(staged.document)
+            else:
+                unread.append(vertex)
+        if unread:
+            places = [(vertex.key, vertex.id) for vertex in unread]
+            documents = await self._reads.read_places(places, GET_NEIGHBORS)
+            for vertex, document in zip(unread, documents, strict=True):
+                loaded[vertex] = self._vertex(document)
+        return [loaded[vertex] for vertex in vertices]
+
+    def _vertex(self, document: dict[str, object] | None) -> Vertex | None:
+        element = None if document is None else read_element(document, self.key_name)
+        return element if isinstance(element, Vertex) else None
+
+    # --- writing ----------------------------------------------------------------------------------------------------
+
+    async def add_vertex(self, draft: VertexDraft) -> Vertex:
+        return await self._writes.add_vertex(draft)
+
+    async def add_edge(self, draft: EdgeDraft) -> Edge:
+        return await self._writes.add_edge(draft)
+
+    async def set_vertex_property(
+        self, vertex: Vertex, name: str, value: Any, cardinality: Cardinality, meta: Mapping[str, Any]
+    ) -> Vertex:
+        return await self._writes.set_vertex_property(vertex, name, value, cardinality, meta)
+
+    async def set_edge_property(self, edge: Edge, name: str, value: Any) -> Edge:
+        return await self._writes.set_edge_property(edge, name, value)
+
+    async def set_meta_property(self, owner: VertexProperty, name: str, value: Any) -> VertexProperty:
+        return await self._writes.set_meta_property(owner, name, value)
+
+    async def remove(self, elements: Sequence[Vertex | Edge | VertexProperty | Property]) -> None:
+        """Stage the removal of elements and properties; the edges of vertices are looked for in both directions."""
+        vertices = [element for element in dict.fromkeys(elements) if isinstance(element, Vertex)]
+        for edges in await self.adjacent_edges(vertices, "BOTH", EVERYTHING) if vertices else ():
+            for edge in edges:
+                self._writes.remove_element(edge)
+        for element in elements:
+            if isinstance(element, Vertex | Edge):
+                self._writes.remove_element(element)
+            else:
+                await self._writes.remove_property(element)
+
+    async def commit(self) -> None:
+        """Write what was staged; see `GraphWrites.commit`."""
+        await self._writes.commit()
+
+
+def open_session(
+    container: Container, services: DocumentServices, *, may_write: bool, looks_first: bool = False
+) -> StoredGraph:
+    """Return a session for one traversal on a container. Raises MalformedRequest if the container is no graph.
+
+    A traversal that ends with Overtaken has written nothing, and runs again in a new session that `looks_first`.
+    """
+    check_definition(container.record.definition)
+    return StoredGraph(container, services, may_write=may_write, looks_first=looks_first)
