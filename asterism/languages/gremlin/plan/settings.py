@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from asterism.languages.gremlin.engine.run import Run, SideEffect
-from asterism.languages.gremlin.values.operators import operator_named
+from asterism.languages.gremlin.values.arithmetic import OPERATORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ class SourceSettings:
     def prepare(self, run: Run) -> None:
         """Give a run its first side effects, sack and seed."""
         for name, declared in self.side_effects.items():
-            merge = None if declared.operator is None else operator_named(declared.operator)
+            merge = None if declared.operator is None else OPERATORS[declared.operator]
             run.side_effects[name] = SideEffect(_own_copy(declared.value), merge)
         if self.sack is not None:
             run.sack = _own_copy(self.sack.value)
-            run.merge_sacks = None if self.sack.operator is None else operator_named(self.sack.operator)
+            run.merge_sacks = None if self.sack.operator is None else OPERATORS[self.sack.operator]
         run.is_bulked = self.is_bulked
         if self.seed is not None:
             # Chances of a traversal are no secrets.

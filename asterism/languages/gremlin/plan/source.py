@@ -18,7 +18,7 @@ from asterism.languages.gremlin.plan.strategies.verification import (
     verify_standard,
 )
 from asterism.languages.gremlin.tree import Instruction, Lambda, Strategy, Token, Traversal
-from asterism.languages.gremlin.values.operators import OPERATORS
+from asterism.languages.gremlin.values.arithmetic import OPERATORS
 
 
 @dataclass(slots=True)

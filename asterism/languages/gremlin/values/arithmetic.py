@@ -18,6 +18,8 @@ from asterism.languages.gremlin.values.comparison import compare, is_nan
 from asterism.languages.gremlin.values.numbers import (
     INT_MAX,
     INT_MIN,
+    LONG_MAX,
+    LONG_MIN,
     BigInteger,
     Byte,
     Long,
@@ -27,6 +29,7 @@ from asterism.languages.gremlin.values.numbers import (
     number_type,
 )
 from asterism.languages.gremlin.values.printing import round_to_float, shortest_digits, text_of
+from asterism.languages.gremlin.values.structures import freeze
 from asterism.languages.gremlin.values.types import class_name
 
 # A few products of products would fill the memory otherwise; and Python prints no integer of more than 4,300 digits.
@@ -104,7 +107,7 @@ def total(values: Iterable[Any]) -> Any:
     result = None
     for value in values:
         if value is not None:
-            result = checked_number(value) if result is None else add(result, value)
+            result = _checked(value) if result is None else add(result, value)
     return result
 
 
@@ -121,10 +124,10 @@ def mean(values: Iterable[tuple[Any, int]]) -> Any:
 
 def number_type_of(value: Any) -> str:
     """Return the type of a number. Raises ExecutionFailure for any other value."""
-    return number_type(checked_number(value))
+    return number_type(_checked(value))
 
 
-def checked_number(value: Any) -> Any:
+def _checked(value: Any) -> Any:
     if not is_number(value):
         raise ExecutionFailure(f"{class_name(value)} cannot be cast to Number: {text_of(value)[:100]}")
     return value
@@ -134,7 +137,7 @@ def _calculate(
     left: Any, right: Any, operation: Operation, decimals: Operation, *, as_fraction: bool = False
 ) -> Number | None:
     if left is None or right is None:
-        return None if left is None else checked_number(left)
+        return None if left is None else _checked(left)
     (left_bits, left_fraction), (right_bits, right_fraction) = (
         _KINDS[number_type_of(left)],
         _KINDS[number_type_of(right)],
@@ -259,3 +262,58 @@ def _widened(chosen: Number, left: Number, right: Number) -> Number:
     if bits > 64:
         return as_decimal(chosen) if math.isfinite(chosen) else chosen
     return float(chosen) if bits > 32 else round_to_float(float(chosen))
+
+
+def _assign(_left: Any, right: Any) -> Any:
+    return right
+
+
+def _logical(function: Callable[[bool, bool], bool]) -> Operation:
+    def apply(left: Any, right: Any) -> Any:
+        if left is None or right is None:
+            return right if left is None else left
+        for value in (left, right):
+            if not isinstance(value, bool):
+                raise ExecutionFailure(f"{class_name(value)} cannot be cast to Boolean: {text_of(value)[:100]}")
+        return function(left, right)
+
+    return apply
+
+
+def _add_all(left: Any, right: Any) -> Any:
+    """Return a new container with the members of both: the left one may be a constant of a plan."""
+    if left is None or right is None:
+        return right if left is None else left
+    if isinstance(left, dict) and isinstance(right, dict):
+        return {**left, **right}
+    if isinstance(right, list | tuple | set | frozenset):
+        if isinstance(left, set | frozenset):
+            return {*left, *map(freeze, right)}
+        if isinstance(left, list | tuple):
+            return [*left, *right]
+    raise ExecutionFailure(
+        f"Objects must be both of Map or Collection: a={class_name(left)} b={class_name(right)}",
+    )
+
+
+def _add_long(left: Any, right: Any) -> Any:
+    result = int(_checked(left)) + int(_checked(right))
+    if not LONG_MIN <= result <= LONG_MAX:
+        raise ExecutionFailure("long overflow")
+    return Long(result)
+
+
+# The tokens of Operator, as functions of the value so far and the value that comes.
+OPERATORS: dict[str, Operation] = {
+    "sum": add,
+    "minus": subtract,
+    "mult": multiply,
+    "div": divide,
+    "min": smaller,
+    "max": larger,
+    "assign": _assign,
+    "and": _logical(lambda left, right: left and right),
+    "or": _logical(lambda left, right: left or right),
+    "addAll": _add_all,
+    "sumLong": _add_long,
+}
