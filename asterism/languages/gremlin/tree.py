@@ -85,3 +85,7 @@ T_ID = Token("T", "id")
 T_LABEL = Token("T", "label")
 T_KEY = Token("T", "key")
 T_VALUE = Token("T", "value")
+
+# `datetime()` and `UUID()` without arguments: values that each request gets anew. No binding can have these names.
+NOW = Variable("datetime()")
+RANDOM_UUID = Variable("UUID()")
