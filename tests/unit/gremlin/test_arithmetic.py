@@ -13,15 +13,14 @@ from hypothesis import strategies as st
 from asterism.languages.gremlin.failure import ExecutionFailure
 from asterism.languages.gremlin.values.arithmetic import (
     OPERATORS,
+    REDUCTIONS,
     add,
     divide,
     larger,
-    mean,
     multiply,
     multiply_by_bulk,
     smaller,
     subtract,
-    total,
 )
 from asterism.languages.gremlin.values.numbers import BigInteger, Byte, Float, Long, Short, number_type
 
@@ -142,15 +141,24 @@ def test_minima_pass_over_null_and_nan_and_widen() -> None:
         smaller("a", 1)
 
 
+def reduced(name: str, *values: tuple[Any, int]) -> Any:
+    state = None
+    for value, bulk in values:
+        state = REDUCTIONS[name].add(state, value, bulk)
+    return REDUCTIONS[name].finish(state)
+
+
 def test_totals_and_means_pass_over_null() -> None:
-    assert total([1, None, 2]) == 3
-    assert total([None, None]) is None
-    assert total([]) is None
-    assert typed(mean([(1, 1), (None, 5), (2, 3)])) == ("Double", 1.75)
-    assert mean([(None, 1)]) is None
-    assert typed(mean([(Decimal(1), 1), (Decimal(2), 1)])) == ("BigDecimal", Decimal("1.5"))
+    assert REDUCTIONS["sum"].of([1, None, 2]) == 3
+    assert REDUCTIONS["sum"].of([None, None]) is None
+    assert REDUCTIONS["min"].of([3, None, 2]) == 2
+    assert REDUCTIONS["max"].of(["a", "b"]) == "b"
+    assert reduced("sum", (2, 3), (1, 1)) == 7
+    assert typed(reduced("mean", (1, 1), (None, 5), (2, 3))) == ("Double", 1.75)
+    assert reduced("mean", (None, 1)) is None
+    assert typed(REDUCTIONS["mean"].of([Decimal(1), Decimal(2)])) == ("BigDecimal", Decimal("1.5"))
     with pytest.raises(ExecutionFailure, match="cannot be cast to Number"):
-        total(["a"])
+        REDUCTIONS["sum"].of(["a"])
 
 
 def test_a_bulk_does_not_widen_the_type() -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from asterism.languages.gremlin.plan.calls import Maker
-from asterism.languages.gremlin.steps import basic, graph, property_filters
+from asterism.languages.gremlin.steps import basic, dates, graph, lists, numbers, property_filters, texts
 
 STEPS: dict[str, Maker] = {
     **basic.STEPS,
+    **dates.STEPS,
     **graph.STEPS,
+    **lists.STEPS,
+    **numbers.STEPS,
     **property_filters.STEPS,
+    **texts.STEPS,
 }

@@ -10,6 +10,7 @@ import decimal
 import math
 import operator
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -102,24 +103,44 @@ def larger(left: Any, right: Any) -> Any:
     return _extreme(left, right, sign=1)
 
 
-def total(values: Iterable[Any]) -> Any:
-    """Return the sum of the values that are not null; null without any."""
-    result = None
-    for value in values:
-        if value is not None:
-            result = _checked(value) if result is None else add(result, value)
-    return result
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A reduction of values to one: `add` takes the state so far (None before the first value), a value and its bulk;
+    `finish` makes the result of the last state. Null is passed over."""
+
+    add: Callable[[Any, Any, int], Any]
+    finish: Callable[[Any], Any] = lambda state: state
+
+    def of(self, values: Iterable[Any]) -> Any:
+        """Return the result for some values; null without any."""
+        state = None
+        for value in values:
+            state = self.add(state, value, 1)
+        return self.finish(state)
 
 
-def mean(values: Iterable[tuple[Any, int]]) -> Any:
-    """Return the mean of values with their bulks, as a fraction; null if all of them are null."""
-    result, count = None, 0
-    for value, bulk in values:
-        if value is not None:
-            part = multiply(value, Long(bulk))
-            result = part if result is None else add(result, part)
-            count += bulk
-    return None if result is None else divide(result, Long(count), as_fraction=True)
+def _add_to_sum(state: Any, value: Any, bulk: int) -> Any:
+    part = multiply_by_bulk(value, bulk)
+    return state if part is None else _checked(part) if state is None else add(state, part)
+
+
+def _add_to_mean(state: tuple[Any, int] | None, value: Any, bulk: int) -> tuple[Any, int] | None:
+    if value is None:
+        return state
+    part = multiply(value, Long(bulk))
+    return (part, bulk) if state is None else (add(state[0], part), state[1] + bulk)
+
+
+def _mean_of(state: tuple[Any, int] | None) -> Any:
+    return None if state is None else divide(state[0], Long(state[1]), as_fraction=True)
+
+
+REDUCTIONS: dict[str, Reduction] = {
+    "sum": Reduction(_add_to_sum),
+    "min": Reduction(lambda state, value, _: smaller(state, value)),
+    "max": Reduction(lambda state, value, _: larger(state, value)),
+    "mean": Reduction(_add_to_mean, _mean_of),
+}
 
 
 def number_type_of(value: Any) -> str:
