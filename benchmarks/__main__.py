@@ -22,6 +22,7 @@ from benchmarks import (
     case_engine,
     case_feed,
     case_fixture,
+    case_gremlin,
     case_idle,
     case_in_process,
     case_mongo,
@@ -64,6 +65,7 @@ CASES: dict[str, Callable[[Subject], Awaitable[list[Measurement]]]] = {
     "tables": case_tables.measure,
     "portal": case_portal.measure,
     "mongo": case_mongo.measure,
+    "gremlin": case_gremlin.measure,
 }
 # Can be chosen alone; a case above measures them too.
 PARTS = {"query_shapes": case_query_shapes.measure}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from asterism.languages.gremlin.engine.pipeline import Pipeline
 from asterism.languages.gremlin.engine.run import Frame, Run
@@ -10,7 +10,7 @@ from asterism.languages.gremlin.engine.step import only
 from asterism.languages.gremlin.engine.traverser import ROOT, Batch, Traverser
 
 
-async def evaluate(pipeline: Pipeline, run: Run) -> AsyncIterator[Batch]:
+async def evaluate(pipeline: Pipeline, run: Run) -> AsyncGenerator[Batch, None]:
     """Yield the results in batches and commit what was written before the last of them is out.
 
     A traversal that fails, or whose results are not wanted any more, commits nothing.

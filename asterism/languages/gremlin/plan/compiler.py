@@ -33,6 +33,8 @@ class Compiler:
         # The partition key of the graph; None for a graph without partitions.
         self.key_name = key_name
         self.settings = settings or SourceSettings()
+        # False: elements among the results need not have their properties.
+        self.materializes_properties = True
         # Set by makers of steps that need the path of traversers, or labels on it.
         self.needs_path = self.settings.tracks_path
         # Set by makers of steps that change the graph.

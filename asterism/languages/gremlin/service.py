@@ -1,0 +1,126 @@
+"""Traversals on the graphs of a server: from a text or bytecode to batches of results."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+from asterism.errors import Forbidden, TooMuchContention
+from asterism.languages.gremlin.engine.evaluate import evaluate
+from asterism.languages.gremlin.engine.run import DEFAULT_LIMITS, Run, RunLimits
+from asterism.languages.gremlin.evaluation import EvaluationOptions, GraphName
+from asterism.languages.gremlin.graph.session import StoredGraph, open_session
+from asterism.languages.gremlin.plan.planner import Plan, Planner
+from asterism.languages.gremlin.text.parser import DEFAULT_LIMITS as DEFAULT_TEXT_LIMITS
+from asterism.languages.gremlin.text.parser import TextLimits
+from asterism.languages.gremlin.tree import Traversal
+from asterism.models.documents.store import DocumentStore
+from asterism.models.documents.transaction import Overtaken
+
+# A traversal that writes is decided so often before other writers are to blame, each time after a longer pause.
+_ATTEMPTS_MAX = 16
+_PAUSE_SECONDS = 0.002
+
+
+class GremlinService:
+    """Evaluates traversals; see `evaluation.GraphEngine`. One per process."""
+
+    def __init__(
+        self,
+        documents: DocumentStore,
+        *,
+        account: str,
+        monotonic: Callable[[], float],
+        run_limits: RunLimits = DEFAULT_LIMITS,
+        text_limits: TextLimits = DEFAULT_TEXT_LIMITS,
+    ) -> None:
+        self._documents = documents
+        self._account = account
+        self._monotonic = monotonic
+        self._run_limits = run_limits
+        self._planner = Planner(text_limits)
+
+    def evaluate_text(
+        self, graph: GraphName, text: str, bindings: Mapping[str, Any], options: EvaluationOptions
+    ) -> StoredEvaluation:
+        plan_of_text = self._planner.plan_of_text
+        return StoredEvaluation(self, graph, options, lambda key_name: plan_of_text(text, bindings, options, key_name))
+
+    def evaluate_bytecode(self, graph: GraphName, traversal: Traversal, options: EvaluationOptions) -> StoredEvaluation:
+        plan_of_traversal = self._planner.plan_of_traversal
+        return StoredEvaluation(self, graph, options, lambda key_name: plan_of_traversal(traversal, options, key_name))
+
+    def session(self, graph: GraphName, *, may_write: bool, looks_first: bool = False) -> StoredGraph:
+        """Open the graph for one traversal."""
+        account = graph.account or self._account
+        container = self._documents.container_for_items(account, graph.database, graph.name)
+        return open_session(container, self._documents.services, may_write=may_write, looks_first=looks_first)
+
+    def run(self, plan: Plan, session: StoredGraph, *, timeout_seconds: float | None) -> Run:
+        limits = self._run_limits
+        if timeout_seconds is not None and timeout_seconds < limits.seconds:
+            limits = replace(limits, seconds=timeout_seconds)
+        run = Run(
+            session, monotonic=self._monotonic, limits=limits, tracks_path=plan.needs_path, seed=plan.settings.seed
+        )
+        plan.settings.prepare(run)
+        return run
+
+
+class StoredEvaluation:
+    """A traversal on a stored graph; see `evaluation.Evaluation`."""
+
+    __slots__ = ("_graph", "_make_plan", "_options", "_service", "_session")
+
+    def __init__(
+        self,
+        service: GremlinService,
+        graph: GraphName,
+        options: EvaluationOptions,
+        make_plan: Callable[[str | None], Plan],
+    ) -> None:
+        self._service = service
+        self._graph = graph
+        self._options = options
+        self._make_plan = make_plan
+        self._session: StoredGraph | None = None
+
+    @property
+    def charge(self) -> float:
+        return 0.0 if self._session is None else self._session.charge
+
+    async def batches(self) -> AsyncIterator[list[tuple[Any, int]]]:
+        service, options = self._service, self._options
+        session = self._session = service.session(self._graph, may_write=options.may_write)
+        plan = self._make_plan(session.key_name)
+        if not plan.writes:
+            async with aclosing(self._run(plan, session)) as batches:
+                async for batch in batches:
+                    yield batch
+            return
+        if not options.may_write:
+            raise Forbidden(reason="The key is for reading only.")
+        for batch in await self._written(plan, session):
+            yield batch
+
+    async def _written(self, plan: Plan, session: StoredGraph) -> list[list[tuple[Any, int]]]:
+        """Return the results of a traversal that writes, when it has written. Another writer may have changed data that
+        it was decided on: then nothing was written, and it is decided again on fresh data."""
+        for attempt in range(_ATTEMPTS_MAX):
+            try:
+                return [batch async for batch in self._run(plan, session)]
+            except Overtaken:
+                spent = session.charge
+                session = self._session = self._service.session(self._graph, may_write=True, looks_first=True)
+                session.ledger.charge = spent
+                await asyncio.sleep(_PAUSE_SECONDS * attempt)
+        raise TooMuchContention
+
+    async def _run(self, plan: Plan, session: StoredGraph) -> AsyncGenerator[list[tuple[Any, int]], None]:
+        run = self._service.run(plan, session, timeout_seconds=self._options.timeout_seconds)
+        async with aclosing(evaluate(plan.pipeline, run)) as batches:
+            async for batch in batches:
+                yield [(traverser.value, traverser.bulk) for traverser in batch]
