@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 
 from asterism.languages.gremlin.engine.run import Frame, Run
-from asterism.languages.gremlin.engine.step import Step, SyncStep, only
+from asterism.languages.gremlin.engine.step import Step, SyncStep, close, only
 from asterism.languages.gremlin.engine.traverser import Batch, Traverser
 
 # Parents for which a child is run at once: enough that reads of the graph go out together, and a short turn.
@@ -15,7 +15,7 @@ _PARENTS_AT_ONCE = 512
 class Pipeline:
     """Steps in a row. A pipeline without steps passes everything on."""
 
-    __slots__ = ("_is_streamed", "_stages", "steps")
+    __slots__ = ("_has_endless", "_is_streamed", "_stages", "is_endless", "is_stateful", "steps")
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self.steps = tuple(steps)
@@ -23,6 +23,10 @@ class Pipeline:
         # A child is run over whole batches unless one of its steps must be stopped by a later one.
         endless_at = next((place for place, step in enumerate(steps) if step.is_endless), len(steps))
         self._is_streamed = any(step.stops_early for step in steps[endless_at:])
+        self._has_endless = endless_at < len(steps)
+        # True for a child that a step behind its parent has to stop.
+        self.is_endless = self._has_endless and not self._is_streamed
+        self.is_stateful = any(step.is_stateful for step in steps)
 
     def flow(self, source: AsyncIterator[Batch], frame: Frame) -> AsyncIterator[Batch]:
         """Run as a stream."""
@@ -52,20 +56,50 @@ class Pipeline:
                 Traverser(parent.value, parent.bulk, parent.path, parent.loop, parent.sack, origin)
                 for origin, parent in enumerate(part)
             ]
-            for found in await self.whole(starts, Frame(run, len(part))):
+            frame = Frame(run, len(part))
+            for found in await self.whole(starts, frame):
                 place = start + found.origin
                 found.origin = parents[place].origin
                 results[place].append(found)
+            if frame.state:
+                frame.release()
             if start:
                 await run.breathe()
         return results
 
     async def first(self, parents: Batch, run: Run) -> list[Traverser | None]:
         """Return the first result for each parent; None where the child yields nothing."""
+        if self._has_endless:
+            return await self._first_of_endless(parents, run)
         return [found[0] if found else None for found in await self.each(parents, run)]
+
+    async def _first_of_endless(self, parents: Batch, run: Run) -> list[Traverser | None]:
+        """Return the first results of a child that need not end by itself; it is stopped when each parent has one."""
+        results: list[Traverser | None] = [None for _ in parents]
+        frame = Frame(run, len(parents))
+        starts = [
+            Traverser(parent.value, parent.bulk, parent.path, parent.loop, parent.sack, origin)
+            for origin, parent in enumerate(parents)
+        ]
+        stream = self.flow(only(starts), frame)
+        async for batch in stream:
+            for found in batch:
+                if results[found.origin] is None:
+                    results[found.origin] = found
+                    frame.finished.add(found.origin)
+            if len(frame.finished) == len(parents):
+                await close(stream)
+                break
+        frame.release()
+        for parent, result in zip(parents, results, strict=True):
+            if result is not None:
+                result.origin = parent.origin
+        return results
 
     async def succeeds(self, parents: Batch, run: Run) -> list[bool]:
         """Return for each parent whether the child yields anything."""
+        if self._has_endless:
+            return [found is not None for found in await self.first(parents, run)]
         return [bool(found) for found in await self.each(parents, run)]
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from asterism.languages.gremlin.failure import MemoryExceeded, TimeExceeded
 from asterism.languages.gremlin.graph.contract import GraphSession
+from asterism.languages.gremlin.values.java_random import JavaRandom
 
 # The event loop is left to others after this much work.
 _TURN_SECONDS = 0.005
@@ -43,6 +44,8 @@ class Run:
     __slots__ = (
         "_held",
         "_now",
+        "_seed",
+        "_seeded",
         "_turn_began",
         "deadline",
         "graph",
@@ -77,10 +80,24 @@ class Run:
         self.is_bulked = True
         # Chances that a traversal takes (`coin`, `sample`) are no secrets; `SeedStrategy` makes them repeatable.
         self.random = random.Random(seed)
+        self._seed = seed
+        self._seeded: dict[Any, JavaRandom] = {}
         self._now = monotonic
         self.started = self._turn_began = monotonic()
         self.deadline = self.started + limits.seconds
         self._held = 0
+
+    def seconds_since_start(self) -> float:
+        return self._now() - self.started
+
+    def random_of(self, step: Any) -> random.Random | JavaRandom:
+        """Return the source of a step's chances. With a seed it gives the numbers that TinkerPop's step would get."""
+        if self._seed is None:
+            return self.random
+        source = self._seeded.get(step)
+        if source is None:
+            source = self._seeded[step] = JavaRandom(self._seed)
+        return source
 
     async def breathe(self) -> None:
         """Let other requests run if this one had its turn; stop a traversal that takes too long. Steps call it between
@@ -103,11 +120,49 @@ class Run:
             )
 
 
-@dataclass(slots=True)
 class Frame:
     """One invocation of a pipeline: its run, and the number of parents (origins 0 to `segments` - 1) it runs for."""
 
-    run: Run
-    segments: int = 1
-    # Counts of steps that stop early or keep state between batches, by the step, where `flow` cannot keep them.
-    state: dict[Any, Any] = field(default_factory=dict)
+    __slots__ = ("_held", "_identities", "finished", "run", "segments", "state")
+
+    def __init__(self, run: Run, segments: int = 1, *, identities: Sequence[int] | None = None) -> None:
+        self.run = run
+        self.segments = segments
+        # State that steps keep from one batch, or one round of a loop, to the next; by the step.
+        self.state: dict[Any, Any] = {}
+        self._identities = identities
+        self._held = 0
+        # Origins that need no more results: a loop need not go on for them.
+        self.finished: set[int] = set()
+
+    def hold(self, count: int) -> None:
+        """Count values that stay in memory as long as this frame does."""
+        self._held += count
+        self.run.hold(count)
+
+    def release(self) -> None:
+        """Let go of everything that this frame and the frames within hold."""
+        self.run.hold(-self._held)
+        self._held = 0
+        for kept in self.state.values():
+            if isinstance(kept, Frame):
+                kept.release()
+
+    def identity(self, origin: int) -> int:
+        """Return a number of an origin that stays the same from one round of a loop to the next."""
+        return origin if self._identities is None else self._identities[origin]
+
+    def inner(self, key: Any, origins: Sequence[int] | None = None) -> Frame:
+        """Return the frame of a child that sees the traversers of this one as a stream, by a key for the child.
+
+        With `origins` the child runs for these origins of this frame, numbered anew. It keeps its state from call to
+        call.
+        """
+        identities = self._identities if origins is None else [self.identity(origin) for origin in origins]
+        segments = self.segments if origins is None else len(origins)
+        frame = self.state.get(key)
+        if frame is None:
+            frame = self.state[key] = Frame(self.run, segments, identities=identities)
+        else:
+            frame.segments, frame._identities = segments, identities
+        return frame

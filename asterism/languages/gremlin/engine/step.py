@@ -7,7 +7,7 @@ steps before it; a child traversal is run `whole` over all of its parents, which
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 
 from asterism.languages.gremlin.engine.run import Frame
 from asterism.languages.gremlin.engine.traverser import Batch
@@ -20,6 +20,8 @@ class Step(ABC):
     is_endless: bool = False
     # Does not take all that comes.
     stops_early: bool = False
+    # Its results for a traverser depend on others: a branch or a loop around it must give it all of them at once.
+    is_stateful: bool = True
 
     @abstractmethod
     def flow(self, source: AsyncIterator[Batch], frame: Frame) -> AsyncIterator[Batch]:
@@ -36,6 +38,8 @@ class Step(ABC):
 class SyncStep(Step):
     """A step whose results for a traverser depend on that traverser alone, and that waits for nothing."""
 
+    is_stateful = False
+
     @abstractmethod
     def process(self, batch: Batch, frame: Frame) -> Batch: ...
 
@@ -50,6 +54,8 @@ class SyncStep(Step):
 
 class AsyncStep(Step):
     """The same for a step that reads from the graph, or runs child traversals: over a batch at a time."""
+
+    is_stateful = False
 
     @abstractmethod
     async def process(self, batch: Batch, frame: Frame) -> Batch: ...
@@ -94,6 +100,12 @@ async def only(batch: Batch) -> AsyncIterator[Batch]:
     """Yield one batch as a stream."""
     if batch:
         yield batch
+
+
+async def close(source: AsyncIterator[Batch]) -> None:
+    """Stop a stream that is not read to its end, so that what it holds is let go at once."""
+    if isinstance(source, AsyncGenerator):
+        await source.aclose()
 
 
 def by_origin(batch: Batch, segments: int) -> list[Batch]:

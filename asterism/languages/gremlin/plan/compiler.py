@@ -10,6 +10,7 @@ from asterism.languages.gremlin.engine.pipeline import Pipeline
 from asterism.languages.gremlin.engine.step import Step
 from asterism.languages.gremlin.failure import CompileFailure
 from asterism.languages.gremlin.plan.calls import Maker, StepCall, next_call
+from asterism.languages.gremlin.plan.connectives import with_connectives
 from asterism.languages.gremlin.plan.settings import SourceSettings
 from asterism.languages.gremlin.tree import T_ID, T_LABEL, Instruction, Lambda, Traversal
 
@@ -53,7 +54,7 @@ class Compiler:
     def steps(self, instructions: Sequence[Instruction], *, is_start: bool = False) -> list[Step]:
         """Compile a chain of instructions."""
         steps: list[Step] = []
-        rest = tuple(instructions)
+        rest = with_connectives(instructions, is_start=is_start)
         while rest:
             call = next_call(rest)
             call.is_start = is_start and not steps

@@ -3,14 +3,42 @@
 from __future__ import annotations
 
 from asterism.languages.gremlin.plan.calls import Maker
-from asterism.languages.gremlin.steps import basic, dates, graph, lists, numbers, property_filters, texts
+from asterism.languages.gremlin.steps import (
+    basic,
+    branches,
+    child_filters,
+    children,
+    dates,
+    dedup,
+    graph,
+    has,
+    lists,
+    numbers,
+    path_filters,
+    property_filters,
+    ranges,
+    repeat,
+    sampling,
+    texts,
+    where,
+)
 
 STEPS: dict[str, Maker] = {
     **basic.STEPS,
+    **branches.STEPS,
+    **child_filters.STEPS,
+    **children.STEPS,
     **dates.STEPS,
+    **dedup.STEPS,
     **graph.STEPS,
+    **has.STEPS,
     **lists.STEPS,
     **numbers.STEPS,
+    **path_filters.STEPS,
     **property_filters.STEPS,
+    **ranges.STEPS,
+    **repeat.STEPS,
+    **sampling.STEPS,
     **texts.STEPS,
+    **where.STEPS,
 }

@@ -1,0 +1,53 @@
+"""Merging of equal traversers into one with a bulk, so that a frontier is never larger than the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from asterism.languages.gremlin.engine.traverser import Batch, Traverser
+from asterism.languages.gremlin.graph.elements import Edge, Vertex
+
+
+def merged(batch: Batch) -> Batch:
+    """Return the batch with one traverser for all that are at the same element and carry nothing else.
+
+    A path or a sack belongs to one traverser alone, and values that are no elements are cheap to keep apart. The
+    traversers of the batch must not be in use elsewhere: the first of equal ones gets the bulk of the others.
+    """
+    if len(batch) < 2:
+        return batch
+    kept: dict[Hashable, Traverser] = {}
+    found: Batch = []
+    for traverser in batch:
+        value = traverser.value
+        kind = type(value)
+        if (kind is not Vertex and kind is not Edge) or traverser.path is not None or traverser.sack is not None:
+            found.append(traverser)
+            continue
+        # True and 1 are equal in Python, but they are two partition keys.
+        key = (kind, traverser.origin, value.id, value.key, type(value.key), traverser.loop)
+        first = kept.get(key)
+        if first is None:
+            kept[key] = traverser
+            found.append(traverser)
+        else:
+            first.bulk += traverser.bulk
+            if kind is Vertex and not first.value.is_loaded:
+                first.value = value
+    return found
+
+
+def single(traverser: Traverser) -> Traverser:
+    """Return the traverser without its bulk: the same object if it has none."""
+    if traverser.bulk == 1:
+        return traverser
+    copied = traverser.copy()
+    copied.bulk = 1
+    return copied
+
+
+def unmerged(batch: Batch) -> Batch:
+    """Return a traverser of its own for each of those that were merged."""
+    if all(traverser.bulk == 1 for traverser in batch):
+        return batch
+    return [single(traverser) for traverser in batch for _ in range(traverser.bulk)]
