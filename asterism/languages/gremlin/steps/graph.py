@@ -25,6 +25,8 @@ from asterism.languages.gremlin.values.numbers import is_number
 class ElementsStep(Step):
     """`V()` and `E()`, at the start or for each traverser."""
 
+    is_stateful = False
+
     def __init__(self, lookups: Sequence[Lookup], *, are_edges: bool) -> None:
         # Several are asked for one after the other.
         self.lookups = lookups
