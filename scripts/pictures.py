@@ -59,7 +59,7 @@ FLOORS: Final = (
     ),
     Floor(
         6,
-        ("languages/cosmos_sql", "languages/odata", "languages/mongo", "scripts", "advisor"),
+        ("languages/cosmos_sql", "languages/odata", "languages/mongo", "languages/gremlin", "scripts", "advisor"),
         "texts to conditions; sandboxes",
     ),
     Floor(5, ("reading",), "conditions, plans, pages, continuations; no language"),
@@ -190,11 +190,14 @@ def _draw_floor(picture: Picture, floor: Floor, y: int) -> None:
     picture.box(MARGIN, y, FLOORS_WIDTH, FLOOR_HEIGHT - 6, fill=FLOOR_FILLS[floor.number - 1])
     picture.text(MARGIN + 12, y + 31, str(floor.number), size=18, color=FAINT, bold=True)
     x = MARGIN + 40
+    # Rooms of a full floor stand closer, in smaller letters.
+    is_wide = sum(8 * len(room) + 26 for room in floor.rooms) > FLOORS_WIDTH - 40
+    letter, padding, gap, size = (6, 10, 5, 10) if is_wide else (8, 18, 8, 12)
     for room in floor.rooms:
-        width = 8 * len(room) + 18
+        width = letter * len(room) + padding
         picture.box(x, y + 6, width, 22, fill="#ffffff")
-        picture.text(x + width // 2, y + 21, room, size=12, anchor="middle", bold=True)
-        x += width + 8
+        picture.text(x + width // 2, y + 21, room, size=size, anchor="middle", bold=True)
+        x += width + gap
     picture.text(MARGIN + 40, y + 43, floor.meaning, size=12, color=FAINT)
 
 

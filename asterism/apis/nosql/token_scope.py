@@ -6,6 +6,7 @@ import json
 from typing import cast
 
 from asterism.access.resource_token import ResourceGrant, keys_agree
+from asterism.apis.granted_resources import check_permission
 from asterism.apis.nosql import headers
 from asterism.apis.nosql.auth import is_query
 from asterism.apis.nosql.call import Call
@@ -16,12 +17,10 @@ from asterism.apis.nosql.resources.resource_feed import find_owned
 from asterism.apis.nosql.scripts.resources import FUNCTIONS, PROCEDURES, TRIGGERS
 from asterism.apis.transports.http import Request
 from asterism.errors import Forbidden, ItemNotFound, ResourceNotFound
-from asterism.keyspaces.catalog.owned_records import OwnedRecord
 from asterism.partitioning.effective_key import from_text
 from asterism.partitioning.partition_key import parse_header
 from asterism.values.json.text import loads
 
-_READ = "read"
 _READING_METHODS = frozenset({"GET", "HEAD"})
 # A path to a container has four segments, one to something in it six.
 _CONTAINER_SEGMENTS = 4
@@ -30,18 +29,6 @@ _READ_BY_ALL_KINDS = frozenset({"", "pkranges"})
 # Requests whose partition key can be compared with the one that a token is bound to.
 _KEYED_KINDS = frozenset({"docs", "operations"})
 _SCRIPT_FEEDS = {feed.segment: feed for feed in (PROCEDURES, TRIGGERS, FUNCTIONS)}
-
-
-def granted_by(record: OwnedRecord) -> ResourceGrant:
-    """Return the grant of a permission, without an expiry and bound to nothing."""
-    properties = record.properties
-    key = properties.get("resourcePartitionKey")
-    return ResourceGrant(
-        resource=properties["resource"].strip("/"),
-        is_read_only=properties["permissionMode"].lower() == _READ,
-        partition_key=None if key is None else tuple(key),
-        expires_at_wall_seconds=0,
-    )
 
 
 def container_rid_of(context: Context, parts: list[str]) -> bytes | None:
@@ -59,7 +46,7 @@ async def check_token_scope(call: Call, grant: ResourceGrant) -> None:
     if parts == [""]:
         # Every client begins with the account, whatever it may read afterwards.
         return
-    _check_permission(context, grant)
+    check_permission(context.store.catalog.permissions, grant)
     granted = grant.resource.strip("/").split("/")
     if not _is_granted_container(context, parts, granted, grant):
         raise Forbidden(reason="The resource token is for another resource than the one that the request names.")
@@ -73,20 +60,6 @@ async def check_token_scope(call: Call, grant: ResourceGrant) -> None:
         raise Forbidden(reason="The resource token is for one resource of the container, and not for this one.")
     if grant.partition_key is not None:
         _check_key(call, grant, kind, is_reading=is_reading)
-
-
-def _check_permission(context: Context, grant: ResourceGrant) -> None:
-    """Refuse a token whose permission was deleted, or grants something else by now."""
-    if grant.permission_rid is None:
-        return
-    record = context.store.catalog.permissions.get(grant.permission_rid)
-    if record is None:
-        raise Forbidden(reason="The permission of the resource token has been deleted.")
-    now = granted_by(record)
-    if (now.resource, now.partition_key) != (grant.resource, grant.partition_key) or (
-        now.is_read_only and not grant.is_read_only
-    ):
-        raise Forbidden(reason="The permission of the resource token has been changed. Read it again for a new token.")
 
 
 def _is_granted_container(context: Context, parts: list[str], granted: list[str], grant: ResourceGrant) -> bool:

@@ -40,6 +40,8 @@ FIELDS: dict[str, object] = {
     "paths": ("/a", "/b"),
     "retry_after_seconds": 0.0104,
     "key": "10ff",
+    "written": 1,
+    "planned": 3,
 }
 
 

@@ -12,12 +12,13 @@ from asterism.access.resource_token import (
     ResourceGrant,
     make_resource_token,
 )
+from asterism.apis.granted_resources import granted_by
 from asterism.apis.nosql import headers
 from asterism.apis.nosql.call import Call
 from asterism.apis.nosql.context import Context, json_object
 from asterism.apis.nosql.resources.resource_feed import ResourceFeed, ToJson
 from asterism.apis.nosql.resources.users import USERS
-from asterism.apis.nosql.token_scope import container_rid_of, granted_by
+from asterism.apis.nosql.token_scope import container_rid_of
 from asterism.apis.transports.http import Headers, Request
 from asterism.errors import MalformedRequest
 from asterism.keyspaces.catalog.owned_records import OwnedRecord, OwnedRecords
