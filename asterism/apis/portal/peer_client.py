@@ -16,7 +16,7 @@ from asterism.apis.peers import Peers
 from asterism.apis.portal.errors import PeerRefusal
 from asterism.apis.portal.origin_guard import SAFE_METHODS
 from asterism.apis.portal.sessions import Session
-from asterism.apis.portal.signers import Signer, sign_documents, sign_entities, sign_operator
+from asterism.apis.portal.signers import Signer, sign_documents, sign_entities, sign_operator, sign_traversals
 from asterism.apis.portal.visitors import VisitorAccount, VisitorAccounts
 from asterism.apis.transports.http import Door, Request, Response
 from asterism.clock import Clock
@@ -41,11 +41,14 @@ class Target:
     prefix: str
     # The door knows read-only keys; for one that does not, the portal refuses changes itself.
     has_readonly_keys: bool = True
+    # The path of every request of a protocol whose credentials name the resource; None for the path of the resource.
+    request_path: str | None = None
 
 
 TARGETS: Final = {
     "nosql": Target("nosql", sign_documents, "/"),
     "table": Target("table", sign_entities, "/{account}/", has_readonly_keys=False),
+    "gremlin": Target("gremlin", sign_traversals, "/", request_path="/gremlin"),
     "admin": Target(None, sign_operator, "/_asterism/"),
 }
 
@@ -82,7 +85,7 @@ class PeerClient:
         )
         request = Request(
             method=method,
-            path=full_path,
+            path=chosen.request_path or full_path,
             query_string=query_string,
             headers={"x-ms-version": _SERVICE_VERSION, **(headers or {}), **signed, **more},
             body=body,

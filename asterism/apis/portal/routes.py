@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from asterism.apis.portal.call import Portal, PortalCall
-from asterism.apis.portal.pages import collections, home, proxy, signing
+from asterism.apis.portal.pages import collections, graphs, home, proxy, signing
 from asterism.apis.transports.http import Response
 
 Handler = Callable[[Portal, PortalCall], Awaitable[Response]]
@@ -41,6 +41,7 @@ ROUTES: Final = (
         "The partitions of a container: line, sizes, load, history, verdict.",
     ),
     Route("GET", "/c/{account}/{database}/{container}/items", "items", _tab("items"), "Items and queries."),
+    Route("GET", "/c/{account}/{database}/{container}/graph", "graph", graphs.show_graph, "Traversals of a graph."),
     Route("GET", "/c/{account}/{database}/{container}/scripts", "scripts", _tab("scripts"), "Scripts."),
     Route(
         "GET",

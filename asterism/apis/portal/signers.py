@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping
 from urllib.parse import quote
 
@@ -35,6 +36,12 @@ def sign_entities(key: bytes, verb: str, path: str, date: str) -> Mapping[str, s
     account = path.lstrip("/").partition("/")[0]
     signed = shared_key_signature(key, f"{date}\n/{account}{next(iter(wire_forms(path)))}")
     return {"authorization": f"SharedKeyLite {account}:{signed}", "x-ms-date": date}
+
+
+def sign_traversals(key: bytes, verb: str, path: str, date: str) -> Mapping[str, str]:  # noqa: ARG001
+    """Sign for the Gremlin door, where the user of a login is the path of the graph, and its password the key."""
+    credentials = f"{path}:{base64.b64encode(key).decode('ascii')}"
+    return {"authorization": f"Basic {base64.b64encode(credentials.encode()).decode('ascii')}"}
 
 
 def _master_token(key: bytes, *, verb: str, resource_type: str, link: str, date: str) -> Mapping[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from asterism.apis.portal.call import Portal, PortalCall
+from asterism.apis.portal.graph_keys import can_be_graph
 from asterism.apis.transports.http import Response
 from asterism.errors import MalformedRequest, ResourceNotFound
 
@@ -15,8 +16,8 @@ _MONGO_TABS: Final = ("partitions", "items")
 
 async def show_tab(portal: Portal, call: PortalCall, *, tab: str) -> Response:
     """Show a page of a collection; `tab` names its template."""
-    collection = _collection(call.parts)
-    partitions = await _check(portal, call, collection)
+    collection = collection_of(call.parts)
+    partitions = await facts_of(portal, call, collection)
     key = partitions["partition_key"]
     is_mongo = partitions["kind"] == _MONGO
     if is_mongo:
@@ -34,6 +35,7 @@ async def show_tab(portal: Portal, call: PortalCall, *, tab: str) -> Response:
         collection=collection,
         tab=tab,
         partition_key=key,
+        has_graph=not is_mongo and has_graphs(portal, key),
         is_read_only=is_read_only,
         may_change_items=call.visitor.may_change and not is_read_only,
     )
@@ -44,7 +46,7 @@ async def _show_indexes(portal: Portal, call: PortalCall, collection: dict[str, 
     """Show the indexes and options of a collection of MongoDB."""
     found = await portal.client.admin(call.visitor, "collections", owner=collection["account"], **collection["names"])
     (facts,) = found["collections"]
-    context = call.context(collection=collection, tab="settings", partition_key=key, facts=facts)
+    context = call.context(collection=collection, tab="settings", partition_key=key, has_graph=False, facts=facts)
     return portal.renderer.page("collection_settings.html", context)
 
 
@@ -52,18 +54,23 @@ async def show_comparison(portal: Portal, call: PortalCall) -> Response:
     """Show two collections side by side: `left` and `right`, each ACCOUNT/DATABASE/CONTAINER or ACCOUNT/TABLE."""
     sides = [_collection_of_text(call.parameter(side)) for side in ("left", "right")]
     for side in sides:
-        await _check(portal, call, side)
+        await facts_of(portal, call, side)
     return portal.renderer.page("compare.html", call.context(sides=sides))
 
 
-async def _check(portal: Portal, call: PortalCall, collection: dict[str, Any]) -> Any:
+def has_graphs(portal: Portal, key: dict[str, Any]) -> bool:
+    """Return True if a container with this partition key has a page of its graph."""
+    return "gremlin" in portal.peers.doors and can_be_graph(key["paths"])
+
+
+async def facts_of(portal: Portal, call: PortalCall, collection: dict[str, Any]) -> Any:
     """Return the partitions without their details; a collection that does not exist is refused by the door."""
     return await portal.client.admin(
         call.visitor, "partitions", owner=collection["account"], details="false", **collection["names"]
     )
 
 
-def _collection(parts: dict[str, str]) -> dict[str, Any]:
+def collection_of(parts: dict[str, str]) -> dict[str, Any]:
     """Return the collection as templates and scripts need it: what it is, its page, and how the doors name it."""
     account = parts["account"]
     if "table" in parts:
@@ -92,9 +99,9 @@ def _collection(parts: dict[str, str]) -> dict[str, Any]:
 def _collection_of_text(text: str) -> dict[str, Any]:
     parts = text.split("/")
     if len(parts) == 2 and all(parts):
-        return _collection({"account": parts[0], "table": parts[1]})
+        return collection_of({"account": parts[0], "table": parts[1]})
     if len(parts) == 3 and all(parts):
-        return _collection(dict(zip(("account", "database", "container"), parts, strict=True)))
+        return collection_of(dict(zip(("account", "database", "container"), parts, strict=True)))
     raise MalformedRequest(
         reason="Name the two sides as left=ACCOUNT/DATABASE/CONTAINER and right=ACCOUNT/DATABASE/CONTAINER."
     )
