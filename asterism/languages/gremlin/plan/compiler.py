@@ -56,20 +56,23 @@ class Compiler:
         steps: list[Step] = []
         rest = with_connectives(instructions, is_start=is_start)
         while rest:
-            call = next_call(rest)
-            call.is_start = is_start and not steps
-            maker = self._table.get(call.name)
-            if maker is None:
-                raise call.refused(f"Unable to find any method '{call.name}'")
-            self.parents.append(call)
-            made = maker(call, self)
-            self.parents.pop()
-            if isinstance(made, Step):
-                steps.append(made)
-            else:
-                steps.extend(made)
-            rest = call.following[call.consumed :]
+            made, rest = self.next_steps(rest, is_start=is_start and not steps)
+            steps += made
         return steps
+
+    def next_steps(
+        self, instructions: tuple[Instruction, ...], *, is_start: bool
+    ) -> tuple[Sequence[Step], tuple[Instruction, ...]]:
+        """Compile the first call of a chain; return its steps and the instructions behind those that it took."""
+        call = next_call(instructions)
+        call.is_start = is_start
+        maker = self._table.get(call.name)
+        if maker is None:
+            raise call.refused(f"Unable to find any method '{call.name}'")
+        self.parents.append(call)
+        made = maker(call, self)
+        self.parents.pop()
+        return (made,) if isinstance(made, Step) else made, call.following[call.consumed :]
 
     def child(self, argument: Any) -> Pipeline:
         """Compile an argument that must be a traversal."""

@@ -236,6 +236,11 @@ def check(traversal: Traversal, *, steps_max: int = STEPS_MAX) -> None:
     checker.steps(traversal.steps)
 
 
+def check_instruction(instruction: Instruction) -> None:
+    """Raise CompileFailure for arguments that do not fit a step, whose place and number were checked already."""
+    _Checker(STEPS_MAX).steps((instruction,))
+
+
 def unknown_method(instruction: Instruction) -> CompileFailure:
     """Return the refusal of an instruction that does not exist, or not at its place."""
     return _refused(instruction, f"Unable to find any method '{instruction.name}'")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from asterism.languages.gremlin.engine.pipeline import Pipeline
@@ -14,6 +13,7 @@ from asterism.languages.gremlin.plan.instructions import check
 from asterism.languages.gremlin.plan.settings import SourceSettings
 from asterism.languages.gremlin.plan.source import read_source
 from asterism.languages.gremlin.plan.table import STEPS
+from asterism.languages.gremlin.plan.template import Template, make_template
 from asterism.languages.gremlin.plan.variables import with_values
 from asterism.languages.gremlin.text.cache import ParseCache
 from asterism.languages.gremlin.text.parser import DEFAULT_LIMITS, TextLimits, parse
@@ -38,13 +38,25 @@ class Plan:
 _Kind = tuple[Dialect, bool, str | None]
 
 
+class _BoundText:
+    """A text with variables: its tree, and its template once it was planned."""
+
+    __slots__ = ("needs_path", "settings", "template", "tree", "writes")
+
+    def __init__(self, tree: Traversal) -> None:
+        self.tree = tree
+        self.template: Template | None = None
+        self.settings = SourceSettings()
+        self.needs_path = self.writes = False
+
+
 class Planner:
-    """Makes plans. Without bindings the plan of a text is kept; with bindings its tree is."""
+    """Makes plans and keeps them. Of a text with variables all steps are kept that do not depend on their values."""
 
     def __init__(self, limits: TextLimits = DEFAULT_LIMITS) -> None:
         self._limits = limits
-        self._trees = ParseCache(partial(parse, limits=limits))
         self._plans: dict[_Kind, ParseCache[Plan]] = {}
+        self._bound_texts: dict[_Kind, ParseCache[_BoundText]] = {}
 
     def plan_of_text(
         self, text: str, bindings: Mapping[str, Any], options: EvaluationOptions, key_name: str | None
@@ -52,12 +64,14 @@ class Planner:
         """Return the plan of a text for a graph whose partition key has this name."""
         kind = (options.dialect, options.materializes_properties, key_name)
         if bindings:
-            tree = self._trees.get(text, frozenset(bindings))
-            return self._plan(with_values(tree, bindings), kind)
+            texts = self._bound_texts.get(kind)
+            if texts is None:
+                texts = self._bound_texts[kind] = ParseCache(self._bound_text, entries_max=_PLANS_MAX)
+            return self._bound_plan(texts.get(text, frozenset(bindings)), bindings, kind)
         plans = self._plans.get(kind)
         if plans is None:
             plans = self._plans[kind] = ParseCache(
-                lambda text, names: self._plan(parse(text, names, limits=self._limits), kind), entries_max=_PLANS_MAX
+                lambda text, names: self._plan(self._parsed(text, names), kind), entries_max=_PLANS_MAX
             )
         return plans.get(text, _NO_NAMES)
 
@@ -65,11 +79,37 @@ class Planner:
         """Return the plan of a traversal without variables."""
         return self._plan(traversal, (options.dialect, options.materializes_properties, key_name))
 
-    def _plan(self, traversal: Traversal, kind: _Kind) -> Plan:
-        dialect, materializes_properties, key_name = kind
+    def _parsed(self, text: str, names: frozenset[str]) -> Traversal:
+        return parse(text, names, limits=self._limits)
+
+    def _bound_text(self, text: str, names: frozenset[str]) -> _BoundText:
+        return _BoundText(self._parsed(text, names))
+
+    def _bound_plan(self, bound: _BoundText, values: Mapping[str, Any], kind: _Kind) -> Plan:
+        if bound.template is not None:
+            pipeline = bound.template.pipeline(values, self._compiler(kind, bound.settings))
+            if pipeline is not None:
+                return Plan(pipeline, bound.settings, bound.needs_path, bound.writes)
+        traversal = with_values(bound.tree, values)
+        if bound.tree.source:
+            # Strategies rewrite the steps: nothing of one request's plan is sure to fit the next.
+            return self._plan(traversal, kind)
         check(traversal, steps_max=self._limits.steps_max)
-        rewritten, settings = read_source(traversal, key_name=key_name)
-        compiler = Compiler(STEPS, dialect=dialect, key_name=key_name, settings=settings)
-        compiler.materializes_properties = materializes_properties
+        _, settings = read_source(traversal, key_name=kind[2])
+        compiler = self._compiler(kind, settings)
+        bound.template, pipeline = make_template(bound.tree.steps, values, compiler)
+        bound.settings, bound.needs_path, bound.writes = settings, compiler.needs_path, compiler.writes
+        return Plan(pipeline, settings, compiler.needs_path, compiler.writes)
+
+    def _plan(self, traversal: Traversal, kind: _Kind) -> Plan:
+        check(traversal, steps_max=self._limits.steps_max)
+        rewritten, settings = read_source(traversal, key_name=kind[2])
+        compiler = self._compiler(kind, settings)
         pipeline = compiler.root(rewritten)
         return Plan(pipeline, settings, compiler.needs_path, compiler.writes)
+
+    def _compiler(self, kind: _Kind, settings: SourceSettings) -> Compiler:
+        dialect, materializes_properties, key_name = kind
+        compiler = Compiler(STEPS, dialect=dialect, key_name=key_name, settings=settings)
+        compiler.materializes_properties = materializes_properties
+        return compiler

@@ -18,14 +18,17 @@ from asterism.languages.gremlin.tree import (
 
 def with_values(traversal: Traversal, values: Mapping[str, Any]) -> Traversal:
     """Return the traversal with the values of its variables; the same object if it has none."""
-    steps = _instructions(traversal.steps, values)
-    source = _instructions(traversal.source, values)
+    steps = instructions_with_values(traversal.steps, values)
+    source = instructions_with_values(traversal.source, values)
     if steps is traversal.steps and source is traversal.source:
         return traversal
     return Traversal(steps, source)
 
 
-def _instructions(instructions: tuple[Instruction, ...], values: Mapping[str, Any]) -> tuple[Instruction, ...]:
+def instructions_with_values(
+    instructions: tuple[Instruction, ...], values: Mapping[str, Any]
+) -> tuple[Instruction, ...]:
+    """Return instructions with the values of their variables; the same object if they have none."""
     changed = False
     found: list[Instruction] = []
     for instruction in instructions:

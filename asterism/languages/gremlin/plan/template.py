@@ -1,0 +1,73 @@
+"""Templates: plans of texts with variables, of which only the steps that depend on their values are made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from asterism.languages.gremlin.engine.pipeline import Pipeline
+from asterism.languages.gremlin.engine.step import Step
+from asterism.languages.gremlin.plan.compiler import Compiler
+from asterism.languages.gremlin.plan.connectives import with_connectives
+from asterism.languages.gremlin.plan.instructions import check_instruction
+from asterism.languages.gremlin.plan.variables import instructions_with_values
+from asterism.languages.gremlin.tree import Instruction
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The steps of one call, and the instructions that it took, from `start` up to `end`."""
+
+    start: int
+    end: int
+    steps: Sequence[Step]
+    has_variables: bool
+
+
+class Template:
+    """The parts of a compiled traversal. A call gives the same kind of steps whatever the values of its variables are;
+    where it does not, `pipeline` returns None and the traversal is compiled as a whole."""
+
+    __slots__ = ("_instructions", "_parts")
+
+    def __init__(self, instructions: tuple[Instruction, ...], parts: Sequence[_Part]) -> None:
+        self._instructions = instructions
+        self._parts = parts
+
+    def pipeline(self, values: Mapping[str, Any], compiler: Compiler) -> Pipeline | None:
+        """Return the pipeline for some values."""
+        steps: list[Step] = []
+        for part in self._parts:
+            if not part.has_variables:
+                steps += part.steps
+                continue
+            bound = instructions_with_values(self._instructions[part.start : part.end], values)
+            for instruction in bound:
+                check_instruction(instruction)
+            rest = self._instructions[part.end :]
+            made, left = compiler.next_steps(bound + rest, is_start=part.start == 0)
+            if len(left) != len(rest):
+                return None
+            steps += made
+        return Pipeline(steps)
+
+
+def make_template(
+    instructions: tuple[Instruction, ...], values: Mapping[str, Any], compiler: Compiler
+) -> tuple[Template | None, Pipeline]:
+    """Compile a traversal for some values; return its template too, if it can have one."""
+    bound = instructions_with_values(instructions, values)
+    if with_connectives(bound, is_start=True) != bound:
+        return None, Pipeline(compiler.steps(bound, is_start=True))
+    parts: list[_Part] = []
+    steps: list[Step] = []
+    rest = bound
+    while rest:
+        made, left = compiler.next_steps(rest, is_start=not steps)
+        start, end = len(bound) - len(rest), len(bound) - len(left)
+        has_variables = bound[start:end] is not instructions[start:end] and bound[start:end] != instructions[start:end]
+        parts.append(_Part(start, end, made, has_variables))
+        steps += made
+        rest = left
+    return Template(instructions, parts), Pipeline(steps)
