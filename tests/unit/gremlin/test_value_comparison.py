@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asterism.languages.gremlin.graph.elements import Edge, Property, Vertex, VertexProperty
+from asterism.languages.gremlin.tree import Token
 from asterism.languages.gremlin.values.comparison import are_equal, compare, order_key
 from asterism.languages.gremlin.values.identity import identity_key
 from asterism.languages.gremlin.values.numbers import Byte, Float, Long
@@ -194,6 +195,11 @@ def test_values_sort_by_type_and_then_by_value() -> None:
     shuffled = ordered[::-1]
     shuffled.sort(key=order_key)
     assert list(map(repr, shuffled)) == list(map(repr, ordered))
+
+
+def test_tokens_sort_among_texts_by_their_name() -> None:
+    keys = ["name", Token("T", "label"), "age", Token("T", "id")]
+    assert sorted(keys, key=order_key) == ["age", Token("T", "id"), Token("T", "label"), "name"]
 
 
 def test_numbers_of_different_types_have_different_identities() -> None:

@@ -137,6 +137,7 @@ async def test_members_are_numbered_as_the_option_says() -> None:
         ([1], "combine", (None,), "Argument provided for combine step can't be null"),
         ([1], "product", (child("constant", None),), "must yield an iterable type, not null"),
         ([1], "merge", ({"a": 1},), "expected argument to be Iterable but got Map"),
+        ([1], "merge", (child("constant", {"a": 1}),), "must yield an iterable type, encountered"),
         ({"a": 1}, "merge", ([1],), "expected provided argument to evaluate to a Map"),
         ([1], "all", (None,), "Input predicate to all step can't be null."),
         ([1], "conjoin", (None,), "Input delimiter to conjoin step can't be null."),

@@ -38,14 +38,15 @@ def _make_of_two(call: StepCall, compiler: Compiler) -> Step:
     if len(call.arguments) != 1:
         raise refuse_arguments(call)
     name, function = call.name, _OF_TWO[call.name]
-    read = lists.yielded_members if isinstance(call.arguments[0], Traversal) else lists.argument_members
+    is_yielded = isinstance(call.arguments[0], Traversal)
+    read = lists.yielded_members if is_yielded else lists.argument_members
 
     def apply(value: Any, arguments: list[Any]) -> Any:
         (argument,) = arguments
         if name == "merge":
             if isinstance(value, dict):
                 return lists.merge_maps(value, argument)
-            if isinstance(argument, dict):
+            if isinstance(argument, dict) and not is_yielded:
                 lists.incoming_members(name, value)
                 raise ExecutionFailure("merge step type mismatch: expected argument to be Iterable but got Map")
         return function(lists.incoming_members(name, value), read(name, argument))

@@ -15,6 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from asterism.languages.gremlin.graph.elements import Edge, Property, Vertex, VertexProperty
+from asterism.languages.gremlin.tree import Token
 from asterism.languages.gremlin.values.results import Path
 from asterism.languages.gremlin.values.structures import MapEntry
 
@@ -192,6 +193,9 @@ def order_key(value: Any) -> tuple[Any, ...]:
         return (5, value)
     if rank is Rank.NUMBER:
         return (3, 1) if value != value else (3, 0, value)
+    if rank is Rank.OTHER and isinstance(value, Token):
+        # Keys of element maps: T.id sorts among the names of properties.
+        return (5, value.name)
     return (int(rank), *_ORDER_PARTS[rank](value))
 
 
