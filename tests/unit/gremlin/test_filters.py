@@ -216,3 +216,8 @@ async def test_tokens_pick_properties() -> None:
     column = Token("T", "key")
     with pytest.raises(ExecutionFailure):
         await run_chain(modern(), chain.inject("x").has(column, "y"))
+
+
+async def test_a_modulator_of_a_path_filter_sees_properties_of_all_places() -> None:
+    # Both ways from marko: back to himself over each of three neighbors, and from software to others.
+    assert await names(modern(), chain.V("1").both().both().cyclicPath().by("age")) == ["marko", "marko"]

@@ -54,7 +54,9 @@ class Compiler:
     def steps(self, instructions: Sequence[Instruction], *, is_start: bool = False) -> list[Step]:
         """Compile a chain of instructions."""
         steps: list[Step] = []
-        rest = with_connectives(instructions, is_start=is_start)
+        rest = tuple(instructions)
+        if self.settings.joins_connectives:
+            rest = with_connectives(rest, is_start=is_start)
         while rest:
             made, rest = self.next_steps(rest, is_start=is_start and not steps)
             steps += made

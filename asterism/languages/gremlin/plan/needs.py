@@ -24,6 +24,7 @@ _LEAVING: Final = frozenset(
 _FILTERS: Final = frozenset({"where", "filter", "not", "and", "or"})
 # Steps whose children's results go on behind them.
 _BRANCHES: Final = frozenset({"union", "optional", "coalesce", "flatMap", "local", "map"})
+_PATH_FILTERS: Final = frozenset({"simplePath", "cyclicPath"})
 # Steps that bring back earlier places of a path.
 _RECALLING: Final = frozenset({"path", "tree", "select", "as", "match", "subgraph", "profile", "executionProfile"})
 
@@ -37,7 +38,12 @@ def needs_documents(following: Sequence[Instruction], parents: Sequence[StepCall
 
 
 def _recalls(instructions: Sequence[Instruction]) -> bool:
-    return any(instruction.name in _RECALLING for instruction in _all(instructions))
+    found = list(_all(instructions))
+    if any(instruction.name in _RECALLING for instruction in found):
+        return True
+    # A modulator of simplePath() or cyclicPath() looks at all places of the path.
+    names = [instruction.name for instruction in found]
+    return "by" in names and any(name in _PATH_FILTERS for name in names)
 
 
 def _all(instructions: Sequence[Instruction]) -> Iterator[Instruction]:

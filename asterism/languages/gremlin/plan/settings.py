@@ -38,6 +38,8 @@ class SourceSettings:
     tracks_path: bool = False
     # `withBulk(false)`: a traverser counts once, however many equal ones were merged into it.
     is_bulked: bool = True
+    # False without ConnectiveStrategy: `a.or().b` is then an `or` of nothing between two steps.
+    joins_connectives: bool = True
     # Properties of the store that results show too (the service's ProjectionStrategy), such as `_ts`.
     system_properties: tuple[str, ...] = ()
 

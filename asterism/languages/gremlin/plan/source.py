@@ -122,6 +122,8 @@ def _read_removed_strategies(source: _Source, instruction: Instruction) -> None:
         strategy = _strategy(instruction, argument)
         source.strategies.pop(strategy.name, None)
         source.removed.add(strategy.name)
+        if strategy.name == "ConnectiveStrategy":
+            source.settings.joins_connectives = False
         if strategy.name == "OptionsStrategy":
             source.options.clear()
 

@@ -143,7 +143,8 @@ def _drawn_as_java(batch: Batch, weights: list[float], amount: int, chances: Jav
 def _draws(weight: float, bulk: int, remaining: float, chances: JavaRandom) -> float | None:
     """Return the weight that remains behind a traverser; None if it was drawn."""
     for _ in range(bulk):
-        if remaining > 0 and chances.random() <= weight / remaining:
+        share = weight / remaining if remaining else 1.0
+        if chances.random() <= share:
             return None
         remaining -= weight
     return remaining
