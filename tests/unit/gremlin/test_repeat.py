@@ -80,8 +80,6 @@ async def test_dedup_in_a_loop_remembers_earlier_rounds() -> None:
         chain.V().until(chain.identity()),
         chain.V().times(5),
         chain.V().repeat(chain.out()).times(1).until(chain.out()),
-        chain.V().repeat(chain.inject(1)).times(1),
-        chain.V().repeat(chain.out().count()).times(1),
         chain.V().repeat(),
     ],
 )

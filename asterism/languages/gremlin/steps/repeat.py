@@ -17,7 +17,7 @@ from asterism.languages.gremlin.plan.calls import Maker, StepCall
 from asterism.languages.gremlin.plan.compiler import Compiler
 from asterism.languages.gremlin.steps.branches import PredicateTest
 from asterism.languages.gremlin.steps.child_filters import ChildTest, PipelineTest
-from asterism.languages.gremlin.tree import Instruction, Predicate, Token, Traversal
+from asterism.languages.gremlin.tree import Instruction, Predicate
 from asterism.languages.gremlin.values.predicates import as_test
 
 # Traversers with paths do not merge: more of them than this go on one part after the other, depth first, so that memory
@@ -199,7 +199,6 @@ def _make_repeat(call: StepCall, compiler: Compiler) -> Step:
             pass
         case _:
             raise call.refused("The repeat() step takes a traversal, or a name and a traversal.")
-    _verify(body, call)
     until = emit = None
     for modulator in call.modulators:
         kind, is_first = modulator.name.removesuffix("-first"), modulator.name.endswith("-first")
@@ -215,30 +214,6 @@ def _make_repeat(call: StepCall, compiler: Compiler) -> Step:
         else:
             until = Condition(is_first, _test(modulator, call, compiler))
     return RepeatStep(compiler.child(body), name=name, until=until, emit=emit, is_limited=compiler.dialect == "cosmos")
-
-
-# Steps that make one value of all traversers, unless they work within a value or on a side effect.
-_REDUCING = frozenset({"cap", "count", "fold", "group", "groupCount", "max", "mean", "min", "sum"})
-
-
-def _verify(body: Any, call: StepCall) -> None:
-    if not isinstance(body, Traversal):
-        return
-    for instruction in body.steps:
-        is_named = instruction.name in ("group", "groupCount") and bool(instruction.arguments)
-        is_local = Token("Scope", "local") in instruction.arguments
-        if instruction.name in _REDUCING and not is_named and not is_local:
-            raise call.refused("The parent of a reducing/supplying barrier can not be repeat()-step")
-    if _injects(body):
-        raise call.refused("The parent of inject()-step can not be repeat()-step")
-
-
-def _injects(traversal: Traversal) -> bool:
-    return any(
-        instruction.name == "inject"
-        or any(isinstance(argument, Traversal) and _injects(argument) for argument in instruction.arguments)
-        for instruction in traversal.steps
-    )
 
 
 def _test(modulator: Instruction, call: StepCall, compiler: Compiler) -> ChildTest | None:
