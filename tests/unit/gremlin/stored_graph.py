@@ -25,8 +25,9 @@ class Graph:
     world: World
     container: Container
 
-    def session(self, *, may_write: bool = True) -> StoredGraph:
-        return open_session(self.container, self.world.store.services, may_write=may_write)
+    def session(self, *, may_write: bool = True, looks_first: bool = False) -> StoredGraph:
+        services = self.world.store.services
+        return open_session(self.container, services, may_write=may_write, looks_first=looks_first)
 
     async def create(self, *documents: Mapping[str, Any]) -> None:
         for document in documents:
@@ -50,9 +51,13 @@ class Graph:
 
 
 @asynccontextmanager
-async def open_graph(*, partitions: int = 4, enforce: bool = False, **settings: object) -> AsyncIterator[Graph]:
-    """Open a graph in memory whose partition key is `/pk`, divided into some physical partitions."""
+async def open_graph(
+    *, partitions: int = 4, enforce: bool = False, is_fixed: bool = False, **settings: object
+) -> AsyncIterator[Graph]:
+    """Open a graph in memory whose partition key is `/pk`, divided into some physical partitions, or without a key."""
     async with open_world(None, enforce=enforce) as world:
+        if is_fixed:
+            settings["partitionKey"] = {"paths": ["/_partitionKey"], "kind": "Hash", "version": 2, "systemKey": True}
         container = await world.container(throughput=Manual(6_000 * partitions), **settings)
         assert len(container.keyspace.record.map.ranges) == partitions
         yield Graph(world, container)

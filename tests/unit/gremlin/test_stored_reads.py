@@ -167,6 +167,12 @@ async def test_edges_have_properties_and_both_ends(graph: Graph) -> None:
     assert ids(found) == ["mary", "peter"]
 
 
+async def test_edges_are_found_by_the_partition_key_of_their_source(graph: Graph) -> None:
+    found, operations = await profiled(graph, step("E"), step("has", "pk", "p1"))
+    assert ids(found) == ["e1", "e2"]
+    assert [operation.partitions for operation in operations] == [{range_of(graph, "p1")}]
+
+
 async def test_vertices_of_one_id_in_two_logical_partitions_have_their_own_edges(graph: Graph) -> None:
     double = vertex("mary", "p9")
     await graph.create(double, edge("e9", double, PETER, "hates"))

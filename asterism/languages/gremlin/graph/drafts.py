@@ -127,6 +127,8 @@ def check_name(name: Any) -> None:
     """Refuse a name that is no text, or that documents use for something else."""
     if not isinstance(name, str) or not name:
         raise ExecutionFailure("The name of a property must be a text that is not empty.")
+    if name.startswith("~"):
+        raise ExecutionFailure(f"Property key can not be a hidden key: {name}")
     if name in EDGE_NAMES:
         raise ExecutionFailure(f"The property name '{name}' is reserved. Choose another name.")
 

@@ -84,20 +84,9 @@ class StoredGraph:
         left = lookup.limit
         if left == 0:
             return
-        async for documents in self._reads.documents(lookup, is_edge=is_edge):
-            found: list[Vertex | Edge] = []
-            for document in documents:
-                element = read_element(document, key_name)
-                if isinstance(element, kind) and fits(element, lookup) and not self._is_staged(element):
-                    found.append(element)
-            if left is not None:
-                found = found[:left]
-                left -= len(found)
-            if found:
-                yield found
-            if left == 0:
-                return
-        if self._staged:
+        # Elements that a later step of this traversal changes meanwhile must not come again.
+        changed_before = self._staged.references() if self._staged else frozenset()
+        if changed_before:
             staged = [
                 element
                 for document in self._staged.documents(are_edges=is_edge)
@@ -105,9 +94,37 @@ class StoredGraph:
             ]
             if staged:
                 yield staged[:left]
+                left = None if left is None else max(0, left - len(staged))
+        if left == 0:
+            return
+        async for documents in self._reads.documents(lookup, is_edge=is_edge):
+            found: list[Vertex | Edge] = []
+            for document in documents:
+                element = read_element(document, key_name)
+                if isinstance(element, kind) and fits(element, lookup):
+                    newest = self._newest(element, changed_before) if self._staged else element
+                    if newest is not None:
+                        found.append(newest)
+            if left is not None:
+                found = found[:left]
+                left -= len(found)
+            if found:
+                yield found
+            if left == 0:
+                return
+
+    def _newest(self, element: Vertex | Edge, left_out: frozenset[bytes]) -> Vertex | Edge | None:
+        """Return an element as this traversal has changed it; None if it was removed, or is to be left out."""
+        reference = self._reads.reference(element.key, element.id)
+        if reference in left_out:
+            return None
+        staged = self._staged.get(reference)
+        if staged is None:
+            return element
+        return None if staged.document is None else read_element(staged.document, self.key_name)
 
     def _is_staged(self, element: Vertex | Edge) -> bool:
-        return bool(self._staged) and self._reads.reference(element.key, element.id) in self._staged
+        return self._reads.reference(element.key, element.id) in self._staged
 
     async def adjacent_edges(
         self, vertices: Sequence[Vertex], direction: Direction, lookup: Lookup

@@ -42,6 +42,9 @@ class StagedItems:
     def __iter__(self) -> Iterator[tuple[bytes, StagedItem]]:
         return iter(self._items.items())
 
+    def references(self) -> frozenset[bytes]:
+        return frozenset(self._items)
+
     def get(self, reference: bytes) -> StagedItem | None:
         return self._items.get(reference)
 

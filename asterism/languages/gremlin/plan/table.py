@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from asterism.languages.gremlin.plan.calls import Maker
 from asterism.languages.gremlin.steps import (
+    additions,
     basic,
     branches,
+    changes,
     child_filters,
     children,
     dates,
@@ -14,6 +16,7 @@ from asterism.languages.gremlin.steps import (
     graph,
     has,
     lists,
+    merging,
     numbers,
     path_filters,
     property_filters,
@@ -25,8 +28,10 @@ from asterism.languages.gremlin.steps import (
 )
 
 STEPS: dict[str, Maker] = {
+    **additions.STEPS,
     **basic.STEPS,
     **branches.STEPS,
+    **changes.STEPS,
     **child_filters.STEPS,
     **children.STEPS,
     **dates.STEPS,
@@ -35,6 +40,7 @@ STEPS: dict[str, Maker] = {
     **graph.STEPS,
     **has.STEPS,
     **lists.STEPS,
+    **merging.STEPS,
     **numbers.STEPS,
     **path_filters.STEPS,
     **property_filters.STEPS,

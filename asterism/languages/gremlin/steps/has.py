@@ -7,7 +7,7 @@ from typing import Any
 
 from asterism.languages.gremlin.engine.step import Step
 from asterism.languages.gremlin.failure import ExecutionFailure
-from asterism.languages.gremlin.graph.elements import EDGE_NAMES, Edge, Property, Vertex, VertexProperty
+from asterism.languages.gremlin.graph.elements import EDGE_NAMES, STORE_NAMES, Edge, Property, Vertex, VertexProperty
 from asterism.languages.gremlin.plan.calls import Maker, StepCall
 from asterism.languages.gremlin.plan.compiler import Compiler
 from asterism.languages.gremlin.plan.has_conditions import HasCondition, has_conditions
@@ -36,13 +36,27 @@ def exists_test(key: Any) -> Test:
     return _property_test(key, lambda _value: True, step="values")
 
 
+def _store_test(name: str, test: Test) -> Test:
+    """Return the test of a property that the store adds, such as `_etag`: for writes on the condition of a version."""
+
+    def holds(value: Any) -> bool:
+        document = value.document if isinstance(value, Vertex | Edge) else None
+        return document is not None and name in document and test(document[name])
+
+    return holds
+
+
 def _property_test(name: str | None, test: Test, *, step: str = "has") -> Test:
+    if name in STORE_NAMES:
+        return _store_test(str(name), test)
+
     def holds(value: Any) -> bool:
         if isinstance(value, Vertex):
             return name is not None and any(map(test, value.values(name)))
         if isinstance(value, Edge):
             document = value.document
-            if name is None or name not in document or name in EDGE_NAMES or name == value.key_name:
+            # The partition key is no property of an edge, and yet a condition that routes: it is that of the source.
+            if name is None or name not in document or name in EDGE_NAMES:
                 return False
             return test(document[name])
         if isinstance(value, VertexProperty):
