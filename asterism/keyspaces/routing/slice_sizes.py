@@ -28,6 +28,8 @@ COLLISIONS: Final = SliceSize(1000, MIB)
 ITEMS: Final = SliceSize(128, 256 * KIB)
 # Items whose index entries are planned again, at about 20 µs each.
 REINDEXED_ITEMS: Final = SliceSize(48, 128 * KIB)
+# Small entries that a container no longer keeps, removed by one batch.
+REMOVED_ENTRIES: Final = SliceSize(200, 64 * KIB)
 # Items of a container that is converted before it is served: no request waits.
 CONVERTED_ITEMS: Final = SliceSize(500, 4 * MIB)
 # Entries of a change log, behind which are items of any size.

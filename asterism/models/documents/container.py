@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from asterism.clock import Clock
 from asterism.errors import (
     AsterismError,
+    Forbidden,
     ItemExists,
     ItemNotFound,
     LsnNotReached,
@@ -29,6 +30,8 @@ from asterism.keyspaces.routing.router import PartitionRouter, PlanOutdated
 from asterism.limits import Limits
 from asterism.models.documents.batch import BatchAnswer, Operation, OperationKind, carry_out
 from asterism.models.documents.codec import Document, DocumentCodec
+from asterism.models.documents.incoming.entries import EntryChanges
+from asterism.models.documents.incoming.writes import EntryWriter
 from asterism.models.documents.indexes.missing_values import MissingValues
 from asterism.models.documents.indexes.rules import IndexingRules
 from asterism.models.documents.item_key import ItemKey
@@ -42,13 +45,14 @@ from asterism.models.documents.transaction import (
     DocumentEdit,
     Outcome,
     Overtaken,
+    PlannedUnit,
     Transaction,
 )
 from asterism.models.documents.unit_reads import UnitReads
 from asterism.models.documents.upkeep.expiry_schedule import ExpirySchedule
 from asterism.partitioning.effective_key import HASH_BYTES, storage_point
 from asterism.partitioning.partition_key import PartitionKey, extract, header_agrees_with_item
-from asterism.partitioning.partition_map import PartitionRange
+from asterism.partitioning.partition_map import PartitionMap, PartitionRange
 from asterism.storage.contract import Batch, Expectation, ExpectationFailed
 from asterism.throughput import charge
 
@@ -86,7 +90,16 @@ class Container:
     """Items of one keyspace. `record` is that of the time at which the object was made; `planner` always goes by the
     settings in force."""
 
-    __slots__ = ("_committer", "_planner", "_services", "codec", "keyspace", "missing_values", "record")
+    __slots__ = (
+        "_committer",
+        "_entry_writer",
+        "_planner",
+        "_services",
+        "codec",
+        "keyspace",
+        "missing_values",
+        "record",
+    )
 
     def __init__(self, keyspace: Keyspace, services: DocumentServices) -> None:
         self.keyspace = keyspace
@@ -103,6 +116,7 @@ class Container:
             logical_bytes_max=limits.fixed_container_bytes_max if is_fixed else limits.logical_partition_bytes_max,
             physical_bytes_max=limits.physical_partition_bytes_max,
         )
+        self._entry_writer = EntryWriter(keyspace, services.router)
 
     @property
     def is_current(self) -> bool:
@@ -192,12 +206,15 @@ class Container:
 
     async def _create_unread(self, item_key: ItemKey, document: Document, indexes: bool | None) -> ItemAnswer | None:
         """Create an item without a read: that its key is free is expected, not looked up. Most writes are this one.
-        None where only a read can decide: a unique key, or an expired item under the key."""
+        None where only a read can decide: a unique key, or an expired item under the key; and for an edge whose entry
+        at its sink would be written before that."""
         keyspace = self.keyspace
         while True:
             with keyspace.in_flight:
                 planner = self.planner
                 if planner.unique_keys is not None:
+                    return None
+                if planner.sink_rule is not None and planner.sink_rule(document) is not None:
                     return None
                 new = planner.complete(document, self._services.next_item_number(), indexes)
                 batch = Batch(expectations=[Expectation(item_key.key, None)])
@@ -296,7 +313,8 @@ class Container:
         async for attempt in self._services.writer_queues.attempts(self.keyspace, point):
             with attempt:
                 work = self._transaction(key, point)
-                created = await work.create_many(documents, looks=not is_first)
+                looks = not is_first or work.planner.sink_rule is not None
+                created = await work.create_many(documents, looks=looks)
                 is_first = False
                 if created is not None:
                     partition, lsn = await self.commit(work)
@@ -368,18 +386,44 @@ class Container:
         unit = work.plan()
         if unit is None:
             return await self._pay(work)
-        planner, (batch, bytes_delta, items_delta) = work.planner, unit
-        partition, lsn = await self._committer.commit(
-            work.point,
-            batch,
-            bytes_delta=bytes_delta,
-            items_delta=items_delta,
-            cost=work.cost,
-            planned_under=planner.planned_under,
-        )
+        planner, batch = work.planner, unit.batch
+        if planner.sink_rule is not None and (entries := planner.entry_changes(unit.changes)):
+            partition, lsn = await self._commit_with_entries(work, unit, entries)
+        else:
+            partition, lsn = await self._commit_unit(work, unit, cost=work.cost)
         if planner.time_to_live is not None:
             self._services.expiry.notice(self.record.rid, earliest_expiry(batch))
         return partition, lsn
+
+    async def _commit_unit(
+        self, work: Transaction, unit: PlannedUnit, *, cost: float, on_map: PartitionMap | None = None
+    ) -> tuple[PartitionRange, int]:
+        return await self._committer.commit(
+            work.point,
+            unit.batch,
+            bytes_delta=unit.bytes_delta,
+            items_delta=unit.items_delta,
+            cost=cost,
+            planned_under=work.planner.planned_under,
+            on_map=on_map,
+        )
+
+    async def _commit_with_entries(
+        self, work: Transaction, unit: PlannedUnit, entries: EntryChanges
+    ) -> tuple[PartitionRange, int]:
+        """Write a unit that changes edges, and their entries at the sinks."""
+        keyspace = self.keyspace
+        # Before the entries, so that a refused unit leaves none behind.
+        if keyspace.record.writes_refused:
+            raise Forbidden(reason=keyspace.record.writes_refused)
+        keyspace.spend(keyspace.record.map.find(work.point), work.cost, work.point)
+        return await self._entry_writer.write(
+            work.point,
+            unit.batch,
+            entries,
+            lambda on_map: self._commit_unit(work, unit, cost=0.0, on_map=on_map),
+            planned_under=work.planner.planned_under,
+        )
 
     async def _pay(self, work: Transaction) -> tuple[PartitionRange, int]:
         """Take the cost of a unit that writes nothing."""

@@ -28,6 +28,7 @@ from asterism.keyspaces.routing.families import (
 from asterism.limits import Limits
 from asterism.models.documents.changes.item_version import plan_version
 from asterism.models.documents.codec import TAG_BYTES, Document, DocumentCodec
+from asterism.models.documents.incoming.entries import Entry, EntryChanges, entry_of
 from asterism.models.documents.indexes.terms import Term
 from asterism.models.documents.item_key import ItemKey
 from asterism.models.documents.item_record import StoredItem, pack_item
@@ -51,7 +52,7 @@ class NewItem:
     body: bytes
     terms: Sequence[Term]
     is_indexed: bool = True
-    # As it will be stored; kept only where unique keys are read from it.
+    # As it will be stored; kept only where unique keys or the sinks of edges are read from it.
     document: Document | None = None
 
 
@@ -66,6 +67,7 @@ class ChangePlanner:
         "_clock",
         "_is_indexed",
         "_item_bytes_max",
+        "_keeps_documents",
         "_random_bytes",
         "_tags",
         "catching_up",
@@ -75,6 +77,7 @@ class ChangePlanner:
         "planned_under",
         "rules",
         "settings",
+        "sink_rule",
         "time_to_live",
         "unique_keys",
     )
@@ -96,6 +99,9 @@ class ChangePlanner:
         self.settings = settings
         self.rules = settings.rules
         self.unique_keys = settings.unique_keys
+        # Finds the sinks of edges; None where edges have no entries at their sinks.
+        self.sink_rule = settings.sink_rule
+        self._keeps_documents = settings.unique_keys is not None or settings.sink_rule is not None
         seconds = settings.default_ttl_seconds
         self.time_to_live = None if seconds is None else TimeToLive(codec, seconds)
         # Items of an index that is off count as indexed: they get their entries when it is switched on.
@@ -139,7 +145,7 @@ class ChangePlanner:
         self._check_size(body)
         is_indexed = self._is_indexed[indexes]
         new = NewItem(number, tag, etag, body, self.rules.terms(completed) if is_indexed else (), is_indexed)
-        if self.unique_keys is not None:
+        if self._keeps_documents:
             new.document = completed
         return new
 
@@ -159,10 +165,14 @@ class ChangePlanner:
         terms: Iterable[Sequence[Term]] = repeat((), len(documents))
         if is_indexed:
             terms = self.rules.terms_of_many([completed for completed, _, _ in stamped])
-        return [
+        new_items = [
             NewItem(number, tag, etag, body, own_terms, is_indexed)
             for number, tag, (_, body, etag), own_terms in zip(numbers, tags, stamped, terms, strict=True)
         ]
+        if self._keeps_documents:
+            for new, (completed, _, _) in zip(new_items, stamped, strict=True):
+                new.document = completed
+        return new_items
 
     def _check_size(self, body: bytes) -> None:
         """Refuse an item that is too large with the properties of the system, as the service counts it."""
@@ -185,6 +195,24 @@ class ChangePlanner:
         return self.rules.possible_terms(self.codec.decode(version.body, key=item_key.key))
 
     # --- entries ----------------------------------------------------------------------------------------------------
+
+    def entry_changes(self, changes: Iterable[tuple[ItemKey, StoredItem | None, NewItem | None]]) -> EntryChanges:
+        """Return what changes of items mean for the entries at the sinks of edges, where those are kept."""
+        found, is_complete = EntryChanges(), self.settings.has_all_incoming_edges
+        for item_key, before, after in changes:
+            old = None if before is None else self.stored_entry(item_key, before)
+            new = None
+            if after is not None and after.document is not None and self.sink_rule is not None:
+                new = entry_of(self.sink_rule(after.document), item_key, after.number)
+            found.add(old, new, is_complete=is_complete)
+        return found
+
+    def stored_entry(self, item_key: ItemKey, stored: StoredItem) -> Entry | None:
+        """Return the entry that a stored item has at its sink, if it is an edge and such entries are kept."""
+        if self.sink_rule is None:
+            return None
+        sink = self.sink_rule(self.codec.decode(stored.body, key=item_key.key))
+        return entry_of(sink, item_key, stored.number)
 
     def plan_change(
         self,

@@ -95,12 +95,17 @@ class Savepoint(NamedTuple):
     holders: Mapping[bytes, bytes | None]
 
 
+# An item's key, the item in the store and the item to be; None is no item.
+Change = tuple[ItemKey, StoredItem | None, NewItem | None]
+
+
 class PlannedUnit(NamedTuple):
-    """The batch of a unit, and the growth of its logical partition."""
+    """The batch of a unit, the growth of its logical partition, and the changes that the batch was made of."""
 
     batch: Batch
     bytes_delta: int
     items_delta: int
+    changes: Sequence[Change]
 
 
 class Transaction:
@@ -312,7 +317,7 @@ class Transaction:
         ]
         if self._holders:
             self._plan_holders(batch)
-        return PlannedUnit(batch, *self.sizes_delta())
+        return PlannedUnit(batch, *self.sizes_delta(), changes)
 
     def _plan_holders(self, batch: Batch) -> None:
         for entry, holder in self._holders.items():

@@ -1,4 +1,4 @@
-"""Entries of incoming edges: found by the vertices that edges lead to."""
+"""Entries of incoming edges: which documents have them, under which keys, and the setting of a container."""
 
 from __future__ import annotations
 
@@ -6,33 +6,19 @@ from typing import Any
 
 import pytest
 
+from asterism.errors import MalformedRequest
 from asterism.models.documents.cosmos.edges import label_bytes, sink_rule
+from asterism.models.documents.cosmos.profile import CosmosProfile
 from asterism.models.documents.incoming.entries import Sink, entry_of, label_prefix, sink_prefix
 from asterism.models.documents.item_key import ItemKey
 from asterism.partitioning.effective_key import storage_point
 from asterism.partitioning.partition_key import PartitionKeyDefinition
 from asterism.storage.contract import KEY_BYTES_MAX
 from asterism.values.undefined import UNDEFINED
+from tests.support.incoming_edges import edge
 
 BY_PK = PartitionKeyDefinition(("/pk",))
 FIXED = PartitionKeyDefinition(("/_partitionKey",), system_key=True)
-
-
-def edge(
-    edge_id: str = "e", *, pk: str = "p", sink: str = "v", sink_pk: Any = "q", label: str = "knows", **more: Any
-) -> dict[str, Any]:
-    return {
-        "id": edge_id,
-        "label": label,
-        "pk": pk,
-        "_isEdge": True,
-        "_vertexId": "u",
-        "_vertexLabel": "person",
-        "_sink": sink,
-        "_sinkLabel": "person",
-        "_sinkPartition": sink_pk,
-        **more,
-    }
 
 
 # --- the rule -------------------------------------------------------------------------------------------------------
@@ -102,3 +88,41 @@ def test_the_entries_of_no_other_vertex_or_label_begin_alike() -> None:
     for prefix in sinks:
         assert [other for other in sinks if other.startswith(prefix)] == [prefix]
         assert sum(other.startswith(prefix) for other in prefixes) == len(labels)
+
+
+# --- the setting ----------------------------------------------------------------------------------------------------
+
+
+def described(paths: list[str], **settings: Any) -> dict[str, Any]:
+    kind = "Hash" if len(paths) == 1 else "MultiHash"
+    return {"id": "c", "partitionKey": {"paths": paths, "kind": kind, "version": 2}, **settings}
+
+
+def test_the_setting_is_shown_and_survives_a_replace_that_does_not_name_it() -> None:
+    profile = CosmosProfile()
+    settings = profile.new_container(described(["/pk"], incomingEdges=True)).settings
+    assert settings["incomingEdges"] is True
+    assert profile.replaced(settings, described(["/pk"]))["incomingEdges"] is True
+    assert profile.replaced(settings, described(["/pk"], incomingEdges=False))["incomingEdges"] is False
+    assert "incomingEdges" not in profile.new_container(described(["/pk"])).settings
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        described(["/pk"], incomingEdges="yes"),
+        described(["/pk"], incomingEdges=1),
+        described(["/a/b"], incomingEdges=True),
+        described(["/a", "/b"], incomingEdges=True),
+    ],
+)
+def test_a_setting_that_cannot_be_kept_is_refused(body: dict[str, Any]) -> None:
+    with pytest.raises(MalformedRequest):
+        CosmosProfile().new_container(body)
+
+
+def test_a_copy_under_a_key_that_cannot_have_them_goes_without() -> None:
+    profile = CosmosProfile()
+    settings = profile.new_container(described(["/pk"], incomingEdges=True)).settings
+    assert "incomingEdges" not in profile.with_key(settings, name="d", paths=["/a/b"])
+    assert profile.with_key(settings, name="d", paths=["/other"])["incomingEdges"] is True

@@ -118,12 +118,15 @@ def moves(state: State, place: int, rule: Rule) -> Iterator[State]:
         old = None if seen is None else state.entry(entry_of(seen, rule))
         yield state.with_writer(place, replace(writer, step="put", old_version=old))
     elif step == "put":
-        after = state if wanted is None else state.with_entry(entry_of(wanted, rule))
-        yield after.with_writer(place, replace(writer, step="commit"))
+        after, own = state, None
+        if wanted is not None:
+            entry = entry_of(wanted, rule)
+            own = state.clock if state.entry(entry) is None else None
+            after = state.with_entry(entry)
+        yield after.with_writer(place, replace(writer, step="commit", own_version=own))
     elif step in ("commit", "together"):
         if state.edge != seen:
-            is_new = wanted is not None and (seen is None or seen.number != wanted.number)
-            withdraws = step == "commit" and is_new and rule.is_numbered
+            withdraws = step == "commit" and writer.own_version is not None
             yield state.with_writer(place, replace(writer, step="withdraw") if withdraws else writer.again())
             return
         edge = None if wanted is None else replace(wanted, version=state.clock)
@@ -139,7 +142,9 @@ def moves(state: State, place: int, rule: Rule) -> Iterator[State]:
         yield after.with_writer(place, writer.next_wish())
     elif step == "withdraw":
         assert wanted is not None
-        yield state.without_entry(entry_of(wanted, rule)).with_writer(place, writer.again())
+        entry = entry_of(wanted, rule)
+        removes = state.entry(entry) == writer.own_version
+        yield (state.without_entry(entry) if removes else state).with_writer(place, writer.again())
     else:
         assert seen is not None
         entry = entry_of(seen, rule)

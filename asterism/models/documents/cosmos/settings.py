@@ -235,6 +235,12 @@ def _complete_encryption_policy(given: Any) -> dict[str, Any]:
     return as_object(given, what="clientEncryptionPolicy")
 
 
+def _complete_incoming_edges(given: Any) -> bool:
+    if type(given) is not bool:
+        refuse("The value of incomingEdges must be true or false.")
+    return bool(given)
+
+
 # In the order in which a container shows them.
 _COMPLETIONS: dict[str, Callable[[Any], Any]] = {
     "indexingPolicy": complete_indexing_policy,
@@ -249,6 +255,8 @@ _COMPLETIONS: dict[str, Callable[[Any], Any]] = {
     "changeFeedPolicy": _complete_change_feed_policy,
     "analyticalStorageTtl": _complete_analytical_ttl,
     "clientEncryptionPolicy": _complete_encryption_policy,
+    # Not the service's: entries by which a graph finds the edges that lead to a vertex (models/documents/incoming).
+    "incomingEdges": _complete_incoming_edges,
 }
 _DEFAULTED = frozenset({"indexingPolicy", "partitionKey", "conflictResolutionPolicy", "geospatialConfig"})
 _KEPT_ON_REPLACE = (
@@ -260,6 +268,8 @@ _KEPT_ON_REPLACE = (
     "clientEncryptionPolicy",
     # The Python client's replace cannot send it, and must not end a retention by that. A duration of 0 ends it.
     "changeFeedPolicy",
+    # No client's replace knows it. False ends it.
+    "incomingEdges",
 )
 _FIXED_AT_CREATION = {
     "id": "The id of a container cannot be changed by a replace.",

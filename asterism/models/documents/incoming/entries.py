@@ -55,11 +55,9 @@ class EntryChanges:
     """The entries that a unit of work needs and those that it leaves behind. A key is in one list at most."""
 
     puts: list[Entry] = field(default_factory=list)
-    # Keys among `puts` that no other writer can have: the number of the edge is new.
-    own_keys: set[bytes] = field(default_factory=set)
     removes: list[Entry] = field(default_factory=list)
 
-    def add(self, before: Entry | None, after: Entry | None, *, is_new: bool, is_complete: bool) -> None:
+    def add(self, before: Entry | None, after: Entry | None, *, is_complete: bool) -> None:
         """Add the change of one item. `is_complete`: every stored edge has its entry, so that one that stays need not
         be written again."""
         if before == after and (is_complete or before is None):
@@ -68,8 +66,6 @@ class EntryChanges:
             self.removes.append(before)
         if after is not None:
             self.puts.append(after)
-            if is_new:
-                self.own_keys.add(after.key)
 
     def __bool__(self) -> bool:
         return bool(self.puts or self.removes)

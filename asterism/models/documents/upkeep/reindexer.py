@@ -1,4 +1,5 @@
 """Index transformation: after a change of the indexing policy, items get the entries of the new one, in the background.
+So do edges after a change of the setting for incoming edges (`incoming/walk.py`).
 
 From the moment of the change, writes leave items as the new policy wants them, and queries rely only on what the old
 and the new policy both cover (`IndexingRules`). One walk over all items, in key order, does the rest. An item that a
@@ -27,10 +28,12 @@ from asterism.keyspaces.routing.scan import read_slice
 from asterism.keyspaces.routing.slice_sizes import REINDEXED_ITEMS
 from asterism.keyspaces.routing.statistics import partition_size
 from asterism.models.documents.container import Container, DocumentServices
+from asterism.models.documents.incoming.walk import FoundEdge, is_beside, put_beside, put_elsewhere, remove_entries
 from asterism.models.documents.item_changes import apply_changes
+from asterism.models.documents.item_key import ItemKey
 from asterism.models.documents.item_record import StoredItem, unpack_item
 from asterism.models.documents.planner import ChangePlanner
-from asterism.models.documents.settings import DocumentProfile, StoredSettings
+from asterism.models.documents.settings import INCOMING_EDGES_DUE, DocumentProfile, StoredSettings
 from asterism.partitioning.key_range import FULL, KeyRange
 from asterism.storage.contract import Batch, Expectation, StorageRefusal
 from asterism.values.records import pack_record, unpack_record
@@ -55,17 +58,23 @@ class ReindexStep(Enum):
 def due_after_change(
     profile: DocumentProfile, before: KeyspaceRecord, settings: StoredSettings, *, mark: str
 ) -> Mapping[str, Any]:
-    """Return the work that is due when `settings` replace a record's: the `policies` that items may be indexed by.
+    """Return the work that is due when `settings` replace a record's: the `policies` that items may be indexed by, and
+    whether the entries of incoming edges are to be added or removed.
 
     `mark` tells this change from every other, so that the position of an older walk is not taken for one of its own.
     """
     old = profile.index_policy(before.settings)
-    if profile.gives_same_entries(old, profile.index_policy(settings)):
+    is_same_policy = profile.gives_same_entries(old, profile.index_policy(settings))
+    changes_edges = profile.keeps_incoming_edges(before.settings) != profile.keeps_incoming_edges(settings)
+    if is_same_policy and not changes_edges:
         return before.catching_up
     policies = list(before.catching_up.get("policies", ()))
-    if old not in policies:
+    if not is_same_policy and old not in policies:
         policies.append(old)
-    return {"policies": policies, "mark": mark}
+    due: dict[str, Any] = {"policies": policies, "mark": mark}
+    if changes_edges or INCOMING_EDGES_DUE in before.catching_up:
+        due[INCOMING_EDGES_DUE] = True
+    return due
 
 
 @dataclass(slots=True)
@@ -202,7 +211,7 @@ class Reindexer:
             if keyspace.record.catching_up is not due or not planner.is_for(keyspace.record):
                 return False
             try:
-                worked_seconds = await self._next_slice(walk, planner)
+                worked_seconds = await self._next_slice(walk, planner, due)
             except PlanOutdated:
                 return False
             self._reach(ReindexStep.WALKING)
@@ -214,20 +223,25 @@ class Reindexer:
             await asyncio.sleep(worked_seconds + _REST_SECONDS)
         return True
 
-    async def _next_slice(self, walk: Walk, planner: ChangePlanner) -> float:
+    async def _next_slice(self, walk: Walk, planner: ChangePlanner, due: Mapping[str, Any]) -> float:
         """Bring some items into line; return for how many seconds that held the event loop."""
-        keyspace = walk.keyspace
+        keyspace, router, settings = walk.keyspace, self._router, planner.planned_under
         began = self._clock.monotonic_seconds()
         interval = KeyRange(walk.position, FULL.end)
-        found = await read_slice(self._router, keyspace, ITEMS, interval, REINDEXED_ITEMS)
-        changes = [
-            change
-            for key, stored in found.entries
-            if (change := _change_of(key, unpack_item(stored, key), planner)) is not None
-        ]
+        found = await read_slice(router, keyspace, ITEMS, interval, REINDEXED_ITEMS)
+        items = [(key, unpack_item(stored, key)) for key, stored in found.entries]
+        changes = [change for key, stored in items if (change := _change_of(key, stored, planner)) is not None]
+        edges: list[FoundEdge] = []
+        if INCOMING_EDGES_DUE in due and planner.sink_rule is not None:
+            edges = [edge for key, stored in items if (edge := _edge_of(key, stored, planner)) is not None]
+            changes += [put_beside(edge) for edge in edges if is_beside(edge)]
         worked_seconds = self._clock.monotonic_seconds() - began
-        await apply_changes(self._router, keyspace, changes, planned_under=planner.planned_under)
-        walk.items_walked += len(found.entries)
+        await apply_changes(router, keyspace, changes, planned_under=settings)
+        await put_elsewhere(router, keyspace, [edge for edge in edges if not is_beside(edge)], planned_under=settings)
+        if INCOMING_EDGES_DUE in due and planner.sink_rule is None:
+            walked = KeyRange(walk.position, found.rest.start)
+            await remove_entries(router, keyspace, walked, planned_under=settings)
+        walk.items_walked += len(items)
         walk.position = found.rest.start
         return worked_seconds
 
@@ -238,7 +252,7 @@ class Reindexer:
 
 def _change_of(key: bytes, stored: StoredItem, planner: ChangePlanner) -> Batch | None:
     """Return the change that an item still needs; None if it needs none, whatever policy it was indexed by."""
-    if not stored.is_indexed:
+    if not stored.is_indexed or not planner.rules.earlier:
         return None
     missing, outdated = planner.rules.changes_due(planner.codec.decode(stored.body, key=key))
     if not missing and not outdated:
@@ -249,3 +263,10 @@ def _change_of(key: bytes, stored: StoredItem, planner: ChangePlanner) -> Batch 
         deletes=[term + tail for term in outdated],
         puts=[(term + tail, reference) for term in missing],
     )
+
+
+def _edge_of(key: bytes, stored: StoredItem, planner: ChangePlanner) -> FoundEdge | None:
+    """Return an item as an edge with its entry; None if it is another item."""
+    # The reference is the key without its family; the point of the edge is not needed.
+    entry = planner.stored_entry(ItemKey(b"", b"", key, key[1:]), stored)
+    return None if entry is None else FoundEdge(key, stored.version, entry)

@@ -7,11 +7,15 @@ from dataclasses import dataclass, field
 
 from asterism.keyspaces.routing.families import ITEMS, LOGICAL_SIZES, TOTALS_KEY
 from asterism.models.documents.container import Container, DocumentServices
+from asterism.models.documents.incoming.entries import EntryChanges, entry_of
+from asterism.models.documents.incoming.writes import EntryWriter
 from asterism.models.documents.item_key import ItemKey
 from asterism.models.documents.item_record import StoredItem
 from asterism.models.documents.upkeep.pace import Pace
 from asterism.partitioning.partition_key import extract
+from asterism.partitioning.partition_map import PartitionMap, PartitionRange
 from asterism.storage.contract import Add, Batch, Expectation, ExpectationFailed
+from asterism.values.identifiers import Lsn
 
 # Bytes that are read at once, however few items that are.
 SHARE_BYTES = 256 * 1024
@@ -45,6 +49,8 @@ class _Part:
     batch: Batch = field(default_factory=Batch)
     sizes: dict[bytes, list[int]] = field(default_factory=dict)
     count: int = 0
+    # The entries that the items leave behind at the sinks of edges.
+    entries: EntryChanges = field(default_factory=EntryChanges)
 
     def freed_bytes(self) -> int:
         return -sum(size[0] for size in self.sizes.values())
@@ -74,6 +80,9 @@ class Removal:
         if planner.unique_keys is not None:
             # The item's own as long as it is as it was found, which is expected.
             batch.deletes += planner.unique_keys.entries(point, document)
+        if planner.sink_rule is not None:
+            entry = entry_of(planner.sink_rule(document), item_key, found.number)
+            part.entries.add(entry, None, is_complete=False)
         size = part.sizes.setdefault(point, [0, 0])
         size[0] -= len(found.body)
         size[1] -= 1
@@ -108,10 +117,17 @@ class Removal:
         batch.adds += [Add(LOGICAL_SIZES + point, (size[0], size[1])) for point, size in part.sizes.items()]
         if part.count:
             batch.adds.append(Add(TOTALS_KEY, (-part.freed_bytes(), -part.count)))
+        settings = self._planner.planned_under
+
+        async def apply(on_map: PartitionMap | None) -> tuple[PartitionRange, Lsn]:
+            return await self._services.router.apply(keyspace, part.point, batch, planned_under=settings, on_map=on_map)
+
         try:
-            partition, _ = await self._services.router.apply(
-                keyspace, part.point, batch, planned_under=self._planner.planned_under
-            )
+            if part.entries:
+                writer = EntryWriter(keyspace, self._services.router)
+                partition, _ = await writer.write(part.point, batch, part.entries, apply, planned_under=settings)
+            else:
+                partition, _ = await apply(None)
         except ExpectationFailed:
             return None
         self._services.reshaper.notice_growth(keyspace, partition, -part.freed_bytes())
