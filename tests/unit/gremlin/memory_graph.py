@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from asterism.languages.gremlin.engine.evaluate import evaluate
-from asterism.languages.gremlin.engine.run import Run
+from asterism.languages.gremlin.engine.run import DEFAULT_LIMITS, Run, RunLimits
 from asterism.languages.gremlin.graph.contract import Cardinality, Direction, EdgeDraft, Lookup, VertexDraft
 from asterism.languages.gremlin.graph.elements import Edge, Property, Vertex, VertexProperty
 from asterism.languages.gremlin.plan.compiler import Compiler
+from asterism.languages.gremlin.plan.source import read_source
 from asterism.languages.gremlin.plan.table import STEPS
 from asterism.languages.gremlin.tree import Instruction, Traversal
 
@@ -175,9 +176,16 @@ def _document(vertex_id: str, label: str, **properties: Any) -> dict[str, Any]:
 
 async def results(graph: MemoryGraph, *steps: Instruction) -> list[Any]:
     """Run a traversal and return its results, each as often as its bulk says."""
-    compiler = Compiler(STEPS)
-    pipeline = compiler.root(Traversal(steps))
-    run = Run(graph, monotonic=lambda: 0.0, tracks_path=compiler.needs_path)
+    return await results_of(graph, Traversal(steps))
+
+
+async def results_of(graph: MemoryGraph, traversal: Traversal, *, limits: RunLimits = DEFAULT_LIMITS) -> list[Any]:
+    """Run a traversal with its source, as a request does."""
+    traversal, settings = read_source(traversal, key_name=None)
+    compiler = Compiler(STEPS, settings=settings)
+    pipeline = compiler.root(traversal)
+    run = Run(graph, monotonic=lambda: 0.0, tracks_path=compiler.needs_path, limits=limits)
+    settings.prepare(run)
     return [
         traverser.value async for batch in evaluate(pipeline, run) for traverser in batch for _ in range(traverser.bulk)
     ]

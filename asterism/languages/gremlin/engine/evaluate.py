@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 
 from asterism.languages.gremlin.engine.pipeline import Pipeline
-from asterism.languages.gremlin.engine.run import Frame, Run
+from asterism.languages.gremlin.engine.run import Frame, Run, root_of
 from asterism.languages.gremlin.engine.step import only
-from asterism.languages.gremlin.engine.traverser import ROOT, Batch, Traverser
+from asterism.languages.gremlin.engine.traverser import Batch, Traverser
 
 
 async def evaluate(pipeline: Pipeline, run: Run) -> AsyncGenerator[Batch, None]:
@@ -15,7 +15,7 @@ async def evaluate(pipeline: Pipeline, run: Run) -> AsyncGenerator[Batch, None]:
 
     A traversal that fails, or whose results are not wanted any more, commits nothing.
     """
-    start = Traverser(None, path=ROOT if run.tracks_path else None, sack=run.sack)
+    start = Traverser(None, path=root_of(run), sack=run.sack)
     kept: Batch = []
     async for batch in pipeline.flow(only([start]), Frame(run)):
         if kept:

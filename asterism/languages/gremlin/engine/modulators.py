@@ -11,6 +11,8 @@ from asterism.languages.gremlin.engine.traverser import Batch, Traverser
 from asterism.languages.gremlin.failure import ExecutionFailure
 from asterism.languages.gremlin.graph.elements import Edge, Property, Vertex, VertexProperty
 from asterism.languages.gremlin.tree import Token, Traversal
+from asterism.languages.gremlin.values.results import Path
+from asterism.languages.gremlin.values.structures import MapEntry, OrderedSet
 
 if TYPE_CHECKING:
     from asterism.languages.gremlin.engine.pipeline import Pipeline
@@ -134,10 +136,18 @@ def _value_of(value: Any) -> Any:
 
 
 def _keys_of(value: Any) -> Any:
-    return list(value) if isinstance(value, dict) else _refuse_column(value, "keys")
+    if isinstance(value, MapEntry):
+        return value.key
+    if isinstance(value, Path):
+        return list(value.labels)
+    return OrderedSet(value) if isinstance(value, dict) else _refuse_column(value, "keys")
 
 
 def _values_of(value: Any) -> Any:
+    if isinstance(value, MapEntry):
+        return value.value
+    if isinstance(value, Path):
+        return list(value.objects)
     return list(value.values()) if isinstance(value, dict) else _refuse_column(value, "values")
 
 

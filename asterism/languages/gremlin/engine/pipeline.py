@@ -15,7 +15,7 @@ _PARENTS_AT_ONCE = 512
 class Pipeline:
     """Steps in a row. A pipeline without steps passes everything on."""
 
-    __slots__ = ("_has_endless", "_is_streamed", "_stages", "is_endless", "is_stateful", "steps")
+    __slots__ = ("_has_endless", "_is_streamed", "_parents_at_once", "_stages", "is_endless", "is_stateful", "steps")
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self.steps = tuple(steps)
@@ -27,6 +27,8 @@ class Pipeline:
         # True for a child that a step behind its parent has to stop.
         self.is_endless = self._has_endless and not self._is_streamed
         self.is_stateful = any(step.is_stateful for step in steps)
+        # A step may read a side effect that one before it fills: a parent must not see the values of the next parent.
+        self._parents_at_once = 1 if any(step.fills_side_effect for step in steps[:-1]) else _PARENTS_AT_ONCE
 
     def flow(self, source: AsyncIterator[Batch], frame: Frame) -> AsyncIterator[Batch]:
         """Run as a stream."""
@@ -50,8 +52,9 @@ class Pipeline:
         """Run the child for each parent apart and return the results of each, in the order of the parents. Results keep
         path and sack of the child, and get the origin of their parent."""
         results: list[Batch] = [[] for _ in parents]
-        for start in range(0, len(parents), _PARENTS_AT_ONCE):
-            part = parents[start : start + _PARENTS_AT_ONCE]
+        at_once = self._parents_at_once
+        for start in range(0, len(parents), at_once):
+            part = parents[start : start + at_once]
             starts = [
                 Traverser(parent.value, parent.bulk, parent.path, parent.loop, parent.sack, origin)
                 for origin, parent in enumerate(part)

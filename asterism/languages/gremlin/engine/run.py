@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from asterism.languages.gremlin.engine.traverser import ROOT, SPARSE_ROOT, PathNode, Traverser
 from asterism.languages.gremlin.failure import MemoryExceeded, TimeExceeded
 from asterism.languages.gremlin.graph.contract import GraphSession
 from asterism.languages.gremlin.values.java_random import JavaRandom
@@ -36,6 +37,8 @@ class SideEffect:
 
     value: Any
     operator: Callable[[Any, Any], Any] | None = None
+    # Whatever a step needs to go on with a value that it filled before, by the step.
+    kept: dict[Any, Any] = field(default_factory=dict)
 
 
 class Run:
@@ -50,6 +53,7 @@ class Run:
         "deadline",
         "graph",
         "is_bulked",
+        "is_path_sparse",
         "limits",
         "merge_sacks",
         "random",
@@ -76,6 +80,8 @@ class Run:
         # only traversers with equal sacks are merged).
         self.sack: Any = None
         self.merge_sacks: Callable[[Any, Any], Any] | None = None
+        # Paths have only the places with labels: no step asks for the others.
+        self.is_path_sparse = False
         # False: merged traversers count once (`withBulk(false)`).
         self.is_bulked = True
         # Chances that a traversal takes (`coin`, `sample`) are no secrets; `SeedStrategy` makes them repeatable.
@@ -118,6 +124,20 @@ class Run:
             raise MemoryExceeded(
                 f"The traversal keeps more than {self.limits.values} values in memory. Filter or limit it earlier."
             )
+
+
+def root_of(run: Run) -> PathNode | None:
+    """Return the path that traversers of a run begin with."""
+    if not run.tracks_path:
+        return None
+    return SPARSE_ROOT if run.is_path_sparse else ROOT
+
+
+def new_traverser(value: Any, run: Run, origin: int = 0) -> Traverser:
+    """Return a traverser without a past, as steps make it that reduce many to one value."""
+    root = root_of(run)
+    path = PathNode(ROOT, value) if root is ROOT else root
+    return Traverser(value, 1, path, None, run.sack, origin)
 
 
 class Frame:

@@ -22,6 +22,8 @@ class Step(ABC):
     stops_early: bool = False
     # Its results for a traverser depend on others: a branch or a loop around it must give it all of them at once.
     is_stateful: bool = True
+    # Changes a side effect that later steps may read.
+    fills_side_effect: bool = False
 
     @abstractmethod
     def flow(self, source: AsyncIterator[Batch], frame: Frame) -> AsyncIterator[Batch]:

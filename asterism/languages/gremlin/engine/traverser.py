@@ -29,8 +29,16 @@ class PathNode:
         return found
 
 
+class LabelNode(PathNode):
+    """A place of a sparse path, which has only places with labels: enough for `select`, and equal traversers on
+    different ways can still be merged."""
+
+    __slots__ = ()
+
+
 # The path before the first step. A traverser whose path is None has none because no step of its traversal asks for it.
 ROOT = PathNode(None, None)
+SPARSE_ROOT = LabelNode(None, None)
 
 
 class Loop:
@@ -83,14 +91,9 @@ class Traverser:
     def to(self, value: Any) -> Traverser:
         """Return the traverser that this one becomes in a step that maps its value: the path grows."""
         path = self.path
-        return Traverser(
-            value,
-            self.bulk,
-            None if path is None else PathNode(path, value),
-            self.loop,
-            self.sack,
-            self.origin,
-        )
+        if path is not None and type(path) is PathNode:
+            path = PathNode(path, value)
+        return Traverser(value, self.bulk, path, self.loop, self.sack, self.origin)
 
     def copy(self) -> Traverser:
         """Return another traverser at the same place, for a branch or a child."""
@@ -99,8 +102,9 @@ class Traverser:
     def with_value(self, value: Any) -> Traverser:
         """Return a traverser with a newer version of its value, at the same place of the path."""
         path = self.path
-        if path is not None:
-            path = PathNode(path.parent, value, path.labels)
+        # The last place of a sparse path may be one that the traverser has left.
+        if path is not None and (type(path) is PathNode or path.value is self.value):
+            path = type(path)(path.parent, value, path.labels)
         return Traverser(value, self.bulk, path, self.loop, self.sack, self.origin)
 
     def labelled(self, labels: Iterable[str]) -> Traverser:
@@ -108,7 +112,10 @@ class Traverser:
         path = self.path
         if path is None:
             return self
-        labelled = PathNode(path.parent, path.value, path.labels.union(labels))
+        if type(path) is LabelNode and (path.parent is None or path.value is not self.value):
+            labelled: PathNode = LabelNode(path, self.value, frozenset(labels))
+        else:
+            labelled = type(path)(path.parent, path.value, path.labels.union(labels))
         return Traverser(self.value, self.bulk, labelled, self.loop, self.sack, self.origin)
 
     def __repr__(self) -> str:

@@ -36,12 +36,21 @@ class Compiler:
         self.settings = settings or SourceSettings()
         # False: elements among the results need not have their properties.
         self.materializes_properties = True
-        # Set by makers of steps that need the path of traversers, or labels on it.
-        self.needs_path = self.settings.tracks_path
+        # Set by makers of steps that need labels on the path of traversers, but not all of its places.
+        self.needs_labels = self.settings.tracks_path
         # Set by makers of steps that change the graph.
         self.writes = False
         # The calls whose makers are at work, the nearest last: those that a child is compiled for.
         self.parents: list[StepCall] = []
+
+    @property
+    def needs_path(self) -> bool:
+        """The need of traversers to have a path. Makers of steps that need every place of it set this."""
+        return self.needs_labels or self.settings.needs_every_place
+
+    @needs_path.setter
+    def needs_path(self, is_needed: bool) -> None:
+        self.settings.needs_every_place = is_needed
 
     def pipeline(self, traversal: Traversal) -> Pipeline:
         """Compile a child traversal."""

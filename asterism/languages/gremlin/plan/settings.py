@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +34,10 @@ class SourceSettings:
     has_sack: bool = False
     sack: Declaration | None = None
     side_effects: Mapping[str, Declaration] = field(default_factory=dict)
+    # Side effects that steps of the traversal fill: their first values, noted by the makers of those steps.
+    filled: dict[str, Callable[[], Any]] = field(default_factory=dict)
+    # Set if a step needs every place of the path; without it, paths have only the places with labels.
+    needs_every_place: bool = False
     # `withPath()`: paths are kept even if no step asks for them.
     tracks_path: bool = False
     # `withBulk(false)`: a traverser counts once, however many equal ones were merged into it.
@@ -48,6 +52,10 @@ class SourceSettings:
         for name, declared in self.side_effects.items():
             merge = None if declared.operator is None else OPERATORS[declared.operator]
             run.side_effects[name] = SideEffect(_own_copy(declared.value), merge)
+        for name, first_value in self.filled.items():
+            if name not in run.side_effects:
+                run.side_effects[name] = SideEffect(first_value())
+        run.is_path_sparse = not self.needs_every_place
         if self.sack is not None:
             run.sack = _own_copy(self.sack.value)
             run.merge_sacks = None if self.sack.operator is None else OPERATORS[self.sack.operator]

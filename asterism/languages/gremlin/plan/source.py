@@ -129,7 +129,7 @@ def _read_removed_strategies(source: _Source, instruction: Instruction) -> None:
 
 
 def _read_path(source: _Source, _: Instruction) -> None:
-    source.settings.tracks_path = True
+    source.settings.tracks_path = source.settings.needs_every_place = True
 
 
 def _read_bulk(source: _Source, instruction: Instruction) -> None:

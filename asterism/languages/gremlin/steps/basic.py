@@ -119,7 +119,7 @@ def _property_value(value: Any) -> Any:
 
 
 def _make_as(call: StepCall, compiler: Compiler) -> LabelStep:
-    compiler.needs_path = True
+    compiler.needs_labels = True
     return LabelStep(tuple(call.arguments))
 
 

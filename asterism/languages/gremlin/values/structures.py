@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 
@@ -44,6 +45,23 @@ class FrozenMap(dict[Any, Any]):
 
 
 FrozenSet = frozenset
+
+
+class OrderedSet(frozenset[Any]):
+    """A set that remembers the order of its members, as the keys of a map do."""
+
+    __slots__ = ("_members",)
+
+    _members: tuple[Any, ...]
+
+    def __new__(cls, members: Iterable[Any] = ()) -> OrderedSet:
+        ordered = tuple(dict.fromkeys(members))
+        made = super().__new__(cls, ordered)
+        made._members = ordered
+        return made
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._members)
 
 
 def freeze(value: Any) -> Any:

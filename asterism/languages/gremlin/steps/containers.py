@@ -1,0 +1,81 @@
+"""Steps between containers and their members: `unfold`, `index`, `inject`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from asterism.languages.gremlin.engine.run import Frame, new_traverser
+from asterism.languages.gremlin.engine.step import Step
+from asterism.languages.gremlin.engine.traverser import Batch
+from asterism.languages.gremlin.plan.calls import Maker, StepCall
+from asterism.languages.gremlin.plan.compiler import Compiler
+from asterism.languages.gremlin.steps.basic import FlatMapStep, MapStep
+from asterism.languages.gremlin.values.results import Path
+from asterism.languages.gremlin.values.structures import MapEntry
+
+_INDEXER = "~tinkerpop.index.indexer"
+
+
+def members_of(value: Any) -> list[Any]:
+    """Return the members of a container, the entries of a map; any other value is its own only member."""
+    if isinstance(value, list | tuple | set | frozenset):
+        return list(value)
+    if isinstance(value, dict):
+        return [MapEntry(key, entry) for key, entry in value.items()]
+    if isinstance(value, Path):
+        return list(value.objects)
+    return [value]
+
+
+def _indexed_list(value: Any) -> list[Any]:
+    return [[member, place] for place, member in enumerate(members_of(value))]
+
+
+def _indexed_map(value: Any) -> dict[int, Any]:
+    return dict(enumerate(members_of(value)))
+
+
+class InjectStep(Step):
+    """`inject()`: values put before those that come; at the start of a traversal nothing comes."""
+
+    def __init__(self, values: tuple[Any, ...], *, is_start: bool) -> None:
+        self.values = values
+        self.is_start = is_start
+
+    def _injected(self, frame: Frame) -> Batch:
+        run = frame.run
+        return [new_traverser(value, run, origin) for origin in range(frame.segments) for value in self.values]
+
+    async def flow(self, source: AsyncIterator[Batch], frame: Frame) -> AsyncIterator[Batch]:
+        if injected := self._injected(frame):
+            yield injected
+        async for batch in source:
+            if not self.is_start:
+                yield batch
+
+    async def whole(self, batch: Batch, frame: Frame) -> Batch:
+        injected = self._injected(frame)
+        return injected if self.is_start else injected + batch
+
+
+def _make_index(call: StepCall, _: Compiler) -> MapStep:
+    as_map = False
+    for option in call.modulators_named("with"):
+        if len(option.arguments) != 2 or option.arguments[0] != _INDEXER or option.arguments[1] not in (0, 1):
+            raise call.refused(
+                "WithOptions.indexer requires a single Integer argument (possible values are: WithOptions.[list|map])"
+            )
+        as_map = option.arguments[1] == 1
+    return MapStep(_indexed_map if as_map else _indexed_list)
+
+
+def _make_inject(call: StepCall, _: Compiler) -> InjectStep:
+    return InjectStep(call.arguments, is_start=call.is_start)
+
+
+STEPS: Mapping[str, Maker] = {
+    "index": _make_index,
+    "inject": _make_inject,
+    "unfold": lambda _call, _compiler: FlatMapStep(members_of),
+}
