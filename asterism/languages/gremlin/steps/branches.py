@@ -15,7 +15,7 @@ from asterism.languages.gremlin.engine.substreams import gathered, run_as_stream
 from asterism.languages.gremlin.engine.traverser import Batch, Traverser
 from asterism.languages.gremlin.plan.calls import Maker, StepCall
 from asterism.languages.gremlin.plan.compiler import Compiler
-from asterism.languages.gremlin.steps.child_filters import ChildTest, PipelineTest
+from asterism.languages.gremlin.steps.child_filters import ChildTest, PipelineTest, existence_test
 from asterism.languages.gremlin.tree import Instruction, Predicate, Token, Traversal
 from asterism.languages.gremlin.values.predicates import Test, as_test
 
@@ -161,7 +161,7 @@ def _make_choose(call: StepCall, compiler: Compiler) -> Step:
         raise call.refused("The choose() step takes a condition and one or two traversals, or a choice with options.")
     first, *others = call.arguments
     is_predicate = isinstance(first, Predicate)
-    condition = PredicateTest(as_test(first)) if is_predicate else PipelineTest(compiler.child(first))
+    condition = PredicateTest(as_test(first)) if is_predicate else existence_test(first, compiler)
     children = [compiler.child(argument) for argument in others]
     return IfStep(condition, children if len(children) == 2 else [*children, Pipeline(())])
 

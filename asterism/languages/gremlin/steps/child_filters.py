@@ -111,6 +111,18 @@ class ChildFilterStep(AsyncStep):
         return [traverser for traverser, answer in zip(batch, answers, strict=True) if answer]
 
 
+# Steps with many results, of which a test needs one.
+_MANY_RESULTS = frozenset({"out", "in", "both", "outE", "inE", "bothE", "V", "E"})
+
+
+def existence_test(argument: Any, compiler: Compiler) -> ChildTest:
+    """Return the test of a traversal that must yield something. Where its last step reads the graph, one result is
+    enough, and the read is told so."""
+    if isinstance(argument, Traversal) and argument.steps and argument.steps[-1].name in _MANY_RESULTS:
+        argument = Traversal((*argument.steps, Instruction("limit", (1,))))
+    return PipelineTest(compiler.child(argument))
+
+
 def connective_test(call: StepCall, children: list[ChildTest]) -> ChildTest:
     """Return the test of `and`, `or` or `not` over its children."""
     if call.name == "not":
@@ -124,13 +136,15 @@ def bound_test(argument: Any, compiler: Compiler) -> ChildTest:
     """Return the test of a traversal in `where`: labels at its ends, also within `and`, `or` and `not`, are those of
     the traverser that is tested."""
     if not isinstance(argument, Traversal):
-        return PipelineTest(compiler.child(argument))
+        return existence_test(argument, compiler)
     chain = with_connectives(argument.steps, is_start=False)
     start = end = None
     if chain and chain[0].name == "as":
         start, chain = chain[0].arguments[0], chain[1:]
     if chain and chain[-1].name == "as":
         end, chain = chain[-1].arguments[0], chain[:-1]
+    if end is None and chain and chain[-1].name in _MANY_RESULTS:
+        chain = (*chain, Instruction("limit", (1,)))
     child = Pipeline(_bound_steps(chain, compiler))
     return PipelineTest(child) if start is None and end is None else BoundTest(child, start=start, end=end)
 
@@ -144,14 +158,14 @@ def _bound_steps(chain: tuple[Instruction, ...], compiler: Compiler) -> list[Ste
 
 
 def _make_connective(call: StepCall, compiler: Compiler) -> Step:
-    children: list[ChildTest] = [PipelineTest(compiler.child(argument)) for argument in call.arguments]
+    children = [existence_test(argument, compiler) for argument in call.arguments]
     return ChildFilterStep(connective_test(call, children))
 
 
 def _make_filter(call: StepCall, compiler: Compiler) -> Step:
     if len(call.arguments) != 1:
         raise call.refused("The filter() step takes one traversal.")
-    return ChildFilterStep(PipelineTest(compiler.child(call.arguments[0])))
+    return ChildFilterStep(existence_test(call.arguments[0], compiler))
 
 
 STEPS: Mapping[str, Maker] = {

@@ -16,7 +16,7 @@ from asterism.languages.gremlin.failure import ExecutionFailure, LimitExceeded
 from asterism.languages.gremlin.plan.calls import Maker, StepCall
 from asterism.languages.gremlin.plan.compiler import Compiler
 from asterism.languages.gremlin.steps.branches import PredicateTest
-from asterism.languages.gremlin.steps.child_filters import ChildTest, PipelineTest
+from asterism.languages.gremlin.steps.child_filters import ChildTest, existence_test
 from asterism.languages.gremlin.tree import Instruction, Predicate
 from asterism.languages.gremlin.values.predicates import as_test
 
@@ -223,7 +223,7 @@ def _test(modulator: Instruction, call: StepCall, compiler: Compiler) -> ChildTe
         case [Predicate() as predicate]:
             return PredicateTest(as_test(predicate))
         case [argument]:
-            return PipelineTest(compiler.child(argument))
+            return existence_test(argument, compiler)
     raise call.refused("until() and emit() take a traversal or a predicate.")
 
 

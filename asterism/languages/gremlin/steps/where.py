@@ -14,10 +14,13 @@ from asterism.languages.gremlin.plan.calls import Maker, StepCall
 from asterism.languages.gremlin.plan.compiler import Compiler
 from asterism.languages.gremlin.steps.child_filters import ChildFilterStep, bound_test
 from asterism.languages.gremlin.tree import Predicate
-from asterism.languages.gremlin.values.predicates import comparison_of_two, compile_predicate
+from asterism.languages.gremlin.values.predicates import Test, comparison_of_two, compile_predicate
 
+# Tests by their operator and the identity of the value that they compare with: a side effect is the same for many
+# traversers, and may be large.
+_Known = dict[tuple[str, int], Test]
 # A test of a value against the values of the names in the predicate, which are taken from the iterator in their order.
-_Comparison = Callable[[Any, Iterator[Any]], bool]
+_Comparison = Callable[[Any, Iterator[Any], _Known], bool]
 
 
 class WherePredicateStep(AsyncStep):
@@ -36,15 +39,15 @@ class WherePredicateStep(AsyncStep):
             # Every part takes its values from the iterator, also where the answer is known already.
             parts = [self._comparison(part) for part in value]
             combine = all if operator == "and" else any
-            return lambda tested, values: combine([part(tested, values) for part in parts])
+            return lambda tested, values, known: combine([part(tested, values, known) for part in parts])
         if operator == "not" and isinstance(value, Predicate):
             inner = self._comparison(value)
-            return lambda tested, values: not inner(tested, values)
+            return lambda tested, values, known: not inner(tested, values, known)
         self._names.append(value[0] if isinstance(value, list | tuple) and value else value)
         test_of_two = comparison_of_two(operator)
         if test_of_two is not None:
-            return lambda tested, values: test_of_two(tested, next(values))
-        return lambda tested, values: compile_predicate(Predicate(operator, next(values)))(tested)
+            return lambda tested, values, _: test_of_two(tested, next(values))
+        return lambda tested, values, known: _test(operator, next(values), known)(tested)
 
     async def process(self, batch: Batch, frame: Frame) -> Batch:
         run = frame.run
@@ -53,8 +56,9 @@ class WherePredicateStep(AsyncStep):
             found = [_at(value_required(name, traverser, run, step="where()"), traverser) for traverser in batch]
             columns.append(await self._modulated(found, place, run))
         passed: Batch = []
+        known: _Known = {}
         for traverser, row in zip(batch, zip(*columns, strict=True), strict=True):
-            if not any(value is MISSING for value in row) and self._holds(row[0], iter(row[1:])):
+            if not any(value is MISSING for value in row) and self._holds(row[0], iter(row[1:]), known):
                 passed.append(traverser)
         return passed
 
@@ -68,6 +72,14 @@ class WherePredicateStep(AsyncStep):
         if not self._modulators:
             return [traverser.value for traverser in batch]
         return await self._modulators[place % len(self._modulators)].values(batch, run)
+
+
+def _test(operator: str, value: Any, known: _Known) -> Test:
+    key = (operator, id(value))
+    test = known.get(key)
+    if test is None:
+        test = known[key] = compile_predicate(Predicate(operator, value))
+    return test
 
 
 def _at(value: Any, traverser: Traverser) -> Traverser:
