@@ -77,6 +77,7 @@ def test_strings_are_read_with_their_escapes(text: str, expected: str) -> None:
         (".5", 0.5),
         ("1e3", 1000.0),
         ("-1.5E-2", -0.015),
+        ("1_2.3_4e1_0", 123400000000.0),
         ("1d", 1.0),
         ("1.5f", Float(1.5)),
         ("0.1f", Float(0.10000000149011612)),

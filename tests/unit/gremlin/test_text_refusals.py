@@ -103,6 +103,7 @@ def test_a_name_that_is_not_bound_is_refused(text: str, name: str, column: int) 
         ("g.V().has('a', foo(1))", "Unable to find any method 'foo' @ line 1, column 19."),
         ("g.V().is(P.foo(1))", "Unable to find any method 'foo' @ line 1, column 15."),
         ("g.V().is(gt(1).xor(lt(2)))", "Unable to find any method 'xor' @ line 1, column 19."),
+        ("g.next()", "Unable to find any method 'next' @ line 1, column 7."),
         ("g.V().next().id()", "Unable to find any method 'id' @ line 1, column 16."),
         (
             "g.V().is(between(1))",

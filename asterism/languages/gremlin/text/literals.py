@@ -44,7 +44,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _NUMBER = re.compile(
     r"([+-]?)(?:0[xX]([0-9a-fA-F][0-9a-fA-F_]*?)([sSnNiIlL]?)"
     r"|(\d[\d_]*)([bBsSnNiIlL]?)"
-    r"|((?:\d[\d_]*(?:\.\d[\d_]*)?|\.\d[\d_]*)(?:[eE][+-]?\d+)?)([fFdDmM]?))",
+    r"|((?:\d[\d_]*(?:\.\d[\d_]*)?|\.\d[\d_]*)(?:[eE][+-]?\d[\d_]*)?)([fFdDmM]?))",
 )
 
 _DATE = re.compile(

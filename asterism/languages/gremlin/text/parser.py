@@ -117,6 +117,8 @@ class _Parser(StrategyReader):
             self.index = index + 1
             arguments = self.arguments()
             if is_end:
+                if not instructions:
+                    raise self.unknown_method(name, index)
                 self._end(name, instructions)
                 return instructions
             if self._is_single_line:
