@@ -13,6 +13,7 @@ from asterism.languages.gremlin.engine.evaluate import evaluate
 from asterism.languages.gremlin.engine.run import DEFAULT_LIMITS, Run, RunLimits
 from asterism.languages.gremlin.evaluation import EvaluationOptions, GraphName
 from asterism.languages.gremlin.graph.session import StoredGraph, open_session
+from asterism.languages.gremlin.plan.generated import RequestValues
 from asterism.languages.gremlin.plan.planner import Plan, Planner
 from asterism.languages.gremlin.text.parser import DEFAULT_LIMITS as DEFAULT_TEXT_LIMITS
 from asterism.languages.gremlin.text.parser import TextLimits
@@ -41,7 +42,11 @@ class GremlinService:
         self._account = account
         self._monotonic = monotonic
         self._run_limits = run_limits
-        self._planner = Planner(text_limits)
+        self._planner = Planner(text_limits, values_of=self._values_of)
+
+    def _values_of(self, bindings: Mapping[str, Any]) -> RequestValues:
+        services = self._documents.services
+        return RequestValues(bindings, now_seconds=services.clock.wall_seconds(), random_bytes=services.random_bytes)
 
     def evaluate_text(
         self, graph: GraphName, text: str, bindings: Mapping[str, Any], options: EvaluationOptions

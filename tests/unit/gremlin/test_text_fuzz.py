@@ -59,9 +59,7 @@ def test_cut_and_changed_scripts(script: str, start: int, length: int, piece: st
     assert_read_or_refused(script[:start] + piece + script[start + length :])
 
 
-@pytest.mark.parametrize(
-    "prefix", ["", "g", "g.V(", "g.V('", "g.V([", "g.withStrategies(XStrategy", "g.V(0x", "g.V(1e"]
-)
+@pytest.mark.parametrize("prefix", ["", "g.V(", "g.V([", "g.withStrategies(XStrategy"])
 @pytest.mark.parametrize("repeated", REPEATED)
 def test_sixty_four_kilobytes_of_the_same(prefix: str, repeated: str) -> None:
     assert_read_or_refused(prefix + repeated * ((64 * 1024 - len(prefix)) // len(repeated)))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from asterism.languages.gremlin.engine.pipeline import Pipeline
 from asterism.languages.gremlin.evaluation import Dialect, EvaluationOptions
 from asterism.languages.gremlin.plan.compiler import Compiler
+from asterism.languages.gremlin.plan.generated import may_generate
 from asterism.languages.gremlin.plan.instructions import check
 from asterism.languages.gremlin.plan.settings import SourceSettings
 from asterism.languages.gremlin.plan.source import read_source
@@ -51,10 +52,19 @@ class _BoundText:
 
 
 class Planner:
-    """Makes plans and keeps them. Of a text with variables all steps are kept that do not depend on their values."""
+    """Makes plans and keeps them. Of a text with variables all steps are kept that do not depend on their values.
 
-    def __init__(self, limits: TextLimits = DEFAULT_LIMITS) -> None:
+    `values_of` adds the values that each request gets anew to its bindings.
+    """
+
+    def __init__(
+        self,
+        limits: TextLimits = DEFAULT_LIMITS,
+        *,
+        values_of: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict,
+    ) -> None:
         self._limits = limits
+        self._values_of = values_of
         self._plans: dict[_Kind, ParseCache[Plan]] = {}
         self._bound_texts: dict[_Kind, ParseCache[_BoundText]] = {}
 
@@ -63,15 +73,18 @@ class Planner:
     ) -> Plan:
         """Return the plan of a text for a graph whose partition key has this name."""
         kind = (options.dialect, options.materializes_properties, key_name)
-        if bindings:
+        is_generating = may_generate(text)
+        if bindings or is_generating:
             texts = self._bound_texts.get(kind)
             if texts is None:
                 texts = self._bound_texts[kind] = ParseCache(self._bound_text, entries_max=_PLANS_MAX)
-            return self._bound_plan(texts.get(text, frozenset(bindings)), bindings, kind)
+            values = self._values_of(bindings) if is_generating else bindings
+            return self._bound_plan(texts.get(text, frozenset(bindings)), values, kind)
         plans = self._plans.get(kind)
         if plans is None:
             plans = self._plans[kind] = ParseCache(
-                lambda text, names: self._plan(self._parsed(text, names), kind), entries_max=_PLANS_MAX
+                lambda text, names: self._plan(with_values(self._parsed(text, names), {}), kind),
+                entries_max=_PLANS_MAX,
             )
         return plans.get(text, _NO_NAMES)
 
