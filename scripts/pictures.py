@@ -53,7 +53,7 @@ FLOORS: Final = (
     Floor(8, ("server",), "listeners, table of doors, wiring, fleets", ("listener: bytes to a request",)),
     Floor(
         7,
-        ("apis/nosql", "apis/table", "apis/mongo", "apis/portal", "apis/admin"),
+        ("apis/nosql", "apis/table", "apis/mongo", "apis/gremlin", "apis/portal", "apis/admin"),
         "doors: protocols as tables of routes",
         ("pipeline, route, signature", "handler: request to a call"),
     ),

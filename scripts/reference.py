@@ -42,7 +42,15 @@ LIMITS_HEAD = """## Limits
 GB (powers of 1,024)."""
 
 # By the words that the names of limits have in them, the first that fits.
-UNITS = {"bytes": "bytes", "ru_per_second": "RU/s", "seconds": "seconds", "connections": "connections"}
+UNITS = {
+    "bytes": "bytes",
+    "ru_per_second": "RU/s",
+    "seconds": "seconds",
+    "connections": "connections",
+    "steps": "steps",
+    "loops": "loops",
+    "values": "values",
+}
 
 
 def page() -> str:

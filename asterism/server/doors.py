@@ -7,6 +7,7 @@ from typing import Any
 from asterism.apis.admin.spec import MODULES as ADMIN_MODULES
 from asterism.apis.admin.spec import build_admin_door
 from asterism.apis.door_spec import DoorSpec
+from asterism.apis.gremlin.spec import SPEC as GREMLIN
 from asterism.apis.mongo.spec import SPEC as MONGO
 from asterism.apis.nosql.spec import SPEC as NOSQL
 from asterism.apis.portal.spec import SPEC as PORTAL
@@ -17,6 +18,7 @@ DOORS: tuple[DoorSpec[Any], ...] = (
     NOSQL,
     TABLE,
     MONGO,
+    GREMLIN,
     PORTAL,
 )
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from asterism.apis.gremlin.encoders import Encoder
+from asterism.apis.gremlin.errors import Refusal
 from asterism.apis.gremlin.login import Login
 from asterism.apis.gremlin.requests import Request
 from asterism.apis.gremlin.responses import ResponseWriter
@@ -18,16 +19,18 @@ Send = Callable[[bytes], Awaitable[None]]
 
 @dataclass(slots=True)
 class Call:
-    """A request of a client that is logged in."""
+    """A request, and the way in which its client wants to hear of it."""
 
     request: Request
-    login: Login
     writer: ResponseWriter
     send: Send
+    # Returns the login, or raises the reason against it; a request over HTTP is read here, too.
+    admit: Callable[[Call], Awaitable[Login]]
     # Refuses in this form instead of the request's.
     error_encoder: Encoder | None = None
     # All results go into one message, up to so many bytes; None: into batches.
     whole_bytes_max: int | None = None
+    login: Login | None = None
     operation: str = UNROUTED
     evaluation: Evaluation | None = None
 
@@ -47,5 +50,6 @@ class Answer:
     status: int
     message: bytes
     encoder: Encoder
-    # Of an answer without results.
-    refusal_text: str | None = None
+    # Of an answer without results, with its text.
+    refusal: Refusal | None = None
+    refusal_text: str = ""

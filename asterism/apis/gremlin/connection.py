@@ -11,23 +11,22 @@ import contextlib
 from collections import deque
 from typing import Final
 
-from asterism.apis.gremlin.errors import AUTHENTICATE, SUCCESS, UNFORESEEN, Refusal, as_refusal, malformed
+from asterism.apis.gremlin.call import Call
+from asterism.apis.gremlin.errors import AUTHENTICATE, UNAUTHORIZED, UNFORESEEN, Refusal, as_refusal, malformed
 from asterism.apis.gremlin.frames import Format, read_frame
 from asterism.apis.gremlin.login import Login, LoginDesk
 from asterism.apis.gremlin.malformed import InvalidCredentials, MalformedMessage
 from asterism.apis.gremlin.requests import Request, read_request
-from asterism.apis.gremlin.running import Runner
+from asterism.apis.gremlin.running import AUTHENTICATION, Runner
 from asterism.apis.gremlin.sasl import read_sasl
 from asterism.apis.transports.http import ClientGone
 from asterism.apis.transports.websocket import WebSocket
-from asterism.errors import AsterismError
 
 # Of one connection at a time. Clients in JavaScript send all they have over one connection; the rest waits unread.
 REQUESTS_MAX: Final = 32
 # Requests that wait for the login: a stranger's, so there is room for little.
 WAITING_REQUESTS_MAX: Final = 4096
 WAITING_BYTES_MAX: Final = 1024 * 1024
-_AUTHENTICATION: Final = "authentication"
 _TOO_MANY_WAITING: Final = malformed("Too many requests wait for the login of their connection. Log in first.")
 
 
@@ -60,7 +59,7 @@ class GremlinConnection:
             await self._cancel_all()
 
     async def _take(self, request: Request) -> None:
-        if request.operation == _AUTHENTICATION and request.problem is None:
+        if request.operation == AUTHENTICATION and request.problem is None:
             await self._authenticate(request)
         elif self._login is not None:
             await self._start(request)
@@ -83,33 +82,28 @@ class GremlinConnection:
 
     async def _authenticate(self, answer: Request) -> None:
         challenged, self._challenged = self._challenged, None
-        refusal = await self._log_in(answer)
-        if refusal is not None:
-            await self._refuse(challenged or answer, refusal)
-            await self._challenge_next()
-            return
-        if challenged is None:
-            # The client did not wait to be asked.
-            await self._socket.send(self._runner.writer(answer).finish_without_results(SUCCESS))
+
+        async def admit(_: Call) -> Login:
+            credentials = read_sasl(answer.arguments)
+            if credentials is None:
+                raise InvalidCredentials
+            return await self._desk.check(credentials, self._authority)
+
+        self._login, outcome = await self._runner.log_in(challenged or answer, admit)
+        if self._login is None or challenged is None:
+            # The client did not wait to be asked, if this is no refusal.
+            await self._socket.send(outcome.message)
         else:
             await self._start(challenged)
-        while self._waiting:
-            await self._start(self._next_waiting())
-
-    async def _log_in(self, answer: Request) -> Refusal | None:
-        credentials = read_sasl(answer.arguments)
-        if credentials is None:
-            return as_refusal(InvalidCredentials())
-        try:
-            self._login = await self._desk.check(credentials, self._authority)
-        except (InvalidCredentials, AsterismError) as problem:
-            self._login = None
-            return as_refusal(problem)
-        return None
+        if self._login is None:
+            await self._challenge_next()
+        else:
+            while self._waiting:
+                await self._start(self._next_waiting())
 
     async def _challenge_next(self) -> None:
         """Ask again, for the next request: its client may send other credentials."""
-        if self._waiting and self._login is None:
+        if self._waiting:
             await self._challenge(self._next_waiting())
 
     def _next_waiting(self) -> Request:
@@ -137,17 +131,18 @@ class GremlinConnection:
         self._slots.release()
 
     async def _run(self, request: Request) -> None:
-        socket, login = self._socket, self._login
-        assert login is not None, "a request starts after the login"
         with contextlib.suppress(ClientGone):
-            try:
-                login = await self._desk.renewed(login, self._authority)
-            except (InvalidCredentials, AsterismError) as problem:
+            answer = await self._runner.run(request, self._admit, self._socket.send)
+            if answer.status == UNAUTHORIZED:
                 self._login = None
-                await self._refuse(request, as_refusal(problem) or UNFORESEEN)
-                return
-            answer = await self._runner.run(request, login, socket.send)
-            await socket.send(answer.message)
+            await self._socket.send(answer.message)
+
+    async def _admit(self, _: Call) -> Login:
+        login = self._login
+        if login is None:
+            # Another request has found that it holds no more.
+            raise InvalidCredentials
+        return await self._desk.renewed(login, self._authority)
 
     async def _cancel_all(self) -> None:
         tasks = list(self._tasks)

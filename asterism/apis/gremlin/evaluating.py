@@ -13,7 +13,6 @@ from asterism.apis.gremlin.malformed import MalformedMessage, OperationRefused
 from asterism.apis.gremlin.requests import Request
 from asterism.apis.gremlin.responses import BATCH_SIZE_DEFAULT, BATCH_SIZE_MAX
 from asterism.languages.gremlin.evaluation import Dialect, Evaluation, EvaluationOptions, GraphEngine, GraphName
-from asterism.languages.gremlin.failure import LimitExceeded
 from asterism.languages.gremlin.tree import Traversal
 
 BINDINGS_MAX: Final = 1000
@@ -64,11 +63,11 @@ class EvaluationRequest:
         return True
 
 
-def read_evaluation(request: Request, *, seconds_max: float, script_bytes_max: int) -> EvaluationRequest:
-    """Read the arguments of an `eval` or `bytecode` request. Raises MalformedMessage, LimitExceeded."""
+def read_evaluation(request: Request, *, seconds_max: float) -> EvaluationRequest:
+    """Read the arguments of an `eval` or `bytecode` request. Raises MalformedMessage."""
     arguments = request.arguments
     is_bytecode = request.operation == "bytecode"
-    gremlin = _read_gremlin(arguments.get("gremlin"), is_bytecode=is_bytecode, script_bytes_max=script_bytes_max)
+    gremlin = _read_gremlin(arguments.get("gremlin"), is_bytecode=is_bytecode)
     materializes = arguments.get("materializeProperties") != "tokens"
     asks_types = arguments.get("typed") is True
     encoder = encoder_for(
@@ -90,18 +89,13 @@ def read_evaluation(request: Request, *, seconds_max: float, script_bytes_max: i
     )
 
 
-def _read_gremlin(given: Any, *, is_bytecode: bool, script_bytes_max: int) -> str | Traversal:
+def _read_gremlin(given: Any, *, is_bytecode: bool) -> str | Traversal:
     if is_bytecode:
         if not isinstance(given, Traversal):
             raise MalformedMessage("The argument gremlin of a bytecode request is not bytecode.")
         return given
     if not isinstance(given, str):
         raise MalformedMessage("The argument gremlin is not a text.")
-    if len(given) * 4 > script_bytes_max:
-        # No character has more bytes than that.
-        size = len(given.encode("utf-8", "replace"))
-        if size > script_bytes_max:
-            raise LimitExceeded(f"The text of the traversal has {size:,} bytes, and {script_bytes_max:,} are allowed.")
     return given
 
 

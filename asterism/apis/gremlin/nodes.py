@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from asterism.apis.gremlin.malformed import MalformedMessage
 from asterism.languages.gremlin.graph.references import EdgeReference, VertexReference
+from asterism.languages.gremlin.tokens import TOKENS, find_token
 from asterism.languages.gremlin.tree import CardinalityValue, Instruction, Predicate, Strategy, Token, Traversal
 from asterism.languages.gremlin.values.structures import freeze
 
@@ -15,19 +16,7 @@ DEPTH_MAX: Final = 200
 # Members of a bulk set, which may say of each how often it counts.
 BULK_MAX: Final = 100_000
 
-TOKEN_KINDS: Final = frozenset(
-    {
-        "T", "Order", "Scope", "Column", "Pop", "Direction", "Cardinality", "Barrier", "Operator", "Pick", "Merge",
-        "DT", "GType",
-    }
-)  # fmt: skip
-# Names of older releases.
-_OLD_NAMES: Final = {
-    ("Order", "incr"): "asc",
-    ("Order", "decr"): "desc",
-    ("Direction", "from"): "OUT",
-    ("Direction", "to"): "IN",
-}
+TOKEN_KINDS: Final = frozenset(TOKENS)
 _LISTING = frozenset({"within", "without"})
 _PAIRING = frozenset({"between", "inside", "outside"})
 _JOINING = frozenset({"and", "or"})
@@ -44,7 +33,7 @@ def make_token(kind: str, name: object) -> Token:
         raise MalformedMessage(f"A constant of {kind} needs a name.")
     # Clients of languages in which a name is taken add the underscore.
     plain = name.rstrip("_")
-    return Token(kind, _OLD_NAMES.get((kind, plain), plain))
+    return find_token(kind, plain) or Token(kind, plain)
 
 
 def make_predicate(operator: object, arguments: Sequence[Any]) -> Predicate:

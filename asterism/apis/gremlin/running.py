@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from asterism.apis.gremlin.call import Answer, Call, Send
@@ -24,7 +24,9 @@ DOOR: Final = "gremlin"
 # The operations of each processor; those of a session have no effect beyond their request either.
 OPERATIONS: Final = frozenset({("", "eval"), ("traversal", "bytecode"), ("session", "eval"), ("session", "bytecode")})
 CLOSE: Final = ("session", "close")
-_NAMES: Final = ("eval", "bytecode", "close")
+AUTHENTICATION: Final = "authentication"
+# Those that a test suite can make fail.
+_NAMES: Final = ("eval", "bytecode")
 _SHOWN_CHARACTERS_MAX: Final = 60
 
 
@@ -69,27 +71,38 @@ class Runner:
             monotonic_seconds=self._monotonic_seconds,
         )
 
-    async def run(self, request: Request, login: Login, send: Send) -> Answer:
+    async def run(self, request: Request, admit: Callable[[Call], Awaitable[Login]], send: Send) -> Answer:
         """Answer a request: send all messages but the last, which is returned."""
-        return await self._pipeline.run(Call(request, login, self.writer(request), send))
+        return await self._pipeline.run(Call(request, self.writer(request), send, admit))
 
-    async def run_whole(self, request: Request, login: Login, error_encoder: Encoder) -> Answer:
+    async def run_whole(
+        self, request: Request, admit: Callable[[Call], Awaitable[Login]], error_encoder: Encoder
+    ) -> Answer:
         """Answer a request with a single message. One with more results than it has room for is refused."""
         call = Call(
             request,
-            login,
             self.writer(request),
             _refuse_size,
+            admit,
             error_encoder=error_encoder,
             whole_bytes_max=self._settings.gremlin_result_bytes_max,
         )
         return await self._pipeline.run(call)
+
+    async def log_in(self, request: Request, admit: Callable[[Call], Awaitable[Login]]) -> tuple[Login | None, Answer]:
+        """Return the login of an authentication, and its answer: the refusal, if there is no login."""
+        call = Call(request, self.writer(request), _refuse_size, admit, operation=AUTHENTICATION)
+        answer = await self._pipeline.run(call)
+        return call.login, answer
 
     def refuse(self, request: Request, refusal: Refusal) -> bytes:
         """Return the answer to a request that does not run."""
         return self.writer(request).refuse(refusal, 0.0)
 
     async def _handle(self, call: Call) -> Answer:
+        login = call.login = await call.admit(call)
+        if call.operation == AUTHENTICATION:
+            return Answer(SUCCESS, call.writer.finish_without_results(SUCCESS), call.writer.encoder)
         request = call.request
         route = (request.processor, request.operation)
         if request.problem is not None:
@@ -104,23 +117,18 @@ class Runner:
             fault = self._faults.take(DOOR, call.operation)
             if fault is not None:
                 raise fault
-        settings = self._settings
-        wanted = read_evaluation(
-            request,
-            seconds_max=settings.gremlin_evaluation_seconds_max,
-            script_bytes_max=settings.gremlin_script_bytes_max,
-        )
+        wanted = read_evaluation(request, seconds_max=self._settings.gremlin_evaluation_seconds_max)
         whole = call.whole_bytes_max
         call.writer = (
             self.writer(request, wanted.encoder, batch_size=wanted.batch_size)
             if whole is None
             else self.writer(request, wanted.encoder, batch_size=whole, bytes_max=whole)
         )
-        await self._evaluate(call, wanted)
+        await self._evaluate(call, login, wanted)
         return Answer(SUCCESS, call.writer.finish(call.charge), wanted.encoder)
 
-    async def _evaluate(self, call: Call, wanted: EvaluationRequest) -> None:
-        login, writer = call.login, call.writer
+    async def _evaluate(self, call: Call, login: Login, wanted: EvaluationRequest) -> None:
+        writer = call.writer
         evaluation = call.evaluation = wanted.start(self._engine, login.graph, may_write=login.may_write)
         if evaluation is None:
             return
@@ -160,6 +168,8 @@ class _Words:
         return self._answer(UNFORESEEN, call)
 
     def describe(self, call: Call, /) -> str:
+        if call.login is None:
+            return f"{call.operation} before the login"
         graph = call.login.graph
         return f"{call.operation} on the graph {graph.name!r} of the database {graph.database!r}"
 
@@ -170,6 +180,5 @@ class _Words:
         writer = call.writer
         if call.error_encoder is not None:
             writer.encoder = call.error_encoder
-        return Answer(
-            refusal.code, writer.refuse(refusal, call.charge), writer.encoder, refusal_text=writer.text_of(refusal)
-        )
+        message = writer.refuse(refusal, call.charge)
+        return Answer(refusal.code, message, writer.encoder, refusal, writer.text_of(refusal))

@@ -330,17 +330,6 @@ async def test_messages_that_are_no_requests_are_refused_and_the_connection_goes
     await client.leave()
 
 
-async def test_a_text_above_the_limit_is_refused() -> None:
-    client = Client(FakeEngine({}), gremlin_script_bytes_max=100)
-    await client.log_in()
-
-    client.send(script("g.V()" + " " * 100))
-    status = (await client.receive())["status"]
-
-    assert (status["code"], status["attributes"]["x-ms-status-code"]) == (597, 429)
-    await client.leave()
-
-
 async def test_the_engine_gets_the_wishes_of_a_request() -> None:
     engine = FakeEngine({})
     client = Client(engine)

@@ -184,6 +184,6 @@ def test_a_malformed_table_account_prevents_the_start() -> None:
 def test_protocols_are_chosen_by_name() -> None:
     assert parse_apis("table, NoSQL") == ("nosql", "table")
     assert parse_apis("table") == ("table",)
-    for text in ("", ",", "gremlin", "table,x"):
+    for text in ("", ",", "cassandra", "table,x"):
         with pytest.raises(StartRefused, match="the protocols are nosql, table"):
             parse_apis(text)

@@ -93,6 +93,7 @@ def test_a_limit_of_a_door_leaves_those_of_the_database_alone() -> None:
         "nosql": {},
         "table": {},
         "mongo": {},
+        "gremlin": {},
         "portal": {},
         "echo": {"echo_request_bytes_max": 7},
     }
@@ -147,7 +148,7 @@ async def test_requests_of_all_doors_are_counted_and_slow_ones_logged(
         for door in doors:
             await door.answer(Request("GET", "/", "", {}, b"", "http", "localhost"))
         counted = assembly.services.usage.requests.to_json()
-    assert set(counted) == {"nosql", "table", "cosmos-table", "mongo", "portal", "admin"}
+    assert set(counted) == {"nosql", "table", "cosmos-table", "mongo", "gremlin", "portal", "admin"}
     assert len([record for record in caplog.records if record.name == "asterism.slow"]) == len(doors)
 
 
