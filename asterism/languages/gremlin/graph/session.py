@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from asterism.errors import MalformedRequest
+from asterism.languages.gremlin.graph.adjacency import EdgeReads
 from asterism.languages.gremlin.graph.contract import (
     EVERYTHING,
     Cardinality,
@@ -39,13 +40,14 @@ def check_definition(definition: PartitionKeyDefinition) -> None:
 class StoredGraph:
     """A traversal's view of a stored graph (`contract.GraphSession`). Cheap to make: there is one for each request."""
 
-    __slots__ = ("_reads", "_writes", "ledger")
+    __slots__ = ("_edges", "_reads", "_writes", "ledger")
 
     def __init__(
         self, container: Container, services: DocumentServices, *, may_write: bool, looks_first: bool = False
     ) -> None:
         self.ledger = Ledger(container.keyspace, services.clock.monotonic_seconds)
         self._reads = GraphReads(container, services, self.ledger)
+        self._edges = EdgeReads(container, services, self._reads, self.ledger)
         self._writes = GraphWrites(
             container, services, self._reads, self.ledger, may_write=may_write, looks_first=looks_first
         )
@@ -135,7 +137,7 @@ class StoredGraph:
             return found
         for way in ("OUT", "IN"):
             if direction in (way, "BOTH"):
-                stored = await (self._reads.out_edges if way == "OUT" else self._reads.in_edges)(vertices, lookup)
+                stored = await (self._edges.out_edges if way == "OUT" else self._edges.in_edges)(vertices, lookup)
                 if self._staged:
                     stored = self._with_staged(stored, vertices, way, lookup)
                 for own, edges in zip(found, stored, strict=True):
