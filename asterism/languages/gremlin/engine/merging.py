@@ -4,36 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from asterism.languages.gremlin.engine.traverser import Batch, Traverser
+from asterism.languages.gremlin.engine.traverser import Batch, PathNode, Traverser
 from asterism.languages.gremlin.graph.elements import Edge, Vertex
 
 
 def merged(batch: Batch) -> Batch:
-    """Return the batch with one traverser for all that are at the same element and carry nothing else.
+    """Return the batch with one traverser for all that are at the same element, have the same labels behind them, and
+    carry nothing else. The given traversers stay as they are.
 
-    A path or a sack belongs to one traverser alone, and values that are no elements are cheap to keep apart. The
-    traversers of the batch must not be in use elsewhere: the first of equal ones gets the bulk of the others.
+    A whole path or a sack belongs to one traverser alone, and values that are no elements are cheap to keep apart.
     """
-    if len(batch) < 2:
+    if len(batch) < 2 or type(batch[0].path) is PathNode:
         return batch
-    kept: dict[Hashable, Traverser] = {}
+    places: dict[Hashable, int] = {}
     found: Batch = []
+    copied: set[int] = set()
     for traverser in batch:
         value = traverser.value
         kind = type(value)
-        if (kind is not Vertex and kind is not Edge) or traverser.path is not None or traverser.sack is not None:
+        if (kind is not Vertex and kind is not Edge) or traverser.sack is not None:
             found.append(traverser)
             continue
-        # True and 1 are equal in Python, but they are two partition keys.
-        key = (kind, traverser.origin, value.id, value.key, type(value.key), traverser.loop)
-        first = kept.get(key)
-        if first is None:
-            kept[key] = traverser
+        # True and 1 are equal in Python, but they are two partition keys. Labels are equal if they are the same place.
+        path = traverser.path
+        labels = None if path is None else id(path)
+        key = (kind, traverser.origin, value.id, value.key, type(value.key), traverser.loop, labels)
+        place = places.setdefault(key, len(found))
+        if place == len(found):
             found.append(traverser)
-        else:
-            first.bulk += traverser.bulk
-            if kind is Vertex and not first.value.is_loaded:
-                first.value = value
+            continue
+        if place not in copied:
+            copied.add(place)
+            found[place] = found[place].copy()
+        first = found[place]
+        first.bulk += traverser.bulk
+        if kind is Vertex and not first.value.is_loaded:
+            first.value = value
     return found
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from asterism.languages.gremlin.engine.merging import merged
 from asterism.languages.gremlin.engine.run import Frame
 from asterism.languages.gremlin.engine.step import AsyncStep, Step, SyncStep
 from asterism.languages.gremlin.engine.traverser import Batch, Traverser
@@ -194,24 +195,6 @@ def vertex_of(value: Any, step_name: str) -> Vertex:
     if isinstance(value, Vertex):
         return value
     raise ExecutionFailure(f"The {step_name}() step can only be applied to vertices, not to a {type(value).__name__}.")
-
-
-def merged(batch: Batch) -> Batch:
-    """Return one traverser with a bulk for all at the same vertex, where nothing else tells them apart."""
-    if len(batch) == 1:
-        return batch
-    found: dict[Any, Traverser] = {}
-    for traverser in batch:
-        if traverser.path is not None:
-            return batch
-        key = traverser.value, traverser.origin, traverser.loop
-        known = found.get(key)
-        if known is None:
-            found[key] = traverser
-        else:
-            known = found[key] = known.copy()
-            known.bulk += traverser.bulk
-    return list(found.values())
 
 
 # --- makers ---------------------------------------------------------------------------------------------------------

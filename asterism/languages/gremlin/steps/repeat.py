@@ -11,7 +11,7 @@ from asterism.languages.gremlin.engine.pipeline import Pipeline
 from asterism.languages.gremlin.engine.run import Frame
 from asterism.languages.gremlin.engine.step import Step, SyncStep
 from asterism.languages.gremlin.engine.substreams import gathered, run_whole
-from asterism.languages.gremlin.engine.traverser import Batch, Loop, Traverser
+from asterism.languages.gremlin.engine.traverser import Batch, Loop, PathNode, Traverser
 from asterism.languages.gremlin.failure import ExecutionFailure, LimitExceeded
 from asterism.languages.gremlin.plan.calls import Maker, StepCall
 from asterism.languages.gremlin.plan.compiler import Compiler
@@ -103,7 +103,9 @@ class RepeatStep(Step):
             return []
         self._check_limit(rounds, frame)
         entered = frontier[0].loop
-        results = await run_whole(self._body, merged(frontier), frame, self)
+        if frame.run.is_bulked:
+            frontier = merged(frontier)
+        results = await run_whole(self._body, frontier, frame, self)
         # A traverser that was reduced in the body has lost its count.
         loop = Loop(self._name, rounds + 1, None if entered is None else entered.outer)
         for traverser in results:
@@ -113,7 +115,7 @@ class RepeatStep(Step):
     def _parts(self, rounds: int, frontier: Batch) -> list[tuple[int, Batch]]:
         if not frontier:
             return []
-        if self.is_stateful or frontier[0].path is None or len(frontier) <= _FRONTIER_MAX:
+        if self.is_stateful or type(frontier[0].path) is not PathNode or len(frontier) <= _FRONTIER_MAX:
             return [(rounds, frontier)]
         starts = range(0, len(frontier), _FRONTIER_MAX)
         return [(rounds, frontier[start : start + _FRONTIER_MAX]) for start in reversed(starts)]
