@@ -6,12 +6,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from asterism.cli.failure import CommandFailed
+from asterism.languages.gremlin.graph.elements import SINK_ID, SOURCE_ID
 
 if TYPE_CHECKING:
     from asterism.cli.data_client import DataClient
 
 # Names of documents that a partition key of a graph cannot be.
 _RESERVED = ("/id", "/label")
+
+
+# Everything is indexed, as by default; with the composite ones, out('x') and in('x') read just the edges of that label.
+_INDEXING_POLICY = {
+    "indexingMode": "consistent",
+    "automatic": True,
+    "includedPaths": [{"path": "/*"}],
+    "excludedPaths": [{"path": '/"_etag"/?'}],
+    "compositeIndexes": [
+        [{"path": f"/{end}", "order": "ascending"}, {"path": "/label", "order": "ascending"}]
+        for end in (SOURCE_ID, SINK_ID)
+    ],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +76,11 @@ def create_graph(
     made = client.ask("POST", "dbs", {"id": database}, type_="dbs", link="")
     if made.status >= 400 and made.status != 409:
         raise CommandFailed(made.message)
-    settings: dict[str, Any] = {"id": graph, "partitionKey": {"paths": [path], "kind": "Hash", "version": 2}}
+    settings: dict[str, Any] = {
+        "id": graph,
+        "partitionKey": {"paths": [path], "kind": "Hash", "version": 2},
+        "indexingPolicy": _INDEXING_POLICY,
+    }
     if incoming_edges:
         settings["incomingEdges"] = True
     link = f"dbs/{database}"

@@ -66,4 +66,6 @@ class FakeDoor:
 
     def _answer(self, route: Route) -> None:
         self.texts.append(json.loads(route.request.post_data or "{}")["gremlin"])
-        route.fulfill(status=200, content_type="application/json", body=json.dumps(self.replies.pop(0)))
+        content = self.replies.pop(0)
+        is_refused = content["status"]["code"] >= 400
+        route.fulfill(status=400 if is_refused else 200, content_type="application/json", body=json.dumps(content))

@@ -258,7 +258,8 @@ def test_the_profile_is_a_picture_of_steps_and_partitions(page: Page, door: Fake
     expect(panel.locator("tbody tr").first.locator("td.heat-4")).to_have_count(2)
 
 
-def test_a_refusal_is_a_sentence(page: Page, door: FakeDoor) -> None:
+def test_a_refusal_is_a_sentence(page: Page, door: FakeDoor, watch: PageWatch) -> None:
+    watch.expect_fault("status of 400")
     door.replies.append(
         refusal("Gremlin Query Compilation Error: Unable to find any method 'fail' @ line 1, column 11.")
     )

@@ -40,7 +40,9 @@ def sign_entities(key: bytes, verb: str, path: str, date: str) -> Mapping[str, s
 
 def sign_traversals(key: bytes, verb: str, path: str, date: str) -> Mapping[str, str]:  # noqa: ARG001
     """Sign for the Gremlin door, where the user of a login is the path of the graph, and its password the key."""
-    credentials = f"{path}:{base64.b64encode(key).decode('ascii')}"
+    # Escaped, because a colon ends the user of such credentials.
+    user = "/".join(quote(name, safe="") for name in path.split("/"))
+    credentials = f"{user}:{base64.b64encode(key).decode('ascii')}"
     return {"authorization": f"Basic {base64.b64encode(credentials.encode()).decode('ascii')}"}
 
 

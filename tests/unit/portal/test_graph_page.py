@@ -39,12 +39,12 @@ async def test_a_traversal_goes_to_the_door_with_the_graph_as_its_user_and_the_v
         browser, door = visitor(assembly), RecordingDoor()
         await browser.sign_in(key)
         assembly.doors["gremlin"] = door  # type: ignore[index]  # a mapping that the assembly made as a dict
-        status, _ = await browser.ask("POST", "asterism/gremlin/dbs/shop/colls/people", {"gremlin": "g.V()"})
+        status, _ = await browser.ask("POST", "asterism/gremlin/dbs/shop/colls/a:b", {"gremlin": "g.V()"})
         assert status == 200
         (request,) = door.requests
         assert (request.method, request.path, json.loads(request.body)) == ("POST", "/gremlin", {"gremlin": "g.V()"})
         scheme, _, credentials = (request.headers.get("authorization") or "").partition(" ")
-        assert (scheme, base64.b64decode(credentials).decode()) == ("Basic", f"/dbs/shop/colls/people:{key}")
+        assert (scheme, base64.b64decode(credentials).decode()) == ("Basic", f"/dbs/shop/colls/a%3Ab:{key}")
 
 
 async def test_a_container_has_a_tab_for_its_graph_where_traversals_are_served() -> None:

@@ -2,27 +2,11 @@
 import { ApiError, ask } from "./api.js";
 import { parseJson, property } from "./json_text.js";
 
-// The door words its refusals in its own reply, whatever the status of HTTP is.
-const REFUSALS = [400, 401, 403, 404, 408, 409, 412, 413, 429, 498, 500, 595, 597, 598, 599];
-
 // Run a text. Returns { results, rows, charge, milliseconds }; `rows` are the results as json_text.js reads them, which
 // keeps numbers as they were written. A refusal is an ApiError with a sentence.
 export async function runTraversal(about, text, { signal } = {}) {
-  const answer = await ask("POST", about.account, "gremlin", `dbs/${about.database}/colls/${about.name}`, {
-    body: { gremlin: text, bindings: {}, language: "gremlin-groovy" },
-    accept: REFUSALS,
-    signal,
-  });
-  const status = answer.body?.status;
-  if (typeof status?.code !== "number") {
-    const message = answer.body?.message ?? `The server answered ${answer.status}.`;
-    throw new ApiError(answer.status, answer.body?.code ?? String(answer.status), message, answer.body, answer.headers);
-  }
-  const attributes = status.attributes ?? {};
-  if (status.code >= 300) {
-    const code = attributes["x-ms-status-code"] ?? status.code;
-    throw new ApiError(code, String(code), sentenceOfReply(status.message ?? ""), waitOf(attributes), answer.headers);
-  }
+  const answer = await send(about, { gremlin: text, bindings: {}, language: "gremlin-groovy" }, signal);
+  const attributes = answer.body?.status?.attributes ?? {};
   const data = property(property(parseJson(answer.text), "result") ?? {}, "data");
   return {
     results: answer.body.result?.data ?? [],
@@ -30,6 +14,19 @@ export async function runTraversal(about, text, { signal } = {}) {
     charge: Number(attributes["x-ms-total-request-charge"] ?? 0),
     milliseconds: Number(attributes["x-ms-total-server-time-ms"] ?? 0),
   };
+}
+
+async function send(about, body, signal) {
+  try {
+    return await ask("POST", about.account, "gremlin", `dbs/${about.database}/colls/${about.name}`, { body, signal });
+  } catch (error) {
+    const status = error.name === "ApiError" ? error.reply?.status : null;
+    if (typeof status?.code !== "number") throw error;
+    // The door words its refusals in its own reply, whatever the status of HTTP is.
+    const attributes = status.attributes ?? {};
+    const code = attributes["x-ms-status-code"] ?? status.code;
+    throw new ApiError(code, String(code), sentenceOfReply(status.message ?? ""), waitOf(attributes), error.headers);
+  }
 }
 
 // The sentence of a refusal, without the lines that the service puts around it.
