@@ -23,7 +23,7 @@ def row_of(result: Any) -> Any:
             ends = {"from": result.get("outV"), "to": result.get("inV")}
             return {"id": result.get("id"), "label": result.get("label"), **ends, **(result.get("properties") or {})}
     if set(result) == {"labels", "objects"} and isinstance(result["objects"], list):
-        return {"path": " → ".join(_name(element) for element in result["objects"])}
+        return {"path": _path_text(result["objects"])}
     return result
 
 
@@ -36,8 +36,20 @@ def _values(properties: Any) -> dict[str, Any]:
     return found
 
 
+def _path_text(objects: list[Any]) -> str:
+    """Return the vertices of a path by their ids, with the labels of the edges between them."""
+    text, ends_with_edge = "", True
+    for element in objects:
+        is_edge = isinstance(element, dict) and element.get("type") == "edge"
+        if is_edge:
+            text += f" —{element.get('label')}→ "
+        else:
+            text += _name(element) if ends_with_edge else f" → {_name(element)}"
+        ends_with_edge = is_edge
+    return text.strip()
+
+
 def _name(element: Any) -> str:
     if isinstance(element, dict) and "id" in element:
-        label = element.get("label")
-        return f"-{label}-" if element.get("type") == "edge" else str(element["id"])
+        return str(element["id"])
     return element if isinstance(element, str) else json.dumps(element, ensure_ascii=False)

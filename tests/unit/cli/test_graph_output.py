@@ -91,10 +91,10 @@ def test_partitions_that_do_not_fit_a_line_are_counted() -> None:
         ),
         (
             {
-                "labels": [[], [], []],
-                "objects": [{"id": "a", "type": "vertex"}, {"id": "e", "label": "knows", "type": "edge"}, "text"],
+                "labels": [[], [], [], []],
+                "objects": [{"id": "a", "type": "vertex"}, {"id": "e", "label": "knows", "type": "edge"}, "b", 7],
             },
-            {"path": "a → -knows- → text"},
+            {"path": "a —knows→ b → 7"},
         ),
         ({"name": ["x"]}, {"name": ["x"]}),
         (7, 7),
