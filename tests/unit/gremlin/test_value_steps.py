@@ -14,7 +14,7 @@ from asterism.languages.gremlin.failure import CompileFailure, ExecutionFailure
 from asterism.languages.gremlin.plan.compiler import Compiler
 from asterism.languages.gremlin.plan.table import STEPS
 from asterism.languages.gremlin.tree import Instruction, Predicate, Token, Traversal
-from tests.unit.gremlin.memory_graph import modern
+from tests.unit.gremlin.memory_graph import modern, results
 
 LOCAL, GLOBAL = Token("Scope", "local"), Token("Scope", "global")
 AUGUST = datetime(2023, 8, 2, tzinfo=UTC)
@@ -186,3 +186,12 @@ async def test_a_value_that_a_step_cannot_use_is_refused(
 async def test_arguments_that_fit_no_form_of_a_step_are_refused(name: str, arguments: tuple[Any, ...]) -> None:
     with pytest.raises(CompileFailure, match=f"Unable to bind to method '{name}'"):
         await step([], name, *arguments)
+
+
+async def test_a_value_that_is_nested_too_deeply_is_refused() -> None:
+    value: Any = "x"
+    for _ in range(5_000):
+        value = [value]
+    steps = [Instruction("V"), Instruction("constant", (value,)), Instruction("asString")]
+    with pytest.raises(ExecutionFailure, match="nested too deeply"):
+        await results(modern(), *steps)

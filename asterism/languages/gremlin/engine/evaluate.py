@@ -8,6 +8,7 @@ from asterism.languages.gremlin.engine.pipeline import Pipeline
 from asterism.languages.gremlin.engine.run import Frame, Run, root_of
 from asterism.languages.gremlin.engine.step import only
 from asterism.languages.gremlin.engine.traverser import Batch, Traverser
+from asterism.languages.gremlin.failure import ExecutionFailure
 
 
 async def evaluate(pipeline: Pipeline, run: Run) -> AsyncGenerator[Batch, None]:
@@ -17,10 +18,14 @@ async def evaluate(pipeline: Pipeline, run: Run) -> AsyncGenerator[Batch, None]:
     """
     start = Traverser(None, path=root_of(run), sack=run.sack)
     kept: Batch = []
-    async for batch in pipeline.flow(only([start]), Frame(run)):
-        if kept:
-            yield kept
-        kept = batch
+    try:
+        async for batch in pipeline.flow(only([start]), Frame(run)):
+            if kept:
+                yield kept
+            kept = batch
+    except RecursionError:
+        # Hundreds of `fold()` in a row make a list that no comparison gets to the bottom of.
+        raise ExecutionFailure("A value is nested too deeply.") from None
     await run.graph.commit()
     if kept:
         yield kept
