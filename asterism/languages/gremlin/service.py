@@ -12,6 +12,7 @@ from asterism.errors import Forbidden, TooMuchContention
 from asterism.languages.gremlin.engine.evaluate import evaluate
 from asterism.languages.gremlin.engine.run import DEFAULT_LIMITS, Run, RunLimits
 from asterism.languages.gremlin.evaluation import EvaluationOptions, GraphName
+from asterism.languages.gremlin.failure import CompileFailure
 from asterism.languages.gremlin.graph.session import StoredGraph, open_session
 from asterism.languages.gremlin.plan.generated import RequestValues
 from asterism.languages.gremlin.plan.planner import Plan, Planner
@@ -100,7 +101,10 @@ class StoredEvaluation:
     async def batches(self) -> AsyncIterator[list[tuple[Any, int]]]:
         service, options = self._service, self._options
         session = self._session = service.session(self._graph, may_write=options.may_write)
-        plan = self._make_plan(session.key_name)
+        try:
+            plan = self._make_plan(session.key_name)
+        except RecursionError:
+            raise CompileFailure("The traversal, or a value in it, is nested too deeply.") from None
         if not plan.writes:
             async with aclosing(self._run(plan, session)) as batches:
                 async for batch in batches:

@@ -18,6 +18,7 @@ from asterism.languages.gremlin.values.comparison import are_equal
 from asterism.languages.gremlin.values.numbers import Byte, Float, Long, Short
 from asterism.languages.gremlin.values.predicates import as_test, comparison_of_two, compile_predicate
 from asterism.languages.gremlin.values.results import Path, Tree
+from asterism.languages.gremlin.values.structures import BulkSet
 
 NAN = float("nan")
 VERTEX = Vertex("a", "person", "p", None, key_name="pk")
@@ -144,6 +145,11 @@ def test_a_value_is_of_its_type_by_token_and_by_name(token: str, name: str, valu
     assert holds("typeOf", f"org.example.{name}", value)
     assert not holds("typeOf", Token("GType", token), None)
     assert not holds("typeOf", Token("GType", "NULL"), value)
+
+
+def test_collected_values_are_a_set_to_its_type() -> None:
+    assert holds("typeOf", Token("GType", "SET"), BulkSet([1, 1]))
+    assert not holds("typeOf", Token("GType", "LIST"), BulkSet([1, 1]))
 
 
 def test_numbers_are_of_their_own_type_alone() -> None:

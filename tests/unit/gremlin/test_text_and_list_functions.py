@@ -167,11 +167,10 @@ def test_members_are_tested() -> None:
     assert not any(test(is_large)(5) for test in (lists.all_match, lists.any_matches, lists.none_matches))
 
 
-def test_members_get_their_places() -> None:
-    assert lists.index_list(["a", "b"]) == [["a", 0], ["b", 1]]
-    assert lists.index_map(["a", "b"]) == {0: "a", 1: "b"}
-    assert lists.index_list(7) == [[7, 0]]
-    assert lists.index_list({"k": 1}) == [[MapEntry("k", 1), 0]]
+def test_items_of_a_value_are_members_or_entries_or_itself() -> None:
+    assert lists.items_of([1, 2]) == [1, 2]
+    assert lists.items_of(7) == [7]
+    assert lists.items_of({"k": 1}) == [MapEntry("k", 1)]
 
 
 def test_a_template_is_filled_in_its_order() -> None:

@@ -32,6 +32,8 @@ class StepCall:
     consumed: int = field(default=0)
     # The first step of the whole traversal: it gets one traverser without a value.
     is_start: bool = False
+    # The first step of a child: it gets the traversers of the child's parent.
+    is_first_of_child: bool = False
 
     @property
     def name(self) -> str:

@@ -67,16 +67,17 @@ class Compiler:
         if self.settings.joins_connectives:
             rest = with_connectives(rest, is_start=is_start)
         while rest:
-            made, rest = self.next_steps(rest, is_start=is_start and not steps)
+            made, rest = self.next_steps(rest, is_start=is_start and not steps, is_first=not steps)
             steps += made
         return steps
 
     def next_steps(
-        self, instructions: tuple[Instruction, ...], *, is_start: bool
+        self, instructions: tuple[Instruction, ...], *, is_start: bool, is_first: bool = False
     ) -> tuple[Sequence[Step], tuple[Instruction, ...]]:
         """Compile the first call of a chain; return its steps and the instructions behind those that it took."""
         call = next_call(instructions)
         call.is_start = is_start
+        call.is_first_of_child = is_first and not is_start
         maker = self._table.get(call.name)
         if maker is None:
             raise call.refused(f"Unable to find any method '{call.name}'")

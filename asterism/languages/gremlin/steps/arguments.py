@@ -12,19 +12,15 @@ from asterism.languages.gremlin.engine.traverser import Batch
 from asterism.languages.gremlin.failure import ExecutionFailure
 from asterism.languages.gremlin.plan.calls import StepCall
 from asterism.languages.gremlin.plan.compiler import Compiler
+from asterism.languages.gremlin.plan.scopes import is_local, without_scope
 from asterism.languages.gremlin.steps.basic import MapStep
-from asterism.languages.gremlin.tree import Token, Traversal
+from asterism.languages.gremlin.tree import Traversal
 from asterism.languages.gremlin.values.printing import text_of
-
-_SCOPES = ("local", "global")
 
 
 def scoped(call: StepCall) -> tuple[bool, tuple[Any, ...]]:
     """Return whether a call is for the members of each value (`Scope.local`), and its arguments without the scope."""
-    arguments = call.arguments
-    if arguments and isinstance(arguments[0], Token) and arguments[0].name in _SCOPES:
-        return arguments[0].name == "local", arguments[1:]
-    return False, arguments
+    return is_local(call), without_scope(call)
 
 
 def refuse_arguments(call: StepCall) -> Exception:

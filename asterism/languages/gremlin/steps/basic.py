@@ -91,7 +91,7 @@ def values_of(names: tuple[Any, ...]) -> Callable[[Any], list[Any]]:
             return [
                 stored[name] if isinstance(name, str) else _token_value(value, name)
                 for name in chosen
-                if not isinstance(name, str) or name in stored
+                if (name in stored if isinstance(name, str) else name is not None)
             ]
         raise ExecutionFailure(f"The values() step can only be applied to elements, not to a {type(value).__name__}.")
 
@@ -99,7 +99,10 @@ def values_of(names: tuple[Any, ...]) -> Callable[[Any], list[Any]]:
 
 
 def _vertex_values(vertex: Vertex, name: Any) -> list[Any]:
-    return vertex.values(name) if isinstance(name, str) else [_token_value(vertex, name)]
+    if isinstance(name, str):
+        return vertex.values(name)
+    # No property has a null for a name.
+    return [] if name is None else [_token_value(vertex, name)]
 
 
 def _token_value(element: Vertex | Edge | VertexProperty, token: Token) -> Any:

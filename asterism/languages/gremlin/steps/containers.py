@@ -37,26 +37,35 @@ def _indexed_map(value: Any) -> dict[int, Any]:
 
 
 class InjectStep(Step):
-    """`inject()`: values put before those that come; at the start of a traversal nothing comes."""
+    """`inject()`: values put before those that come; at the start of a traversal nothing comes.
 
-    def __init__(self, values: tuple[Any, ...], *, is_start: bool) -> None:
+    At the start of a child they stand behind the traverser of the parent, which came first.
+    """
+
+    def __init__(self, values: tuple[Any, ...], *, is_start: bool, is_first_of_child: bool = False) -> None:
         self.values = values
         self.is_start = is_start
+        self.is_first_of_child = is_first_of_child
 
     def _injected(self, frame: Frame) -> Batch:
         run = frame.run
         return [new_traverser(value, run, origin) for origin in range(frame.segments) for value in self.values]
 
     async def flow(self, source: AsyncIterator[Batch], frame: Frame) -> AsyncIterator[Batch]:
-        if injected := self._injected(frame):
+        injected = self._injected(frame)
+        if injected and not self.is_first_of_child:
             yield injected
         async for batch in source:
             if not self.is_start:
                 yield batch
+        if injected and self.is_first_of_child:
+            yield injected
 
     async def whole(self, batch: Batch, frame: Frame) -> Batch:
         injected = self._injected(frame)
-        return injected if self.is_start else injected + batch
+        if self.is_start:
+            return injected
+        return batch + injected if self.is_first_of_child else injected + batch
 
 
 def _make_index(call: StepCall, _: Compiler) -> MapStep:
@@ -71,7 +80,7 @@ def _make_index(call: StepCall, _: Compiler) -> MapStep:
 
 
 def _make_inject(call: StepCall, _: Compiler) -> InjectStep:
-    return InjectStep(call.arguments, is_start=call.is_start)
+    return InjectStep(call.arguments, is_start=call.is_start, is_first_of_child=call.is_first_of_child)
 
 
 STEPS: Mapping[str, Maker] = {

@@ -29,10 +29,6 @@ _TESTS: Mapping[str, Callable[[Callable[[Any], bool]], Callable[[Any], bool]]] =
     "none": lists.none_matches,
 }
 
-# The option of `index().with(...)` and its values.
-_INDEXER = "~tinkerpop.index.indexer"
-_INDEXERS: Mapping[int, Callable[[Any], Any]] = {0: lists.index_list, 1: lists.index_map}
-
 
 def _make_of_two(call: StepCall, compiler: Compiler) -> Step:
     if len(call.arguments) != 1:
@@ -76,24 +72,8 @@ def _make_conjoin(call: StepCall, _: Compiler) -> Step:
     return MapStep(lists.conjoin(call.arguments[0]))
 
 
-def _make_index(call: StepCall, _: Compiler) -> Step:
-    if call.arguments:
-        raise refuse_arguments(call)
-    indexer = 0
-    for option in call.modulators_named("with"):
-        if option.arguments[:1] == (_INDEXER,):
-            indexer = option.arguments[1] if len(option.arguments) == 2 else -1
-    function = _INDEXERS.get(indexer) if isinstance(indexer, int) else None
-    if function is None:
-        raise call.refused(
-            "WithOptions.indexer requires a single Integer argument (possible values are: WithOptions.[list|map])"
-        )
-    return MapStep(function)
-
-
 STEPS: Mapping[str, Maker] = {
     **dict.fromkeys(_OF_TWO, _make_of_two),
     **dict.fromkeys(_TESTS, _make_test),
     "conjoin": _make_conjoin,
-    "index": _make_index,
 }

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from asterism.languages.gremlin.engine.run import Frame, Run
+from asterism.languages.gremlin.engine.run import Frame, Run, new_traverser
 from asterism.languages.gremlin.engine.step import BarrierStep, Step, SyncStep
-from asterism.languages.gremlin.engine.traverser import ROOT, Batch, PathNode, Traverser
+from asterism.languages.gremlin.engine.traverser import Batch
 from asterism.languages.gremlin.plan.calls import Maker, StepCall
 from asterism.languages.gremlin.plan.compiler import Compiler
 from asterism.languages.gremlin.steps.arguments import refuse_arguments, scoped
@@ -49,12 +49,7 @@ class ReduceStep(BarrierStep):
 
     def _results(self, states: dict[int, Any], run: Run) -> Batch:
         finish = self.reduction.finish
-        return [_fresh(finish(states[origin]), run, origin) for origin in sorted(states)]
-
-
-def _fresh(value: Any, run: Run, origin: int) -> Traverser:
-    path = PathNode(ROOT, value) if run.tracks_path else None
-    return Traverser(value, 1, path, None, run.sack, origin)
+        return [new_traverser(finish(states[origin]), run, origin) for origin in sorted(states)]
 
 
 class ReduceMembersStep(SyncStep):

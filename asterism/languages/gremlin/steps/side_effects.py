@@ -15,7 +15,7 @@ from asterism.languages.gremlin.plan.calls import Maker, StepCall
 from asterism.languages.gremlin.plan.compiler import Compiler
 from asterism.languages.gremlin.plan.scopes import is_local, without_scope
 from asterism.languages.gremlin.values.arithmetic import OPERATORS
-from asterism.languages.gremlin.values.structures import freeze
+from asterism.languages.gremlin.values.structures import BulkSet, freeze
 
 # Operators that take a collection of values at once; the others take them one by one.
 _COLLECTING = frozenset({OPERATORS["addAll"], OPERATORS["assign"]})
@@ -57,7 +57,7 @@ def _extend(effect: SideEffect, added: list[Any]) -> None:
     elif isinstance(effect.value, set):
         effect.value.update(map(freeze, added))
     elif effect.value is None:
-        effect.value = added
+        effect.value = BulkSet(added)
     else:
         raise ExecutionFailure("Objects must be both of Map or Collection: aggregate() fills a list or a set.")
 
@@ -73,7 +73,7 @@ class AggregateStep(BarrierStep):
 
     async def complete(self, batch: Batch, frame: Frame) -> Batch:
         run = frame.run
-        effect = run.side_effects.setdefault(self.name, SideEffect([]))
+        effect = run.side_effects.setdefault(self.name, SideEffect(BulkSet()))
         if effect.operator is not None:
             # An operator such as `assign` takes all values of a barrier together.
             await run.breathe()
@@ -95,7 +95,7 @@ class StoreStep(AsyncStep):
         self.modulator = modulator
 
     async def process(self, batch: Batch, frame: Frame) -> Batch:
-        effect = frame.run.side_effects.setdefault(self.name, SideEffect([]))
+        effect = frame.run.side_effects.setdefault(self.name, SideEffect(BulkSet()))
         await collect(effect, batch, self.modulator, frame.run)
         return batch
 
@@ -146,7 +146,7 @@ def _make_aggregate(call: StepCall, compiler: Compiler) -> Step:
     modulators = compiler.modulators(call)
     if len(modulators) > 1:
         raise call.refused("Aggregate step can only have one by modulator")
-    compiler.settings.filled.setdefault(arguments[0], list)
+    compiler.settings.filled.setdefault(arguments[0], BulkSet)
     modulator = modulators[0] if modulators else None
     is_lazy = call.name == "store" or is_local(call)
     return StoreStep(arguments[0], modulator) if is_lazy else AggregateStep(arguments[0], modulator)

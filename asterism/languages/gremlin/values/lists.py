@@ -133,13 +133,3 @@ def any_matches(test: Test) -> Test:
 
 def none_matches(test: Test) -> Test:
     return lambda value: (members := members_of(value)) is not None and not any(map(test, members))
-
-
-def index_list(value: Any) -> list[list[Any]]:
-    """Return the members with their places, as pairs."""
-    return [[member, place] for place, member in enumerate(items_of(value))]
-
-
-def index_map(value: Any) -> dict[int, Any]:
-    """Return the members by their places."""
-    return dict(enumerate(items_of(value)))

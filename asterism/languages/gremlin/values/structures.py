@@ -25,6 +25,12 @@ class MapEntry:
         return f"{self.key!r}={self.value!r}"
 
 
+class BulkSet(list[Any]):
+    """The values that `aggregate` collects, each as often as it came: a list here, but a set to `typeOf`."""
+
+    __slots__ = ()
+
+
 class FrozenList(list[Any]):
     """A list that is a key of a map or a member of a set; it must not be changed."""
 

@@ -12,7 +12,7 @@ from asterism.languages.gremlin.graph.elements import Edge, Property, Vertex, Ve
 from asterism.languages.gremlin.tree import Token
 from asterism.languages.gremlin.values.numbers import is_number, number_type
 from asterism.languages.gremlin.values.results import Path, Tree
-from asterism.languages.gremlin.values.structures import MapEntry
+from asterism.languages.gremlin.values.structures import BulkSet, MapEntry
 
 TypeTest = Callable[[Any], bool]
 
@@ -45,14 +45,14 @@ _TYPES: tuple[tuple[str, str, TypeTest], ...] = (
     ("FLOAT", "Float", _numbers_of("Float")),
     ("GRAPH", "Graph", _never),
     ("INT", "Integer", _numbers_of("Integer")),
-    ("LIST", "List", _instances_of(list, tuple)),
+    ("LIST", "List", lambda value: isinstance(value, list | tuple) and not isinstance(value, BulkSet)),
     ("LONG", "Long", _numbers_of("Long")),
     ("MAP", "Map", _instances_of(dict)),
     ("NUMBER", "Number", is_number),
     ("PATH", "Path", _instances_of(Path)),
     # A property of a vertex is a property too.
     ("PROPERTY", "Property", _instances_of(Property, VertexProperty)),
-    ("SET", "Set", _instances_of(set, frozenset)),
+    ("SET", "Set", _instances_of(set, frozenset, BulkSet)),
     ("SHORT", "Short", _numbers_of("Short")),
     ("STRING", "String", _instances_of(str)),
     ("TREE", "Tree", _instances_of(Tree)),
