@@ -18,6 +18,8 @@ SOURCE_LABEL = "_vertexLabel"
 SINK_ID = "_sink"
 SINK_LABEL = "_sinkLabel"
 SINK_KEY = "_sinkPartition"
+# The id of an edge whose document has another: that of a vertex of its logical partition was taken.
+EDGE_ID = "_edgeId"
 
 # The label of a vertex that was given none.
 DEFAULT_LABEL = "vertex"
@@ -25,7 +27,13 @@ DEFAULT_LABEL = "vertex"
 # Properties that the store adds to documents, which a traversal does not see.
 STORE_NAMES = frozenset({"_rid", "_self", "_etag", "_ts", "_attachments", "_lsn"})
 VERTEX_NAMES = STORE_NAMES | {"id", "label"}
-EDGE_NAMES = VERTEX_NAMES | {EDGE_MARK, SOURCE_ID, SOURCE_LABEL, SINK_ID, SINK_LABEL, SINK_KEY}
+EDGE_NAMES = VERTEX_NAMES | {EDGE_MARK, SOURCE_ID, SOURCE_LABEL, SINK_ID, SINK_LABEL, SINK_KEY, EDGE_ID}
+
+
+def twin_id(edge_id: str) -> str:
+    """Return the id of the document of an edge that has the id of a vertex of its logical partition: TinkerPop's graphs
+    count vertices and edges apart, documents have one id for each."""
+    return f"{edge_id}|edge"
 
 
 class Vertex:
@@ -61,6 +69,11 @@ class Vertex:
 
     def __repr__(self) -> str:
         return f"v[{self.id}]"
+
+    @property
+    def item_id(self) -> str:
+        """The id of its document."""
+        return self.id
 
     @property
     def is_loaded(self) -> bool:
@@ -136,12 +149,26 @@ class VertexProperty:
 class Edge:
     """An edge, which lies with its source vertex and knows where its target is."""
 
-    __slots__ = ("document", "id", "in_id", "in_key", "in_label", "key", "key_name", "label", "out_id", "out_label")
+    __slots__ = (
+        "document",
+        "id",
+        "in_id",
+        "in_key",
+        "in_label",
+        "item_id",
+        "key",
+        "key_name",
+        "label",
+        "out_id",
+        "out_label",
+    )
 
     def __init__(self, document: Mapping[str, Any], *, key_name: str | None) -> None:
         self.document = document
         self.key_name = key_name
-        self.id: str = document["id"]
+        # The id of its document; nearly always the edge's own.
+        self.item_id: str = document["id"]
+        self.id: str = document.get(EDGE_ID) or self.item_id
         self.label: str = document["label"]
         # The partition key of the edge, which is that of its source.
         self.key: KeyValue = None if key_name is None else document.get(key_name)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from asterism.errors import MalformedRequest
@@ -16,7 +17,7 @@ from asterism.languages.gremlin.graph.contract import (
     VertexDraft,
 )
 from asterism.languages.gremlin.graph.documents import read_element
-from asterism.languages.gremlin.graph.elements import Edge, Property, Vertex, VertexProperty
+from asterism.languages.gremlin.graph.elements import Edge, Property, Vertex, VertexProperty, twin_id
 from asterism.languages.gremlin.graph.profile import Ledger
 from asterism.languages.gremlin.graph.reads import GET_NEIGHBORS, GraphReads
 from asterism.languages.gremlin.graph.staged import StagedItems, fits
@@ -69,26 +70,33 @@ class StoredGraph:
 
     async def vertices(self, lookup: Lookup) -> AsyncIterator[list[Vertex]]:
         """Yield the vertices of a lookup in batches."""
-        async for batch in self._elements(lookup, is_edge=False):
+        async for batch in self._elements(lookup, lookup, is_edge=False):
             found = [element for element in batch if isinstance(element, Vertex)]
             if found:
                 yield found
 
     async def edges(self, lookup: Lookup) -> AsyncIterator[list[Edge]]:
         """Yield the edges of a lookup in batches."""
-        async for batch in self._elements(lookup, is_edge=True):
-            found = [element for element in batch if isinstance(element, Edge)]
-            if found:
-                yield found
+        named = _names(lookup)
+        for sought in (lookup, None):
+            sought = sought or _twins(lookup, named)
+            if sought is None:
+                return
+            async for batch in self._elements(lookup, sought, is_edge=True):
+                found = [element for element in batch if isinstance(element, Edge)]
+                named.difference_update(edge.id for edge in found)
+                if found:
+                    yield found
 
-    async def _elements(self, lookup: Lookup, *, is_edge: bool) -> AsyncIterator[list[Vertex | Edge]]:
+    async def _elements(self, lookup: Lookup, sought: Lookup, *, is_edge: bool) -> AsyncIterator[list[Vertex | Edge]]:
+        """Yield the elements that fit a lookup, among the documents of another that names the same elements."""
         key_name, kind = self.key_name, Edge if is_edge else Vertex
         left = lookup.limit
         if left == 0:
             return
         # Elements that a later step of this traversal changes meanwhile must not come again.
         changed_before = self._staged.references() if self._staged else frozenset()
-        if changed_before:
+        if changed_before and sought is lookup:
             staged = [
                 element
                 for document in self._staged.documents(are_edges=is_edge)
@@ -99,7 +107,7 @@ class StoredGraph:
                 left = None if left is None else max(0, left - len(staged))
         if left == 0:
             return
-        async for documents in self._reads.documents(lookup, is_edge=is_edge):
+        async for documents in self._reads.documents(sought, is_edge=is_edge):
             found: list[Vertex | Edge] = []
             for document in documents:
                 element = read_element(document, key_name)
@@ -117,7 +125,7 @@ class StoredGraph:
 
     def _newest(self, element: Vertex | Edge, left_out: frozenset[bytes]) -> Vertex | Edge | None:
         """Return an element as this traversal has changed it; None if it was removed, or is to be left out."""
-        reference = self._reads.reference(element.key, element.id)
+        reference = self._reads.reference(element.key, element.item_id)
         if reference in left_out:
             return None
         staged = self._staged.get(reference)
@@ -126,7 +134,7 @@ class StoredGraph:
         return None if staged.document is None else read_element(staged.document, self.key_name)
 
     def _is_staged(self, element: Vertex | Edge) -> bool:
-        return self._reads.reference(element.key, element.id) in self._staged
+        return self._reads.reference(element.key, element.item_id) in self._staged
 
     async def adjacent_edges(
         self, vertices: Sequence[Vertex], direction: Direction, lookup: Lookup
@@ -216,6 +224,20 @@ class StoredGraph:
     async def commit(self) -> None:
         """Write what was staged; see `GraphWrites.commit`."""
         await self._writes.commit()
+
+
+def _names(lookup: Lookup) -> set[str]:
+    """Return the ids that a lookup asks for."""
+    return {*(lookup.ids or ()), *(element_id for _, element_id in lookup.places or ())}
+
+
+def _twins(lookup: Lookup, missing: Collection[str]) -> Lookup | None:
+    """Return the lookup of the documents that edges have whose ids are those of vertices; None if no id is missing."""
+    if not missing:
+        return None
+    ids = None if lookup.ids is None else tuple(twin_id(name) for name in lookup.ids if name in missing)
+    places = lookup.places and tuple((key, twin_id(name)) for key, name in lookup.places if name in missing)
+    return replace(lookup, ids=ids, places=places)
 
 
 def open_session(

@@ -19,7 +19,16 @@ from asterism.languages.gremlin.graph.drafts import (
     stored_value,
     vertex_document,
 )
-from asterism.languages.gremlin.graph.elements import Edge, KeyValue, Property, Vertex, VertexProperty
+from asterism.languages.gremlin.graph.elements import (
+    EDGE_ID,
+    EDGE_MARK,
+    Edge,
+    KeyValue,
+    Property,
+    Vertex,
+    VertexProperty,
+    twin_id,
+)
 from asterism.languages.gremlin.graph.profile import Ledger
 from asterism.languages.gremlin.graph.reads import GET_EDGES, GET_VERTICES, GraphReads
 from asterism.languages.gremlin.graph.staged import StagedItem, StagedItems
@@ -131,7 +140,8 @@ class GraphWrites:
         reference = self._reads.reference(key, element_id)
         staged = self.staged.get(reference)
         if staged is not None and staged.document is not None:
-            raise ItemExists(item_id=element_id)
+            await self._add_beside(key, document, staged.document, is_edge=is_edge)
+            return
         if staged is not None:
             # It was removed by this traversal, and comes back as another.
             self.staged.put(reference, StagedItem(key, element_id, document, False, is_edge, staged.etag))
@@ -140,11 +150,20 @@ class GraphWrites:
             kind = GET_EDGES if is_edge else GET_VERTICES
             (found,) = await self._reads.read_places([(key, element_id)], kind)
             if found is not None:
-                raise ItemExists(item_id=element_id)
+                await self._add_beside(key, document, found, is_edge=is_edge)
+                return
         self.staged.put(reference, StagedItem(key, element_id, document, True, is_edge))
 
+    async def _add_beside(self, key: KeyValue, document: Document, found: Mapping[str, Any], *, is_edge: bool) -> None:
+        """Add an edge whose id a vertex has, under the id that such edges have; refuse any other element."""
+        if not is_edge or EDGE_ID in document or found.get(EDGE_MARK) is True:
+            raise ItemExists(item_id=document.get(EDGE_ID) or document["id"])
+        document[EDGE_ID] = document["id"]
+        document["id"] = twin_id(document["id"])
+        await self._add(key, document, is_edge=True)
+
     def _staged_at(self, element: Vertex | Edge) -> StagedItem | None:
-        return self.staged.get(self._reads.reference(element.key, element.id)) if self.staged else None
+        return self.staged.get(self._reads.reference(element.key, element.item_id)) if self.staged else None
 
     # --- properties -------------------------------------------------------------------------------------------------
 
@@ -191,7 +210,7 @@ class GraphWrites:
     async def _changed(self, element: Vertex | Edge) -> Document:
         """Return the document of an element, staged, for the caller to change."""
         self._check_right()
-        reference = self._reads.reference(element.key, element.id)
+        reference = self._reads.reference(element.key, element.item_id)
         staged = self.staged.get(reference)
         if staged is not None:
             if staged.document is None:
@@ -205,12 +224,14 @@ class GraphWrites:
             return document
         known = element.document
         if known is None or "_etag" not in known:
-            (known,) = await self._reads.read_places([(element.key, element.id)], GET_VERTICES)
+            (known,) = await self._reads.read_places([(element.key, element.item_id)], GET_VERTICES)
             if known is None:
                 raise ItemNotFound(item_id=element.id)
         document = dict(known)
         is_edge = isinstance(element, Edge)
-        self.staged.put(reference, StagedItem(element.key, element.id, document, False, is_edge, document.get("_etag")))
+        self.staged.put(
+            reference, StagedItem(element.key, element.item_id, document, False, is_edge, document.get("_etag"))
+        )
         return document
 
     async def remove_property(self, entry: VertexProperty | Property) -> None:
@@ -224,13 +245,13 @@ class GraphWrites:
 
     def remove_element(self, element: Vertex | Edge) -> None:
         self._check_right()
-        reference = self._reads.reference(element.key, element.id)
+        reference = self._reads.reference(element.key, element.item_id)
         staged = self.staged.get(reference)
         if staged is not None and staged.is_new:
             self.staged.forget(reference)
         else:
             self.staged.put(
-                reference, StagedItem(element.key, element.id, None, False, isinstance(element, Edge), None)
+                reference, StagedItem(element.key, element.item_id, None, False, isinstance(element, Edge), None)
             )
 
     # --- the end ----------------------------------------------------------------------------------------------------
