@@ -20,7 +20,7 @@ README = (PROJECT / "README.md").read_text()
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TableServer]:
     data = tmp_path_factory.mktemp("readme")
-    with running_server(data, "--announce-seconds", "0.1", doors=("nosql", "table", "mongo")) as running:
+    with running_server(data, "--announce-seconds", "0.1", doors=("nosql", "table", "mongo", "gremlin")) as running:
         yield TableServer(running)
 
 
@@ -38,6 +38,7 @@ def test_the_examples_run_and_the_container_they_scale_up_splits(server: TableSe
         ("http://127.0.0.1:8081", server.running.endpoint),
         ("UseDevelopmentStorage=true", server.connection_string),
         ("127.0.0.1:10255", f"127.0.0.1:{server.running.ports['mongo']}"),
+        ("127.0.0.1:8901", f"127.0.0.1:{server.running.ports['gremlin']}"),
     ):
         assert session.count(well_known) == 1
         session = session.replace(well_known, own)
@@ -45,6 +46,7 @@ def test_the_examples_run_and_the_container_they_scale_up_splits(server: TableSe
         "12.5",
         "[{'PartitionKey': '2026-11-16', 'RowKey': '0001', 'total': 12.5}]",
         "{'_id': 1, 'customer': 'ada', 'lines': [{'sku': 'a', 'count': 2}]}",
+        "['Ada']",
     ]
 
     def states() -> list[str]:

@@ -19,7 +19,9 @@ COSMOS = EvaluationOptions("cosmos")
 
 
 def service_of(graph: Graph) -> GremlinService:
-    return GremlinService(graph.world.store, account=ACCOUNT, monotonic=graph.world.store.services.clock.monotonic_seconds)
+    return GremlinService(
+        graph.world.store, account=ACCOUNT, monotonic=graph.world.store.services.clock.monotonic_seconds
+    )
 
 
 def name_of(graph: Graph) -> GraphName:
