@@ -277,3 +277,9 @@ async def test_injected_values_stand_beside_those_that_come() -> None:
 async def test_productive_modulators_yield_null() -> None:
     source = (call("withStrategies", Strategy("ProductiveByStrategy")),)
     assert await run(injected([{"a": 1}, {}]), call("order"), by("a"), source=source) == [{}, {"a": 1}]
+
+
+async def test_an_assigned_side_effect_has_the_values_of_the_last_parent() -> None:
+    source = (call("withSideEffect", "x", [9], Token("Operator", "assign")),)
+    collected = call("local", anonymous(call("unfold"), call("aggregate", "x")))
+    assert await run(injected([[1, 2], [3]]), collected, call("cap", "x"), source=source) == [[3]]

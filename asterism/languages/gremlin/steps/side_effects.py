@@ -8,7 +8,7 @@ from typing import Any
 from asterism.languages.gremlin.engine.modulators import MISSING, Modulator
 from asterism.languages.gremlin.engine.reducing import BATCH_SIZE, ReducingStep
 from asterism.languages.gremlin.engine.run import Frame, Run, SideEffect
-from asterism.languages.gremlin.engine.step import AsyncStep, BarrierStep, Step, SyncStep
+from asterism.languages.gremlin.engine.step import AsyncStep, BarrierStep, Step, SyncStep, by_origin
 from asterism.languages.gremlin.engine.traverser import Batch
 from asterism.languages.gremlin.failure import ExecutionFailure, FailStep
 from asterism.languages.gremlin.plan.calls import Maker, StepCall
@@ -25,6 +25,8 @@ _IDEMPOTENT = frozenset({OPERATORS[name] for name in ("min", "max", "and", "or")
 
 async def collect(effect: SideEffect, batch: Batch, modulator: Modulator | None, run: Run) -> None:
     """Add the values of traversers to a side effect, by its operator or into its collection."""
+    if not batch:
+        return
     if modulator is None:
         values = [traverser.value for traverser in batch]
     else:
@@ -76,8 +78,9 @@ class AggregateStep(BarrierStep):
         effect = run.side_effects.setdefault(self.name, SideEffect(BulkSet()))
         if effect.operator is not None:
             # An operator such as `assign` takes all values of a barrier together.
-            await run.breathe()
-            await collect(effect, batch, self.modulator, run)
+            for group in by_origin(batch, frame.segments):
+                await run.breathe()
+                await collect(effect, group, self.modulator, run)
             return batch
         for start in range(0, len(batch), BATCH_SIZE):
             await run.breathe()
