@@ -192,11 +192,8 @@ def import_(
     finally:
         writer.close()
     if output_format is Format.JSON:
-        typer.echo(json.dumps({"vertices": loaded.vertices, "edges": loaded.edges, "renamed": maker.renamed}))
+        typer.echo(json.dumps({"vertices": loaded.vertices, "edges": loaded.edges}))
         return
-    typer.echo(f"{database}/{graph}: {loaded.vertices:,} vertices and {loaded.edges:,} edges imported.")
-    if maker.renamed:
-        typer.echo(
-            f"{maker.renamed:,} edges had ids that vertices have too; theirs begin with 'edge-' now, because both are "
-            "items of one container."
-        )
+    vertices = f"{loaded.vertices:,} {'vertex' if loaded.vertices == 1 else 'vertices'}"
+    edges = f"{loaded.edges:,} {'edge' if loaded.edges == 1 else 'edges'}"
+    typer.echo(f"{database}/{graph}: {vertices} and {edges} imported.")

@@ -10,6 +10,7 @@ from typing import Any, Final
 from asterism.cli.failure import CommandFailed
 from asterism.cli.graph_import.records import BadElement, EdgeRecord, EndRecord, KeyValue, VertexRecord
 from asterism.languages.gremlin.graph.elements import (
+    EDGE_ID,
     EDGE_MARK,
     EDGE_NAMES,
     SINK_ID,
@@ -18,6 +19,7 @@ from asterism.languages.gremlin.graph.elements import (
     SOURCE_ID,
     SOURCE_LABEL,
     VERTEX_NAMES,
+    twin_id,
 )
 
 Document = dict[str, Any]
@@ -26,8 +28,6 @@ _TIME_TO_LIVE: Final = "ttl"
 _HASH: Final = "hash:"
 # More logical partitions than this make edges of a vertex no more spread, and batches small.
 _BUCKETS_MAX: Final = 1_000_000
-# Edges and vertices share the ids of a logical partition; TinkerPop counts them apart.
-_EDGE_PREFIX: Final = "edge-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,10 @@ class Places:
     def __len__(self) -> int:
         return len(self._of_id)
 
-    def __contains__(self, vertex_id: object) -> bool:
-        return vertex_id in self._of_id
+    def may_have(self, vertex_id: str, key: KeyValue) -> bool:
+        """Return True unless no vertex of the logical partition `key` has the id."""
+        found = self._of_id.get(vertex_id, ())
+        return found is None or (len(found) > 0 and found[0] == key)
 
     def add(self, vertex_id: str, key: KeyValue, label: str) -> None:
         pair = self._pairs.setdefault((type(key), key, label), (key, label))
@@ -118,8 +120,6 @@ class DocumentMaker:
 
     rule: KeyRule
     places: Places = field(default_factory=Places)
-    # Edges whose ids vertices have too.
-    renamed: int = 0
 
     def vertex(self, record: VertexRecord) -> tuple[KeyValue, Document]:
         key = self.rule.key_of(record)
@@ -149,10 +149,9 @@ class DocumentMaker:
         edge_id = record.id
         if edge_id is None:
             edge_id = _guid(f"{source_key}\0{source.id}\0{record.label}\0{target_key}\0{target.id}\0{line}")
-        elif edge_id in self.places:
-            edge_id = _EDGE_PREFIX + edge_id
-            self.renamed += 1
         document: Document = {"id": edge_id, "label": record.label, EDGE_MARK: True}
+        if self.places.may_have(edge_id, source_key):
+            document["id"], document[EDGE_ID] = twin_id(edge_id), edge_id
         if name is not None:
             document[name] = source_key
             document[SINK_KEY] = target_key

@@ -203,11 +203,16 @@ def test_a_repeated_import_makes_the_same_documents() -> None:
     assert len({entry["id"] for entry in first[0][1]["name"]}) == 2
 
 
-def test_an_edge_with_the_id_of_a_vertex_gets_another() -> None:
-    maker = DocumentMaker(KeyRule(None))
-    maker.vertex(VertexRecord("1", "person"))
-    _, document = maker.edge(EdgeRecord("1", "knows", EndRecord("1"), EndRecord("1")), line=1)
-    assert (document["id"], maker.renamed) == ("edge-1", 1)
+def test_an_edge_with_the_id_of_a_vertex_of_its_partition_keeps_it_beside_that_of_its_document() -> None:
+    maker = DocumentMaker(KeyRule("pk"))
+    for vertex_id, key in (("1", "p"), ("2", "q")):
+        maker.vertex(VertexRecord(vertex_id, "person", {"pk": [(key, {})]}))
+    found = [maker.edge(EdgeRecord(edge_id, "knows", EndRecord("1"), EndRecord("2")), line=1)[1] for edge_id in "123"]
+    assert [(document["id"], document.get("_edgeId")) for document in found] == [
+        ("1|edge", "1"),
+        ("2", None),
+        ("3", None),
+    ]
 
 
 @pytest.mark.parametrize(
