@@ -14,6 +14,8 @@ from asterism.storage.contract import Span
 
 # Scans of one call that are under way at once: a store over the network answers them together.
 _AT_ONCE: Final = 32
+# After so many reads that did not suspend, a millisecond or less, other requests run.
+_READS_BETWEEN_OTHERS: Final = 64
 # An entry of 16 bytes of point and short texts has about 100 bytes, and is read in 0.3 µs.
 _PAGE_ENTRIES: Final = 1000
 _PAGE_BYTES: Final = 256 * 1024
@@ -37,21 +39,18 @@ async def entries_for(
     callers load the items (`ITEMS + reference`) and leave out those that are gone, expired, or name another sink or
     label.
     """
-    spans = [_spans(point, item_id, labels) for point, item_id in sinks]
+    spans = [span for point, item_id in sinks for span in _spans(point, item_id, labels)]
     # The entries are removed only after reads that rely on them (K8).
     with container.keyspace.in_flight:
-        if sum(map(len, spans)) <= 1:
-            found = [[await _read(container, reads, span) for span in of_sink] for of_sink in spans]
-        else:
-            turns = asyncio.Semaphore(_AT_ONCE)
-            found = await asyncio.gather(*(_read_all(container, reads, of_sink, turns) for of_sink in spans))
-    answers: list[list[bytes]] = []
-    for of_sink in found:
-        stored = [values for values in of_sink if values is not None]
-        if len(stored) < len(of_sink):
-            return None
-        answers.append(distinct_references(value for values in stored for value in values))
-    return answers
+        found = await _read_all(container, reads, spans)
+    values = [of_span for of_span in found if of_span is not None]
+    if len(values) < len(found) or not container.has_all_incoming_edges:
+        return None
+    each = 1 if labels is None else len(dict.fromkeys(labels))
+    return [
+        distinct_references(value for of_span in values[place * each : (place + 1) * each] for value in of_span)
+        for place in range(len(sinks))
+    ]
 
 
 def _spans(point: bytes, item_id: bytes, labels: Sequence[bytes] | None) -> list[tuple[bytes, Span]]:
@@ -64,10 +63,35 @@ def _spans(point: bytes, item_id: bytes, labels: Sequence[bytes] | None) -> list
 
 
 async def _read_all(
-    container: Container, reads: Reads, spans: Sequence[tuple[bytes, Span]], turns: asyncio.Semaphore
+    container: Container, reads: Reads, spans: Sequence[tuple[bytes, Span]]
 ) -> list[list[bytes] | None]:
-    async with turns:
-        return [await _read(container, reads, span) for span in spans]
+    """Read all spans. Reads of an embedded store never suspend, and a task for each would take longer than the read:
+    only if the first has suspended, the others are read at the same time."""
+    if not spans:
+        return []
+    has_suspended: list[bool] = []
+    marker = asyncio.get_running_loop().call_soon(has_suspended.append, True)
+    found = [await _read(container, reads, spans[0])]
+    marker.cancel()
+    if not has_suspended:
+        for place, span in enumerate(spans[1:], start=1):
+            found.append(await _read(container, reads, span))
+            if place % _READS_BETWEEN_OTHERS == 0:
+                await asyncio.sleep(0)
+        return found
+    turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def read_in_turn(span: tuple[bytes, Span]) -> list[bytes] | None:
+        async with turns:
+            return await _read(container, reads, span)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(read_in_turn(span)) for span in spans[1:]]
+    except BaseExceptionGroup as failures:
+        # Callers know the errors of a single read.
+        raise failures.exceptions[0] from None
+    return found + [task.result() for task in tasks]
 
 
 async def _read(container: Container, reads: Reads, placed: tuple[bytes, Span]) -> list[bytes] | None:
