@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from asterism.errors import ReshapeRefused
@@ -139,6 +139,8 @@ async def test_stored_graphs_answer_as_graphs_in_memory_do(
     end: tuple[Instruction, ...],
     splits: int,
 ) -> None:
+    # Of several ways to a vertex, any may be the one that is kept.
+    assume((step("dedup"),) not in middle or end != (step("path"),))
     steps = (*start, *(instruction for part in middle for instruction in part), *end)
     async with open_graph(partitions=3, **container_settings) as graph:
         memory = MemoryGraph()
