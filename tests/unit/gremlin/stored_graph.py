@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from asterism.languages.gremlin.engine.evaluate import evaluate
 from asterism.languages.gremlin.engine.run import Run
@@ -24,6 +24,7 @@ class Graph:
 
     world: World
     container: Container
+    dialect: Literal["cosmos", "tinkerpop"] = "cosmos"
 
     def session(self, *, may_write: bool = True, looks_first: bool = False) -> StoredGraph:
         services = self.world.store.services
@@ -36,7 +37,7 @@ class Graph:
     async def results(self, *steps: Instruction, session: StoredGraph | None = None) -> list[Any]:
         """Run a traversal and return its results, each as often as its bulk says."""
         session = session or self.session()
-        compiler = Compiler(STEPS, key_name=session.key_name)
+        compiler = Compiler(STEPS, dialect=self.dialect, key_name=session.key_name)
         pipeline = compiler.root(Traversal(steps))
         run = Run(session, monotonic=lambda: 0.0, tracks_path=compiler.needs_path)
         return [

@@ -284,6 +284,15 @@ async def test_cardinalities(graph: Graph, calls: list[Any], expected: list[str]
     assert await graph.results(step("V", "x"), step("values", "name")) == expected
 
 
+async def test_in_tinkerpops_dialect_null_removes_and_names_of_a_new_vertex_repeat(graph: Graph) -> None:
+    graph.dialect = "tinkerpop"
+    await graph.results(*person("x", "p"), step("property", "name", "a"), step("property", "name", "b"))
+    assert await graph.results(step("V", "x"), step("values", "name")) == ["a", "b"]
+    (changed,) = await graph.results(step("V", "x"), step("property", "name", None))
+    assert "name" not in changed.properties
+    assert await graph.results(step("V", "x"), step("values", "name")) == []
+
+
 async def test_drop_of_a_vertex_takes_the_edges_of_both_directions(graph: Graph) -> None:
     for name in "abc":
         await graph.results(*person(name, f"p{name}"))
@@ -315,6 +324,13 @@ async def test_merge_adds_a_vertex_once(graph: Graph) -> None:
     assert await graph.results(step("V"), step("values", "state")) == ["new"]
     await graph.results(merge, *options)
     assert await graph.results(step("V"), step("values", "state")) == ["known"]
+
+
+async def test_an_option_of_a_merge_may_have_a_cardinality(graph: Graph) -> None:
+    await graph.results(*person("x", "p"), step("property", "name", "a"))
+    merge = step("mergeV", {T_ID: "x", "pk": "p"}), step("option", ON_MATCH, {"name": "b"}, SET)
+    await graph.results(*merge)
+    assert await graph.results(step("V", "x"), step("values", "name")) == ["a", "b"]
 
 
 async def test_merge_adds_an_edge_once(graph: Graph) -> None:

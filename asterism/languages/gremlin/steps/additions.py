@@ -10,7 +10,7 @@ from asterism.languages.gremlin.engine.run import Frame, Run
 from asterism.languages.gremlin.engine.step import AsyncStep, Step
 from asterism.languages.gremlin.engine.traverser import Batch
 from asterism.languages.gremlin.failure import ExecutionFailure
-from asterism.languages.gremlin.graph.contract import EdgeDraft, VertexDraft
+from asterism.languages.gremlin.graph.contract import Cardinality, EdgeDraft, VertexDraft
 from asterism.languages.gremlin.graph.elements import DEFAULT_LABEL, Vertex
 from asterism.languages.gremlin.plan.calls import Maker, StepCall
 from asterism.languages.gremlin.plan.compiler import Compiler
@@ -24,6 +24,7 @@ from asterism.languages.gremlin.steps.operands import (
     operand_of,
     property_calls,
     property_values,
+    removes_null,
     scoped_value,
 )
 from asterism.languages.gremlin.tree import T_ID, T_LABEL, Instruction, Token, Traversal
@@ -48,9 +49,10 @@ def singles(batch: Batch) -> Batch:
 class AddVertexStep(AsyncStep):
     """`addV()`: a new vertex for each traverser."""
 
-    def __init__(self, label: Operand, properties: Sequence[PropertyCall]) -> None:
+    def __init__(self, label: Operand, properties: Sequence[PropertyCall], *, keeps_all: bool) -> None:
         self.label = label
         self.properties = properties
+        self.keeps_all = keeps_all
 
     async def process(self, batch: Batch, frame: Frame) -> Batch:
         run, batch = frame.run, singles(batch)
@@ -58,21 +60,25 @@ class AddVertexStep(AsyncStep):
         properties = await property_values(self.properties, batch, run)
         found: Batch = []
         for traverser, label, own in zip(batch, labels, properties, strict=True):
-            vertex = await run.graph.add_vertex(vertex_draft(label, own))
+            vertex = await run.graph.add_vertex(vertex_draft(label, own, keeps_all=self.keeps_all))
             found.append(traverser.to(vertex))
         return found
 
 
-def vertex_draft(label: Any, properties: Sequence[PropertyValue]) -> VertexDraft:
-    """Return the draft of a vertex, whose id and label may be among its properties."""
+def vertex_draft(label: Any, properties: Sequence[PropertyValue], *, keeps_all: bool = False) -> VertexDraft:
+    """Return the draft of a vertex, whose id and label may be among its properties. `keeps_all`: a name that comes
+    again without a cardinality gives the vertex another value; otherwise the last counts, as in the service."""
     draft = VertexDraft("")
+    names: set[Any] = set()
     for entry in properties:
         if entry.name == T_ID:
             draft.vertex_id = new_id_text(entry.value)
         elif entry.name == T_LABEL:
             label = entry.value
-        else:
-            draft.properties.append((entry.name, entry.value, entry.cardinality or "single", entry.meta))
+        elif not entry.is_removed:
+            default: Cardinality = "list" if keeps_all and entry.name in names else "single"
+            draft.properties.append((entry.name, entry.value, entry.cardinality or default, entry.meta))
+            names.add(entry.name)
     draft.label = checked_label(label, DEFAULT_LABEL)
     return draft
 
@@ -118,7 +124,7 @@ def edge_draft(label: str, source: Vertex, target: Vertex, properties: Sequence[
             draft.edge_id = new_id_text(entry.value)
         elif entry.name == T_LABEL:
             draft.label = checked_label(entry.value, DEFAULT_EDGE_LABEL)
-        else:
+        elif not entry.is_removed:
             draft.properties[entry.name] = entry.value
     return draft
 
@@ -205,7 +211,8 @@ def _make_add_vertex(call: StepCall, compiler: Compiler) -> Sequence[Step]:
     compiler.writes = True
     label, pairs = _label_and_pairs(call, compiler)
     folded = _Folded(call, compiler, takes_ends=False)
-    return [AddVertexStep(label, [*pairs, *folded.properties]), *folded.labels]
+    keeps_all = compiler.dialect == "tinkerpop"
+    return [AddVertexStep(label, [*pairs, *folded.properties], keeps_all=keeps_all), *folded.labels]
 
 
 def _label_and_pairs(call: StepCall, compiler: Compiler) -> tuple[Operand, list[PropertyCall]]:
@@ -220,7 +227,11 @@ def _label_and_pairs(call: StepCall, compiler: Compiler) -> tuple[Operand, list[
         name = compiler.key(arguments[at])
         if name in ("id", "label"):
             name = T_ID if name == "id" else T_LABEL
-        pairs.append(PropertyCall(Operand(name), operand_of(arguments[at + 1], compiler), None))
+        pairs.append(
+            PropertyCall(
+                Operand(name), operand_of(arguments[at + 1], compiler), None, removes_null=removes_null(compiler)
+            )
+        )
     return Operand(), pairs
 
 

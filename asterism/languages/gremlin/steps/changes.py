@@ -40,6 +40,8 @@ async def set_property(graph: GraphSession, element: Any, entry: PropertyValue) 
     name = entry.name
     if isinstance(name, Token):
         raise ExecutionFailure(f"T.{name.name} is immutable on existing elements")
+    if entry.is_removed:
+        return await _remove_property(graph, element, name)
     if isinstance(element, Vertex):
         return await graph.set_vertex_property(element, name, entry.value, entry.cardinality or "single", entry.meta)
     if entry.cardinality is not None:
@@ -51,6 +53,26 @@ async def set_property(graph: GraphSession, element: Any, entry: PropertyValue) 
         return await graph.set_edge_property(element, name, entry.value)
     if isinstance(element, VertexProperty):
         return await graph.set_meta_property(element, name, entry.value)
+    raise ExecutionFailure(f"The property() step can only be applied to elements, not to a {type(element).__name__}.")
+
+
+async def _remove_property(graph: GraphSession, element: Any, name: str) -> Any:
+    """Remove all values of a property; return the element as it is then."""
+    if isinstance(element, Vertex):
+        (loaded,) = await graph.load([element])
+        if loaded is None or name not in loaded.properties:
+            return element
+        await graph.remove(loaded.properties[name])
+        (changed,) = await graph.load([element])
+        return changed or element
+    if isinstance(element, Edge):
+        await graph.remove([Property(name, None, element)])
+        kept = {key: value for key, value in element.document.items() if key != name}
+        return Edge(kept, key_name=element.key_name)
+    if isinstance(element, VertexProperty):
+        await graph.remove([Property(name, None, element)])
+        meta = {key: value for key, value in element.meta.items() if key != name}
+        return VertexProperty(element.id, element.label, element.value, element.vertex, meta)
     raise ExecutionFailure(f"The property() step can only be applied to elements, not to a {type(element).__name__}.")
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from asterism.languages.gremlin.failure import ExecutionFailure
-from asterism.languages.gremlin.steps.operands import PropertyValue, checked_label
+from asterism.languages.gremlin.graph.contract import Cardinality
+from asterism.languages.gremlin.steps.operands import PropertyValue, cardinality_named, checked_label
 from asterism.languages.gremlin.tree import T_ID, T_LABEL, CardinalityValue, Token
 from asterism.languages.gremlin.values.comparison import are_equal
 
@@ -80,13 +81,15 @@ def check_no_overrides(sought: MergeMap, created: MergeMap) -> None:
             raise ExecutionFailure(f"option(onCreate) cannot override values from merge() argument: ({shown}, {value})")
 
 
-def property_entries(given: MergeMap) -> list[PropertyValue]:
-    """Return the properties of a map, T.id and T.label among them."""
+def property_entries(
+    given: MergeMap, default: Cardinality | None = None, *, removes_null: bool = False
+) -> list[PropertyValue]:
+    """Return the properties of a map, T.id and T.label among them. `default` is the cardinality of values that come
+    without one."""
     found: list[PropertyValue] = []
     for key, value in given.items():
+        cardinality = default
         if isinstance(value, CardinalityValue):
-            cardinality: Any = value.cardinality
-            found.append(PropertyValue(key, value.value, cardinality, {}))
-        else:
-            found.append(PropertyValue(key, value, None, {}))
+            cardinality, value = cardinality_named(value.cardinality), value.value
+        found.append(PropertyValue(key, value, cardinality, {}, value is None and removes_null))
     return found

@@ -11,7 +11,7 @@ from asterism.languages.gremlin.engine.run import Frame, Run
 from asterism.languages.gremlin.engine.step import AsyncStep
 from asterism.languages.gremlin.engine.traverser import Batch, Traverser
 from asterism.languages.gremlin.failure import ExecutionFailure
-from asterism.languages.gremlin.graph.contract import GraphSession, IndexCondition, Lookup
+from asterism.languages.gremlin.graph.contract import Cardinality, GraphSession, IndexCondition, Lookup
 from asterism.languages.gremlin.graph.documents import is_key_value
 from asterism.languages.gremlin.graph.elements import Edge, KeyValue, Vertex
 from asterism.languages.gremlin.graph.routing import same_key
@@ -30,7 +30,15 @@ from asterism.languages.gremlin.steps.merge_maps import (
     property_entries,
     with_tokens,
 )
-from asterism.languages.gremlin.steps.operands import Operand, checked_label, find_vertices, operand_of
+from asterism.languages.gremlin.steps.operands import (
+    Operand,
+    PropertyValue,
+    cardinality_named,
+    checked_label,
+    find_vertices,
+    operand_of,
+    removes_null,
+)
 from asterism.languages.gremlin.tree import T_ID, T_LABEL, CardinalityValue, Token, Traversal
 from asterism.languages.gremlin.values.comparison import are_equal
 
@@ -40,8 +48,13 @@ class MergeStep(AsyncStep):
 
     name: str
 
-    def __init__(self, maps: Mapping[str, Operand], compiler: Compiler) -> None:
+    def __init__(
+        self, maps: Mapping[str, Operand], cardinalities: Mapping[str, Cardinality], compiler: Compiler
+    ) -> None:
         self._maps = maps
+        # Of the values that come without one, by the option whose map they are in.
+        self._cardinalities = cardinalities
+        self._removes_null = removes_null(compiler)
         self._key = compiler.key
         self.key_name = compiler.key_name
 
@@ -79,9 +92,12 @@ class MergeStep(AsyncStep):
         at_element.value = element
         changes = await self.map_of("onMatch", at_element, run)
         check_match_map(changes)
-        for entry in property_entries(changes):
+        for entry in self._entries(changes, "onMatch"):
             element = await set_property(run.graph, element, entry)
         return element
+
+    def _entries(self, given: MergeMap, option: str) -> list[PropertyValue]:
+        return property_entries(given, self._cardinalities.get(option), removes_null=self._removes_null)
 
     async def created_map(self, sought: MergeMap, traverser: Traverser, run: Run) -> MergeMap:
         """Return the map of a new element: that of the search, and what `onCreate` adds to it."""
@@ -148,7 +164,7 @@ class MergeVertexStep(MergeStep):
 
     async def added(self, sought: MergeMap, traverser: Traverser, run: Run) -> Any:
         created = await self.created_map(sought, traverser, run)
-        return await run.graph.add_vertex(vertex_draft(None, property_entries(created)))
+        return await run.graph.add_vertex(vertex_draft(None, self._entries(created, "onCreate")))
 
 
 class MergeEdgeStep(MergeStep):
@@ -221,7 +237,7 @@ class MergeEdgeStep(MergeStep):
                 raise ExecutionFailure(f"Vertex id could not be resolved from mergeE: {created[direction]}")
             ends.append(vertices[0])
         source, target = ends
-        properties = property_entries({key: value for key, value in created.items() if key not in (OUT, IN)})
+        properties = self._entries({key: value for key, value in created.items() if key not in (OUT, IN)}, "onCreate")
         label = checked_label(created.get(T_LABEL), DEFAULT_EDGE_LABEL)
         return await run.graph.add_edge(edge_draft(label, source, target, properties))
 
@@ -241,11 +257,13 @@ async def _incident(
 # --- makers ---------------------------------------------------------------------------------------------------------
 
 
-def _maps_of(call: StepCall, compiler: Compiler) -> dict[str, Operand]:
+def _maps_of(call: StepCall, compiler: Compiler) -> tuple[dict[str, Operand], dict[str, Cardinality]]:
+    """Return the maps of a call, and the cardinalities of those that come with one."""
     if len(call.arguments) > 1:
         raise call.refused(f"{call.name}() takes a map or a traversal that gives one")
     compiler.writes = True
     maps: dict[str, Operand] = {}
+    cardinalities: dict[str, Cardinality] = {}
     if call.arguments:
         maps["merge"] = operand_of(call.arguments[0], compiler)
     else:
@@ -254,10 +272,13 @@ def _maps_of(call: StepCall, compiler: Compiler) -> dict[str, Operand]:
         match option.arguments:
             case [Token("Merge", name), value]:
                 maps[name] = operand_of(value, compiler)
+            case [Token("Merge", name), value, Token("Cardinality", cardinality)]:
+                maps[name] = operand_of(value, compiler)
+                cardinalities[name] = cardinality_named(cardinality)
             case _:
                 raise call.refused(f"option() of {call.name}() takes onCreate, onMatch, outV or inV, and a map")
     _check_constants(call, compiler, maps)
-    return maps
+    return maps, cardinalities
 
 
 def _check_constants(call: StepCall, compiler: Compiler, maps: Mapping[str, Operand]) -> None:
@@ -278,11 +299,11 @@ def _check_constants(call: StepCall, compiler: Compiler, maps: Mapping[str, Oper
 
 
 def _make_merge_vertex(call: StepCall, compiler: Compiler) -> MergeVertexStep:
-    return MergeVertexStep(_maps_of(call, compiler), compiler)
+    return MergeVertexStep(*_maps_of(call, compiler), compiler)
 
 
 def _make_merge_edge(call: StepCall, compiler: Compiler) -> MergeEdgeStep:
-    return MergeEdgeStep(_maps_of(call, compiler), compiler)
+    return MergeEdgeStep(*_maps_of(call, compiler), compiler)
 
 
 STEPS: Mapping[str, Maker] = {"mergeV": _make_merge_vertex, "mergeE": _make_merge_edge}

@@ -50,6 +50,13 @@ class PropertyCall:
     # None if the call gave none.
     cardinality: Cardinality | None
     meta: tuple[tuple[str, Operand], ...] = ()
+    # True: null removes the property. The service refuses it, and the graph does.
+    removes_null: bool = False
+
+
+def removes_null(compiler: Compiler) -> bool:
+    """Return whether a property that is set to null is removed, as in graphs of TinkerPop that store no nulls."""
+    return compiler.dialect == "tinkerpop"
 
 
 def property_calls(instruction: Instruction, call: StepCall, compiler: Compiler) -> list[PropertyCall]:
@@ -57,7 +64,7 @@ def property_calls(instruction: Instruction, call: StepCall, compiler: Compiler)
     arguments = list(instruction.arguments)
     cardinality: Cardinality | None = None
     if arguments and isinstance(arguments[0], Token) and arguments[0].kind == "Cardinality":
-        cardinality = _cardinality(arguments.pop(0).name)
+        cardinality = cardinality_named(arguments.pop(0).name)
     if len(arguments) == 1 and (arguments[0] is None or isinstance(arguments[0], dict)):
         entries = (arguments[0] or {}).items()
         return [_of_entry(compiler.key(name), value, cardinality, compiler) for name, value in entries]
@@ -65,27 +72,36 @@ def property_calls(instruction: Instruction, call: StepCall, compiler: Compiler)
         raise call.refused(f"property() takes a name and a value, and pairs of both, not {len(arguments)} arguments")
     name, value, *pairs = arguments
     meta = tuple((str(pairs[at]), operand_of(pairs[at + 1], compiler)) for at in range(0, len(pairs), 2))
-    return [PropertyCall(operand_of(compiler.key(name), compiler), operand_of(value, compiler), cardinality, meta)]
+    return [
+        PropertyCall(
+            operand_of(compiler.key(name), compiler),
+            operand_of(value, compiler),
+            cardinality,
+            meta,
+            removes_null(compiler),
+        )
+    ]
 
 
 def _of_entry(name: Any, value: Any, cardinality: Cardinality | None, compiler: Compiler) -> PropertyCall:
     if isinstance(value, CardinalityValue):
-        cardinality, value = _cardinality(value.cardinality), value.value
-    return PropertyCall(Operand(name), operand_of(value, compiler), cardinality)
+        cardinality, value = cardinality_named(value.cardinality), value.value
+    return PropertyCall(Operand(name), operand_of(value, compiler), cardinality, removes_null=removes_null(compiler))
 
 
-def _cardinality(name: str) -> Cardinality:
+def cardinality_named(name: str) -> Cardinality:
     return "list" if name == "list" else "set" if name == "set" else "single"
 
 
 @dataclass(slots=True)
 class PropertyValue:
-    """A property that is set on one element."""
+    """A property that is set on one element, or removed from it (`is_removed`)."""
 
     name: Any
     value: Any
     cardinality: Cardinality | None
     meta: dict[str, Any]
+    is_removed: bool = False
 
 
 async def property_values(calls: Sequence[PropertyCall], batch: Batch, run: Run) -> list[list[PropertyValue]]:
@@ -101,7 +117,8 @@ async def property_values(calls: Sequence[PropertyCall], batch: Batch, run: Run)
                     meta[meta_name] = value
         for own, name, value, meta in zip(found, names, values, metas, strict=True):
             if name is not MISSING and value is not MISSING:
-                own.append(PropertyValue(name, value, call.cardinality, meta))
+                is_removed = value is None and call.removes_null
+                own.append(PropertyValue(name, value, call.cardinality, meta, is_removed))
     return found
 
 
