@@ -18,6 +18,7 @@ ACCOUNTS = {
     "nosql": ("asterism", WELL_KNOWN_EMULATOR_KEY),
     "table": (DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY),
     "mongo": ("asterism", WELL_KNOWN_EMULATOR_KEY),
+    "gremlin": ("asterism", WELL_KNOWN_EMULATOR_KEY),
 }
 
 
