@@ -56,7 +56,7 @@ lint: $(STAMPS)/test
 
 # CONTRIBUTING.md has a table of what runs when. Stores are in memory where a test is not about an engine. Tests that need
 # the machine to themselves run one at a time; pytest answers 5 when there is none.
-tests: $(STAMPS)/test $(STAMPS)/postgresql $(STAMPS)/chromium $(STAMPS)/node_mongodb $(STAMPS)/node_gremlin
+tests: $(STAMPS)/test $(STAMPS)/postgresql $(STAMPS)/chromium $(STAMPS)/node_clients
 	ASTERISM_TEST_STORE=memory $(PYTEST) -m "(pure or store) and not lmdb and not serial" $(ARGS)
 	$(PYTEST) -m "(client or fault or fleet or lmdb) and not serial" $(WITH_PROCESSES) $(ARGS)
 	$(BIN)/pytest -q -m serial $(WITH_PROCESSES) $(ARGS) || test $$? -eq 5
@@ -139,13 +139,9 @@ $(STAMPS)/node: | $(BIN)/python
 		|| { echo "The JavaScript clients need Node.js and npm; run: sudo apt-get install nodejs npm" >&2; exit 1; }
 	@mkdir -p $(STAMPS) && touch $@
 
-# The example for Node.js is run with its driver.
-$(STAMPS)/node_mongodb: $(STAMPS)/node
-	@npm install --silent --no-audit --no-fund --prefix $(VENV)/node mongodb@7
-	@touch $@
-
-$(STAMPS)/node_gremlin: $(STAMPS)/node $(STAMPS)/node_mongodb
-	@npm install --silent --no-audit --no-fund --prefix $(VENV)/node gremlin@3.8
+# Examples and tests for Node.js are run with its clients.
+$(STAMPS)/node_clients: $(STAMPS)/node
+	@npm install --silent --no-audit --no-fund --prefix $(VENV)/node mongodb@7 gremlin@3.8
 	@touch $@
 
 $(STAMPS)/%: pyproject.toml | $(BIN)/python

@@ -8,7 +8,7 @@ from azure.cosmos import CosmosClient, PartitionKey
 from gremlin_python.driver.driver_remote_connection import DriverRemoteConnection
 from gremlin_python.process.anonymous_traversal import traversal
 from gremlin_python.process.graph_traversal import __
-from gremlin_python.process.traversal import Merge, P, T
+from gremlin_python.process.traversal import Direction, Merge, P, T
 
 KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 ENDPOINT = os.environ.get("ASTERISM_URL", "http://localhost:8081")
@@ -29,7 +29,7 @@ for _ in range(2):
         g.merge_v(place).option(Merge.on_create, {"runway": kilometers}).iterate()
     for source, target in flights:
         g.V(source).as_("a").V(target).as_("b").merge_e(
-            {T.label: "flies_to", Merge.out_v: __.select("a"), Merge.in_v: __.select("b")}
+            {T.label: "flies_to", Direction.from_: Merge.out_v, Direction.to: Merge.in_v}
         ).option(Merge.out_v, __.select("a")).option(Merge.in_v, __.select("b")).iterate()
 
 print(g.V().count().next(), "airports,", g.E().count().next(), "flights")

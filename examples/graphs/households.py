@@ -45,9 +45,9 @@ with CosmosClient(ENDPOINT, KEY) as cosmos:
     print("known to Thomas:", sorted(ask("g.V(['h1', 'thomas']).out('knows').id()")))
     print("older than 30:", ask("g.V().hasLabel('person').has('age', gt(30)).count()"))
 
-    for text in ("g.V(['h1', 'thomas']).executionProfile()", "g.V('thomas').executionProfile()"):
-        (profile,) = ask(text)
-        print(text[:20], "asked", profile["metrics"][0]["storeOps"][0]["fanoutFactor"], "partition(s)")
+    for start in ("g.V(['h1', 'thomas'])", "g.V('thomas')"):
+        (profile,) = ask(f"{start}.executionProfile()")
+        print(start, "asked", profile["metrics"][0]["storeOps"][0]["fanoutFactor"], "partition(s)")
 
     # Vertices and edges are documents.
     query = "SELECT VALUE c._sink FROM c WHERE c._isEdge AND c._vertexId = 'thomas'"

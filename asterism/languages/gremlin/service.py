@@ -10,9 +10,12 @@ from typing import Any
 
 from asterism.errors import Forbidden, TooMuchContention
 from asterism.languages.gremlin.engine.evaluate import evaluate
+from asterism.languages.gremlin.engine.measuring import measure
 from asterism.languages.gremlin.engine.run import DEFAULT_LIMITS, Run, RunLimits
 from asterism.languages.gremlin.evaluation import EvaluationOptions, GraphName
 from asterism.languages.gremlin.failure import CompileFailure
+from asterism.languages.gremlin.graph.execution_profile import execution_profile, explanation, traversal_metrics
+from asterism.languages.gremlin.graph.profile import StoreOperation
 from asterism.languages.gremlin.graph.session import StoredGraph, open_session
 from asterism.languages.gremlin.plan.generated import RequestValues
 from asterism.languages.gremlin.plan.planner import Plan, Planner
@@ -129,7 +132,26 @@ class StoredEvaluation:
         raise TooMuchContention
 
     async def _run(self, plan: Plan, session: StoredGraph) -> AsyncGenerator[list[tuple[Any, int]], None]:
+        if plan.report is not None:
+            yield [(await self._report(plan, session), 1)]
+            return
         run = self._service.run(plan, session, timeout_seconds=self._options.timeout_seconds)
         async with aclosing(evaluate(plan.pipeline, run)) as batches:
             async for batch in batches:
                 yield [(traverser.value, traverser.bulk) for traverser in batch]
+
+    async def _report(self, plan: Plan, session: StoredGraph) -> Any:
+        """Run a traversal for a report on it; `explain()` only shows the plan."""
+        if plan.report == "explain":
+            return explanation(plan.text, plan.named_steps)
+        run = self._service.run(plan, session, timeout_seconds=self._options.timeout_seconds)
+        operations: list[StoreOperation] = []
+        session.ledger.operations = operations
+        monotonic = session.ledger.monotonic
+        began = monotonic()
+        works = await measure(plan.named_steps, run, monotonic=monotonic, operations=operations)
+        seconds = monotonic() - began
+        if plan.report == "profile":
+            return traversal_metrics(works, seconds=seconds)
+        result_count = works[len(plan.named_steps) - 1].elements if plan.named_steps else 0
+        return execution_profile(plan.text, works, seconds=seconds, charge=session.charge, result_count=result_count)

@@ -60,6 +60,16 @@ class Compiler:
         """Compile the traversal of a request; its source was read already (`plan/source.py`)."""
         return Pipeline(self.steps(traversal.steps, is_start=True))
 
+    def named_steps(self, traversal: Traversal) -> list[tuple[str, Step]]:
+        """Compile the traversal of a request; return its steps with the names of their calls."""
+        found: list[tuple[str, Step]] = []
+        rest = with_connectives(traversal.steps, is_start=True)
+        while rest:
+            name = next_call(rest).name
+            made, rest = self.next_steps(rest, is_start=not found)
+            found += [(name, step) for step in made]
+        return found
+
     def steps(self, instructions: Sequence[Instruction], *, is_start: bool = False) -> list[Step]:
         """Compile a chain of instructions."""
         steps: list[Step] = []

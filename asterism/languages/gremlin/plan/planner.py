@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from asterism.languages.gremlin.engine.pipeline import Pipeline
+from asterism.languages.gremlin.engine.step import Step
 from asterism.languages.gremlin.evaluation import Dialect, EvaluationOptions
 from asterism.languages.gremlin.plan.compiler import Compiler
 from asterism.languages.gremlin.plan.generated import may_generate
 from asterism.languages.gremlin.plan.instructions import check
+from asterism.languages.gremlin.plan.reports import Report, split_report
 from asterism.languages.gremlin.plan.settings import SourceSettings
 from asterism.languages.gremlin.plan.source import read_source
 from asterism.languages.gremlin.plan.table import STEPS
@@ -18,6 +20,7 @@ from asterism.languages.gremlin.plan.template import Template, make_template
 from asterism.languages.gremlin.plan.variables import with_values
 from asterism.languages.gremlin.text.cache import ParseCache
 from asterism.languages.gremlin.text.parser import DEFAULT_LIMITS, TextLimits, parse
+from asterism.languages.gremlin.text.printer import print_traversal
 from asterism.languages.gremlin.tree import Traversal
 
 _NO_NAMES: frozenset[str] = frozenset()
@@ -33,6 +36,10 @@ class Plan:
     settings: SourceSettings
     needs_path: bool
     writes: bool
+    # A report on the traversal is asked for, not its results; then the steps have names.
+    report: Report | None = None
+    named_steps: Sequence[tuple[str, Step]] = ()
+    text: str = ""
 
 
 # The dialect, whether elements among the results need their properties, and the name of the partition key.
@@ -104,7 +111,7 @@ class Planner:
             if pipeline is not None:
                 return Plan(pipeline, bound.settings, bound.needs_path, bound.writes)
         traversal = with_values(bound.tree, values)
-        if bound.tree.source:
+        if bound.tree.source or split_report(bound.tree)[1] is not None:
             # Strategies rewrite the steps: nothing of one request's plan is sure to fit the next.
             return self._plan(traversal, kind)
         check(traversal, steps_max=self._limits.steps_max)
@@ -116,8 +123,15 @@ class Planner:
 
     def _plan(self, traversal: Traversal, kind: _Kind) -> Plan:
         check(traversal, steps_max=self._limits.steps_max)
-        rewritten, settings = read_source(traversal, key_name=kind[2])
+        wanted, report = split_report(traversal)
+        rewritten, settings = read_source(wanted, key_name=kind[2])
         compiler = self._compiler(kind, settings)
+        if report is not None:
+            named_steps = compiler.named_steps(rewritten)
+            pipeline = Pipeline([step for _, step in named_steps])
+            text = print_traversal(traversal)
+            needs_path, writes = compiler.needs_path, compiler.writes and report != "explain"
+            return Plan(pipeline, settings, needs_path, writes, report, named_steps, text)
         pipeline = compiler.root(rewritten)
         return Plan(pipeline, settings, compiler.needs_path, compiler.writes)
 
