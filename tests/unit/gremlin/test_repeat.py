@@ -198,3 +198,9 @@ async def test_merging_changes_no_result(body: Chain, end: Any) -> None:
     # A label keeps every path apart, so that nothing merges.
     kept_apart = await names(modern(), end(chain.V().as_("a").repeat(body)))
     assert merged == kept_apart
+
+
+async def test_a_search_with_paths_takes_less_memory_than_its_results() -> None:
+    paths = chain.V().repeat(chain.both()).times(9).path()
+    (count,) = await run_chain(modern(), paths.count(), limits=RunLimits(values=4_000))
+    assert count > 8_000

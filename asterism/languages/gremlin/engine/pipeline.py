@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 
 from asterism.languages.gremlin.engine.run import Frame, Run
-from asterism.languages.gremlin.engine.step import Step, SyncStep, close, only
+from asterism.languages.gremlin.engine.step import SLICE, Step, SyncStep, close, only
 from asterism.languages.gremlin.engine.traverser import Batch, Traverser
 
 # Parents for which a child is run at once: enough that reads of the graph go out together, and a short turn.
@@ -45,7 +45,10 @@ class Pipeline:
                 found += part
             return found
         for stage in self._stages:
-            batch = stage.process(batch, frame) if isinstance(stage, SyncStep) else await stage.whole(batch, frame)
+            if isinstance(stage, SyncStep) and len(batch) <= SLICE:
+                batch = stage.process(batch, frame)
+            else:
+                batch = await stage.whole(batch, frame)
         return batch
 
     async def each(self, parents: Batch, run: Run) -> list[Batch]:

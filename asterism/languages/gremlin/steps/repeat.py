@@ -22,7 +22,7 @@ from asterism.languages.gremlin.values.predicates import as_test
 
 # Traversers with paths do not merge: more of them than this go on one part after the other, depth first, so that memory
 # does not grow with the whole width of the search.
-_FRONTIER_MAX = 2048
+_FRONTIER_MAX = 512
 
 
 @dataclass(frozen=True, slots=True)
