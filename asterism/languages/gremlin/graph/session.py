@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from asterism.errors import MalformedRequest
 from asterism.languages.gremlin.graph.adjacency import EdgeReads
@@ -36,6 +36,11 @@ def check_definition(definition: PartitionKeyDefinition) -> None:
         raise MalformedRequest(
             reason=f"The partition key of a graph cannot be /{definition.only_property}. Choose another property."
         )
+
+
+# Elements of the second batch and of the largest.
+_BATCH_MIN: Final = 32
+_BATCH_MAX: Final = 2_048
 
 
 class StoredGraph:
@@ -107,21 +112,25 @@ class StoredGraph:
                 left = None if left is None else max(0, left - len(staged))
         if left == 0:
             return
+        found: list[Vertex | Edge] = []
+        # The first batch is given on at once; later ones are larger, because steps merge what is equal in a batch.
+        enough = 1
         async for documents in self._reads.documents(sought, is_edge=is_edge):
-            found: list[Vertex | Edge] = []
             for document in documents:
                 element = read_element(document, key_name)
                 if isinstance(element, kind) and fits(element, lookup):
                     newest = self._newest(element, changed_before) if self._staged else element
                     if newest is not None:
                         found.append(newest)
-            if left is not None:
-                found = found[:left]
-                left -= len(found)
-            if found:
+            if left is not None and len(found) >= left:
+                break
+            if len(found) >= enough:
                 yield found
-            if left == 0:
-                return
+                left = None if left is None else left - len(found)
+                found = []
+                enough = min(max(_BATCH_MIN, 4 * enough), _BATCH_MAX)
+        if found:
+            yield found[:left]
 
     def _newest(self, element: Vertex | Edge, left_out: frozenset[bytes]) -> Vertex | Edge | None:
         """Return an element as this traversal has changed it; None if it was removed, or is to be left out."""

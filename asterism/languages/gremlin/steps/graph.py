@@ -96,7 +96,30 @@ class AdjacentStep(AsyncStep):
             }
         else:
             results = ends
+        if self.merges and len(batch) > 1:
+            return _reached(batch, results), is_complete
         return [traverser.to(end) for traverser in batch for end in results[traverser.value]], is_complete
+
+
+def _reached(batch: Batch, ends: Mapping[Vertex, Sequence[Vertex]]) -> Batch:
+    """Return the traversers at the ends, one with a bulk for all that nothing tells apart: the neighbors of many
+    vertices are often the same."""
+    found: list[Traverser] = []
+    groups: dict[Any, dict[tuple[str, KeyValue], Traverser]] = {}
+    for traverser in batch:
+        if traverser.path is not None:
+            found += [traverser.to(end) for end in ends[traverser.value]]
+            continue
+        known = groups.setdefault((traverser.origin, traverser.loop), {})
+        for end in ends[traverser.value]:
+            place = end.id, end.key
+            other = known.get(place)
+            if other is None:
+                known[place] = reached = traverser.to(end)
+                found.append(reached)
+            else:
+                other.bulk += traverser.bulk
+    return found
 
 
 def _ends(vertex: Vertex, edges: Sequence[Edge], direction: Direction) -> list[Vertex]:
