@@ -131,3 +131,23 @@ async def test_an_edge_may_have_the_id_of_a_vertex_of_its_partition() -> None:
         await ask(graph, "g.E('1').drop()")
         assert await ask(graph, "g.E().count()") == [0]
         assert await ask(graph, "g.V().count()") == [2]
+
+
+@pytest.mark.parametrize(
+    ("text", "cosmos", "tinkerpop"),
+    [
+        # As the service's emulator was recorded to answer.
+        ("g.V().values('age').max()", [40.0], [40]),
+        ("g.V().values('age').fold().min(local)", [30.0], [30]),
+        ("g.V().values('age').sum()", [70], [70]),
+        ("g.V().choose(values('age')).option(3, constant(1)).count()", [0], [2]),
+        ("g.V().choose(values('age')).option(30, constant(1)).option(none, constant(2)).fold()", [[1, 2]], [[1, 2]]),
+    ],
+)
+async def test_the_dialects_differ_where_the_service_does(text: str, cosmos: list[Any], tinkerpop: list[Any]) -> None:
+    async with open_graph(partitions=1) as graph:
+        await graph.create(vertex("anna", "p1", age=30), vertex("ben", "p2", age=40))
+        for options, expected in ((COSMOS, cosmos), (EvaluationOptions("tinkerpop"), tinkerpop)):
+            found = await ask(graph, text, options)
+            assert found == expected
+            assert [isinstance(value, float) for value in found] == [isinstance(value, float) for value in expected]

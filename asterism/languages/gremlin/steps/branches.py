@@ -176,8 +176,8 @@ def _switch(call: StepCall, compiler: Compiler, *, takes_first: bool) -> Step:
     options = Options()
     for instruction in call.modulators_named("option"):
         _add_option(instruction, call, compiler, options, is_choose=takes_first)
-    if takes_first:
-        # Without an option that fits, `choose` passes the traverser on.
+    if takes_first and compiler.dialect == "tinkerpop":
+        # Without an option that fits, `choose` passes the traverser on; in the service it ends there.
         for pick in ("unproductive", "none"):
             options.picks[pick] = options.picks.get(pick, [])[:1] or [options.add(Pipeline(()))]
     return SwitchStep(_choice(call, compiler), options, takes_first=takes_first)

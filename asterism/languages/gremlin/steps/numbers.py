@@ -16,6 +16,7 @@ from asterism.languages.gremlin.tree import Token
 from asterism.languages.gremlin.values.arithmetic import REDUCTIONS, Reduction
 from asterism.languages.gremlin.values.conversions import as_bool, as_number
 from asterism.languages.gremlin.values.lists import items_of
+from asterism.languages.gremlin.values.numbers import is_number
 
 # The event loop is left to others after so many values.
 _VALUES_AT_ONCE = 4_096
@@ -63,11 +64,20 @@ class ReduceMembersStep(SyncStep):
         return [traverser.to(reduction.of(members)) for traverser in batch if (members := items_of(traverser.value))]
 
 
-def _make_reduction(call: StepCall, _: Compiler) -> Step:
+# The service answers the least and the greatest of numbers as doubles, its emulator's 0 is `0.0`.
+_COSMOS_REDUCTIONS = {
+    name: Reduction(REDUCTIONS[name].add, lambda state: float(state) if is_number(state) else state)
+    for name in ("min", "max")
+}
+
+
+def _make_reduction(call: StepCall, compiler: Compiler) -> Step:
     is_local, arguments = scoped(call)
     if arguments:
         raise refuse_arguments(call)
     reduction = REDUCTIONS[call.name]
+    if compiler.dialect == "cosmos":
+        reduction = _COSMOS_REDUCTIONS.get(call.name, reduction)
     return ReduceMembersStep(reduction) if is_local else ReduceStep(reduction)
 
 
