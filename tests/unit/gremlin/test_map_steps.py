@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.languages.gremlin.engine.run import RunLimits
+from asterism.languages.gremlin.engine.run import Frame, Run, RunLimits
+from asterism.languages.gremlin.engine.substreams import in_larger_batches
+from asterism.languages.gremlin.engine.traverser import Batch, Traverser
 from asterism.languages.gremlin.failure import CompileFailure, ExecutionFailure, FailStep, MemoryExceeded
 from asterism.languages.gremlin.tree import Instruction, Strategy, Token, Traversal
 from asterism.languages.gremlin.values.comparison import order_key
@@ -283,3 +286,18 @@ async def test_an_assigned_side_effect_has_the_values_of_the_last_parent() -> No
     source = (call("withSideEffect", "x", [9], Token("Operator", "assign")),)
     collected = call("local", anonymous(call("unfold"), call("aggregate", "x")))
     assert await run(injected([[1, 2], [3]]), collected, call("cap", "x"), source=source) == [[3]]
+
+
+async def test_equal_traversers_of_a_group_count_for_each_of_them() -> None:
+    rows = [{"k": "a", "v": 3}, {"k": "a", "v": 3}, {"k": "a", "v": 4}]
+    totals = anonymous(call("select", "v"), call("sum"))
+    assert await run(injected(rows), call("group"), by("k"), by(totals)) == [{"a": 10}]
+
+
+async def test_loops_take_small_batches_together() -> None:
+    async def batches() -> AsyncIterator[Batch]:
+        for size in (1, 2, 3000, 4):
+            yield [Traverser(size)] * size
+
+    progress = Run(MemoryGraph(), monotonic=lambda: 0.0)
+    assert [len(batch) async for batch in in_larger_batches(batches(), Frame(progress))] == [3003, 4]

@@ -19,7 +19,7 @@ def bulked(batch: Batch, run: Run) -> Batch:
     found: dict[Hashable, Traverser] = {}
     merge_sacks, is_bulked = run.merge_sacks, run.is_bulked
     for traverser in batch:
-        key = _key(traverser, ignores_sack=merge_sacks is not None)
+        key = merge_key(traverser, ignores_sack=merge_sacks is not None)
         first = found.get(key)
         if first is None:
             found[key] = traverser
@@ -32,7 +32,8 @@ def bulked(batch: Batch, run: Run) -> Batch:
     return list(found.values())
 
 
-def _key(traverser: Traverser, *, ignores_sack: bool) -> Hashable:
+def merge_key(traverser: Traverser, *, ignores_sack: bool) -> Hashable:
+    """Return a key that two traversers share if they may be merged."""
     value = identity_key(traverser.value)
     path, loop, origin = traverser.path, traverser.loop, traverser.origin
     if path is None and loop is None and traverser.sack is None:

@@ -10,6 +10,9 @@ from asterism.languages.gremlin.engine.run import Frame
 from asterism.languages.gremlin.engine.step import only
 from asterism.languages.gremlin.engine.traverser import Batch
 
+# The barriers that TinkerPop puts into loops wait for as many traversers.
+_LOOP_SIZE = 2500
+
 
 async def run_whole(child: Pipeline, batch: Batch, frame: Frame, key: Any) -> Batch:
     """Return everything that a child gives for a batch. Its traversers must not be in use elsewhere."""
@@ -54,3 +57,19 @@ async def gathered(source: AsyncIterator[Batch], frame: Frame) -> AsyncIterator[
     frame.run.hold(-len(everything))
     if everything:
         yield everything
+
+
+async def in_larger_batches(source: AsyncIterator[Batch], frame: Frame) -> AsyncIterator[Batch]:
+    """Yield batches joined until they are worth the work of a loop, whose frontiers merge the better the more
+    traversers go round together."""
+    joined: Batch = []
+    async for batch in source:
+        frame.run.hold(len(batch))
+        joined += batch
+        if len(joined) >= _LOOP_SIZE:
+            frame.run.hold(-len(joined))
+            yield joined
+            joined = []
+    frame.run.hold(-len(joined))
+    if joined:
+        yield joined

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
+from asterism.languages.gremlin.engine.bulking import merge_key
 from asterism.languages.gremlin.engine.modulators import MISSING, Modulator
 from asterism.languages.gremlin.engine.pipeline import Pipeline
 from asterism.languages.gremlin.engine.run import Frame, Run
-from asterism.languages.gremlin.engine.traverser import Batch
+from asterism.languages.gremlin.engine.traverser import Batch, Traverser
 from asterism.languages.gremlin.plan.compiler import Compiler
+from asterism.languages.gremlin.plan.effects import has_effects
 from asterism.languages.gremlin.tree import Instruction, Token, Traversal
 from asterism.languages.gremlin.values.numbers import Long
 
@@ -24,15 +26,25 @@ _BARRIERS = frozenset(
 _BARRIERS_WITHOUT_NAME = frozenset({"group", "groupCount", "tree"})
 
 
+# Traversers of a group; equal ones are merged.
+Waiting = dict[Hashable, Traverser]
+
+
 class Groups:
     """The map of each origin, or one map for all of them, and what is needed to go on with it."""
 
-    __slots__ = ("kept", "maps")
+    __slots__ = ("held", "kept", "maps")
 
-    def __init__(self, maps: Sequence[dict[Any, Any]], kept: list[dict[Any, Batch]] | None = None) -> None:
+    def __init__(self, maps: Sequence[dict[Any, Any]], kept: list[dict[Any, Waiting]] | None = None) -> None:
         self.maps = maps
         # Traversers that wait to be reduced, for each map by key.
         self.kept = kept if kept is not None else [{} for _ in maps]
+        self.held = 0
+
+    def hold(self, count: int, run: Run) -> None:
+        """Count values that stay in memory as long as the groups do."""
+        self.held += count
+        run.hold(count)
 
 
 class GroupValues(ABC):
@@ -58,7 +70,7 @@ class CollectedValues(GroupValues):
             if self.modulator is None
             else await self.modulator.values(batch, run)
         )
-        run.hold(sum([traverser.bulk for traverser in batch]))
+        groups.hold(sum([traverser.bulk for traverser in batch]), run)
         maps = groups.maps
         shares_map = len(maps) == 1
         for traverser, key, value in zip(batch, keys, values, strict=True):
@@ -67,7 +79,7 @@ class CollectedValues(GroupValues):
             target = maps[0 if shares_map else traverser.origin]
             collected = target.get(key)
             if collected is None:
-                run.hold(1)
+                groups.hold(1, run)
                 collected = target[key] = []
             if value is not MISSING:
                 collected.extend([value] * traverser.bulk)
@@ -91,7 +103,7 @@ class CountedValues(GroupValues):
                 continue
             target = maps[0 if shares_map else traverser.origin]
             if key not in target:
-                run.hold(1)
+                groups.hold(1, run)
             target[key] = Long((target.get(key) or 0) + count)
 
 
@@ -110,7 +122,7 @@ class LastValues(GroupValues):
                 continue
             target = maps[0 if shares_map else traverser.origin]
             if key not in target:
-                run.hold(1)
+                groups.hold(1, run)
             if value is not None or key not in target:
                 target[key] = value
 
@@ -118,19 +130,28 @@ class LastValues(GroupValues):
 class ReducedValues(GroupValues):
     """The first result of a child over all traversers of a key; a key without a result is left out."""
 
-    def __init__(self, before: Pipeline, reducing: Pipeline) -> None:
-        self.before = before
-        self.reducing = reducing
+    def __init__(self, child: Pipeline, *, merges: bool) -> None:
+        self.child = child
+        # Equal traversers go through the child together.
+        self.merges = merges
 
     async def add(self, groups: Groups, batch: Batch, keys: Sequence[Any], run: Run) -> None:
         shares_map = len(groups.maps) == 1
-        produced = await self.before.each(batch, run) if self.before.steps else [[traverser] for traverser in batch]
-        for traverser, key, results in zip(batch, keys, produced, strict=True):
+        for traverser, key in zip(batch, keys, strict=True):
             if key is MISSING:
                 continue
             kept = groups.kept[0 if shares_map else traverser.origin]
-            run.hold(len(results) + (key not in kept))
-            kept.setdefault(key, []).extend(results)
+            waiting = kept.get(key)
+            if waiting is None:
+                waiting = kept[key] = {}
+                groups.hold(1, run)
+            same = merge_key(traverser, ignores_sack=False) if self.merges else len(waiting)
+            known = waiting.get(same)
+            if known is None:
+                groups.hold(1, run)
+                waiting[same] = traverser.copy()
+            else:
+                known.bulk += traverser.bulk
 
     async def complete(self, groups: Groups, run: Run) -> None:
         waiting = [
@@ -142,13 +163,13 @@ class ReducedValues(GroupValues):
             part = waiting[start : start + _GROUPS_AT_ONCE]
             starts: Batch = []
             for origin, (_, _, traversers) in enumerate(part):
-                for traverser in traversers:
+                for traverser in traversers.values():
                     copied = traverser.copy()
                     copied.origin = origin
                     starts.append(copied)
             await run.breathe()
             first: dict[int, Any] = {}
-            for result in await self.reducing.whole(starts, Frame(run, len(part))):
+            for result in await self.child.whole(starts, Frame(run, len(part))):
                 first.setdefault(result.origin, result.value)
             for origin, (target, key, _) in enumerate(part):
                 if origin in first:
@@ -186,4 +207,4 @@ def group_values(instruction: Instruction | None, compiler: Compiler) -> GroupVa
     before, reducing = argument.steps[:place], argument.steps[place:]
     if len(reducing) == 1 and reducing[0].name == "count":
         return CountedValues(compiler.pipeline(Traversal(before)) if before else None)
-    return ReducedValues(compiler.pipeline(Traversal(before)), compiler.pipeline(Traversal(reducing)))
+    return ReducedValues(compiler.pipeline(argument), merges=not has_effects(argument))

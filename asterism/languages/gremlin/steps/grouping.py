@@ -46,13 +46,8 @@ class GroupStep(ReducingStep):
 
     async def results(self, state: Groups, frame: Frame) -> list[Any]:
         await self.grouping.values.complete(state, frame.run)
-        frame.run.hold(-sum(map(held_values, state.maps)) - sum(map(held_values, state.kept)))
+        frame.run.hold(-state.held)
         return list(state.maps)
-
-
-def held_values(target: Mapping[Any, Any]) -> int:
-    """Return the number of values that a map of groups keeps."""
-    return len(target) + sum(len(value) for value in target.values() if type(value) is list)
 
 
 class GroupSideEffectStep(BarrierStep):

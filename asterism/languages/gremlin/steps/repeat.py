@@ -10,7 +10,7 @@ from asterism.languages.gremlin.engine.merging import merged
 from asterism.languages.gremlin.engine.pipeline import Pipeline
 from asterism.languages.gremlin.engine.run import Frame
 from asterism.languages.gremlin.engine.step import Step, SyncStep
-from asterism.languages.gremlin.engine.substreams import gathered, run_whole
+from asterism.languages.gremlin.engine.substreams import gathered, in_larger_batches, run_whole
 from asterism.languages.gremlin.engine.traverser import Batch, Loop, PathNode, Traverser
 from asterism.languages.gremlin.failure import ExecutionFailure, LimitExceeded
 from asterism.languages.gremlin.plan.calls import Maker, StepCall
@@ -23,6 +23,8 @@ from asterism.languages.gremlin.values.predicates import as_test
 # Traversers with paths do not merge: more of them than this go on one part after the other, depth first, so that memory
 # does not grow with the whole width of the search.
 _FRONTIER_MAX = 512
+# Steps that may need no more than some of the results.
+_STOPPING = frozenset({"limit", "range", "timeLimit"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class RepeatStep(Step):
         until: Condition | None,
         emit: Condition | None,
         is_limited: bool,
+        may_stop_early: bool,
     ) -> None:
         self._body = body
         self._name = name
@@ -61,11 +64,17 @@ class RepeatStep(Step):
         self._emit = emit
         # The service's limit of rounds is for its own dialect; time and memory limit all traversals.
         self._is_limited = is_limited
+        # A later step may need a few results only: the first traversers go round without the others.
+        self._may_stop_early = may_stop_early
         self.is_stateful = body.is_stateful
         self.is_endless = body.is_endless or until is None or until.times is None
 
     async def flow(self, source: AsyncIterator[Batch], frame: Frame) -> AsyncIterator[Batch]:
-        async for batch in gathered(source, frame) if self.is_stateful else source:
+        if self.is_stateful:
+            source = gathered(source, frame)
+        elif not self._may_stop_early:
+            source = in_larger_batches(source, frame)
+        async for batch in source:
             async for found in self._loop(batch, frame):
                 yield found
 
@@ -215,7 +224,15 @@ def _make_repeat(call: StepCall, compiler: Compiler) -> Step:
             until = Condition(is_first, times=_times(modulator, call))
         else:
             until = Condition(is_first, _test(modulator, call, compiler))
-    return RepeatStep(compiler.child(body), name=name, until=until, emit=emit, is_limited=compiler.dialect == "cosmos")
+    behind = [*call.following, *(instruction for parent in compiler.parents for instruction in parent.following)]
+    return RepeatStep(
+        compiler.child(body),
+        name=name,
+        until=until,
+        emit=emit,
+        is_limited=compiler.dialect == "cosmos",
+        may_stop_early=any(instruction.name in _STOPPING for instruction in behind),
+    )
 
 
 def _test(modulator: Instruction, call: StepCall, compiler: Compiler) -> ChildTest | None:
