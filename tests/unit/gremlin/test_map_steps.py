@@ -301,3 +301,8 @@ async def test_loops_take_small_batches_together() -> None:
 
     progress = Run(MemoryGraph(), monotonic=lambda: 0.0)
     assert [len(batch) async for batch in in_larger_batches(batches(), Frame(progress))] == [3003, 4]
+
+
+async def test_a_subgraph_is_refused_with_a_way_to_do_without() -> None:
+    with pytest.raises(CompileFailure, match="aggregate"):
+        await run(injected([]), call("subgraph", "x"))

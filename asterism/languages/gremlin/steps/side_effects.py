@@ -168,9 +168,16 @@ def _make_fail(call: StepCall, _: Compiler) -> FailingStep:
     return FailingStep(call.arguments[0] if call.arguments else "fail() step triggered")
 
 
+def _refuse_subgraph(call: StepCall, _: Compiler) -> Step:
+    raise call.refused(
+        "subgraph() is not available: clients cannot read a graph as a result. Collect its edges with aggregate()."
+    )
+
+
 STEPS: Mapping[str, Maker] = {
     "aggregate": _make_aggregate,
     "cap": _make_cap,
     "fail": _make_fail,
     "store": _make_aggregate,
+    "subgraph": _refuse_subgraph,
 }
