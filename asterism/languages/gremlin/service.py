@@ -72,9 +72,7 @@ class GremlinService:
         limits = self._run_limits
         if timeout_seconds is not None and timeout_seconds < limits.seconds:
             limits = replace(limits, seconds=timeout_seconds)
-        run = Run(
-            session, monotonic=self._monotonic, limits=limits, tracks_path=plan.needs_path, seed=plan.settings.seed
-        )
+        run = Run(session, monotonic=self._monotonic, limits=limits, tracks_path=plan.needs_path)
         plan.settings.prepare(run)
         return run
 

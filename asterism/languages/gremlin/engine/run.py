@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 from asterism.languages.gremlin.engine.traverser import ROOT, SPARSE_ROOT, PathNode, Traverser
@@ -47,7 +47,7 @@ class Run:
     __slots__ = (
         "_held",
         "_now",
-        "_seed",
+        "_random",
         "_seeded",
         "_turn_began",
         "deadline",
@@ -56,8 +56,8 @@ class Run:
         "is_path_sparse",
         "limits",
         "merge_sacks",
-        "random",
         "sack",
+        "seed",
         "side_effects",
         "started",
         "tracks_path",
@@ -84,9 +84,8 @@ class Run:
         self.is_path_sparse = False
         # False: merged traversers count once (`withBulk(false)`).
         self.is_bulked = True
-        # Chances that a traversal takes (`coin`, `sample`) are no secrets; `SeedStrategy` makes them repeatable.
-        self.random = random.Random(seed)
-        self._seed = seed
+        self._random: Random | None = None
+        self.seed = seed
         self._seeded: dict[Any, JavaRandom] = {}
         self._now = monotonic
         self.started = self._turn_began = monotonic()
@@ -96,13 +95,21 @@ class Run:
     def seconds_since_start(self) -> float:
         return self._now() - self.started
 
-    def random_of(self, step: Any) -> random.Random | JavaRandom:
+    @property
+    def random(self) -> Random:
+        """The chances that a traversal takes (`coin`, `shuffle`): no secrets, and repeatable with `SeedStrategy`. Made
+        when they are asked for: to seed them takes longer than a point read."""
+        if self._random is None:
+            self._random = Random(self.seed)
+        return self._random
+
+    def random_of(self, step: Any) -> Random | JavaRandom:
         """Return the source of a step's chances. With a seed it gives the numbers that TinkerPop's step would get."""
-        if self._seed is None:
+        if self.seed is None:
             return self.random
         source = self._seeded.get(step)
         if source is None:
-            source = self._seeded[step] = JavaRandom(self._seed)
+            source = self._seeded[step] = JavaRandom(self.seed)
         return source
 
     async def breathe(self) -> None:

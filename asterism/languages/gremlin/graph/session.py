@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from asterism.errors import MalformedRequest
 from asterism.languages.gremlin.graph.adjacency import EdgeReads
@@ -73,12 +73,10 @@ class StoredGraph:
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
-    async def vertices(self, lookup: Lookup) -> AsyncIterator[list[Vertex]]:
+    def vertices(self, lookup: Lookup) -> AsyncIterator[list[Vertex]]:
         """Yield the vertices of a lookup in batches."""
-        async for batch in self._elements(lookup, lookup, is_edge=False):
-            found = [element for element in batch if isinstance(element, Vertex)]
-            if found:
-                yield found
+        # Without a generator of its own, which every point read would pay for.
+        return cast("AsyncIterator[list[Vertex]]", self._elements(lookup, lookup, is_edge=False))
 
     async def edges(self, lookup: Lookup) -> AsyncIterator[list[Edge]]:
         """Yield the edges of a lookup in batches."""

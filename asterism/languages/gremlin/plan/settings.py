@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -60,9 +59,7 @@ class SourceSettings:
             run.sack = _own_copy(self.sack.value)
             run.merge_sacks = None if self.sack.operator is None else OPERATORS[self.sack.operator]
         run.is_bulked = self.is_bulked
-        if self.seed is not None:
-            # Chances of a traversal are no secrets.
-            run.random = random.Random(self.seed)
+        run.seed = self.seed
 
 
 def _own_copy(value: Any) -> Any:
