@@ -16,7 +16,7 @@ from asterism.languages.gremlin.graph.routing import IndexRoute, KeySpan
 from asterism.languages.gremlin.graph.together import AT_ONCE, together
 from asterism.limits import KIB
 from asterism.models.documents.container import Container, DocumentServices
-from asterism.models.documents.item_record import tag_and_body
+from asterism.models.documents.item_record import HEADER_BYTES, tag_and_body
 from asterism.partitioning.key_range import KeyRange
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.storage.contract import Span
@@ -63,9 +63,10 @@ class ItemReads:
             if len(references) == 1:
                 (reference,) = references
                 partition, _, (stored,) = await self._router.read(self._keyspace, reference, (ITEMS + reference,))
-                document, size = self._visible(reference, stored)
-                self._pay(operation, partition, reference, _point_reads([size]), int(size > 0), size)
-                return [document]
+                documents, size = self._decoded(references, (0,), (stored,))
+                cost = charge.MISS if documents[0] is None else charge.point_read(size)
+                self._pay(operation, partition, reference, cost, int(size > 0), size)
+                return documents
             return await self._read_many(references, operation)
         finally:
             operation.end()
@@ -73,13 +74,14 @@ class ItemReads:
     async def _read_many(self, references: Sequence[bytes], operation: RunningOperation) -> list[Document | None]:
         found: list[Document | None] = [None] * len(references)
         for partition, places, records in await self.read_stored(references):
-            sizes = []
-            for place, record in zip(places, records, strict=True):
-                found[place], size = self._visible(references[place], record)
-                sizes.append(size)
-            count, size_bytes = sum(1 for size in sizes if size), sum(sizes)
-            # Many items cost no more than the page of a query that finds them.
-            cost = min(_point_reads(sizes), _query(lookups=1, items=count, size_bytes=size_bytes))
+            documents, size_bytes = self._decoded(references, places, records)
+            for place, document in zip(places, documents, strict=True):
+                found[place] = document
+            count = len(documents) - documents.count(None)
+            # The page of a query that finds three items costs less than three point reads.
+            cost = _query(lookups=1, items=count, size_bytes=size_bytes)
+            if len(places) <= 2:
+                cost = min(cost, sum(self._point_read(record) for record in records))
             self._pay(operation, partition, references[places[0]], cost, count, size_bytes)
         return found
 
@@ -122,16 +124,38 @@ class ItemReads:
             left = again
         return answers
 
-    def _visible(self, reference: bytes, stored: bytes | None) -> tuple[Document | None, int]:
-        """Return the document of a record, and the bytes of its body; None and 0 if clients see no item there."""
-        if stored is None:
-            return None, 0
-        key = ITEMS + reference
-        _, body = tag_and_body(stored, key)
-        planner = self.container.planner
-        if planner.time_to_live is not None and not planner.is_visible(body):
-            return None, 0
-        return self._codec.decode(body, key=key), len(body)
+    def _decoded(
+        self, references: Sequence[bytes], places: Sequence[int], records: Sequence[bytes | None]
+    ) -> tuple[list[Document | None], int]:
+        """Return the documents of records, None for those that clients do not see, and the bytes of all bodies. The
+        record of a place is that of the reference there."""
+        codec, planner = self._codec, self.container.planner
+        parse, expires = codec.parse, planner.time_to_live is not None
+        documents: list[Document | None] = []
+        size_bytes = 0
+        # Written out: a traversal loads hundreds of items.
+        for place, record in zip(places, records, strict=True):
+            if record is None:
+                documents.append(None)
+                continue
+            body = record[HEADER_BYTES:]
+            if expires and not planner.is_visible(body):
+                documents.append(None)
+                continue
+            try:
+                document: Document = parse(body)
+            except codec.parse_error:
+                # Says what is wrong with the record.
+                key = ITEMS + references[place]
+                document = codec.decode(tag_and_body(record, key)[1], key=key)
+            documents.append(document)
+            size_bytes += len(body)
+        return documents, size_bytes
+
+    def _point_read(self, record: bytes | None) -> float:
+        if record is None:
+            return charge.MISS
+        return charge.point_read(len(record) - HEADER_BYTES)
 
     def _pay(
         self,
@@ -267,14 +291,12 @@ class ItemReads:
     ) -> None:
         """Load items, and pay for them together with the lookups, partition by partition."""
         for partition, places, records in await self.read_stored(references):
-            count = size_bytes = 0
-            for place, record in zip(places, records, strict=True):
-                reference = references[place]
-                document, size = self._visible(reference, record)
+            documents, size_bytes = self._decoded(references, places, records)
+            count = 0
+            for place, document in zip(places, documents, strict=True):
                 if document is not None:
-                    found[reference] = document
+                    found[references[place]] = document
                     count += 1
-                    size_bytes += size
             _, looked_up = lookups.pop(partition.id, (partition, 1))
             cost = _query(lookups=looked_up, items=count, size_bytes=size_bytes)
             self._pay(operation, partition, references[places[0]], cost, count, size_bytes)
@@ -296,13 +318,11 @@ class ItemReads:
             size = SliceSize(batch_items, _BATCH_BYTES)
             part = await read_slice(self._router, self._keyspace, ITEMS, rest, size)
             rest = part.rest
-            found: list[Document] = []
-            size_bytes = 0
-            for key, stored in part.entries:
-                document, item_bytes = self._visible(key[1:], stored)
-                if document is not None:
-                    found.append(document)
-                    size_bytes += item_bytes
+            references = [key[1:] for key, _ in part.entries]
+            documents, size_bytes = self._decoded(
+                references, range(len(references)), [stored for _, stored in part.entries]
+            )
+            found = [document for document in documents if document is not None]
             cost = _query(lookups=0, items=len(found), size_bytes=size_bytes)
             self._pay(operation, part.partition, interval.start, cost, len(found), size_bytes)
             operation.end()
@@ -310,10 +330,6 @@ class ItemReads:
                 yield found
             batch_items = min(2 * batch_items, _BATCH_ITEMS_MAX)
             await asyncio.sleep(0)
-
-
-def _point_reads(sizes: Sequence[int]) -> float:
-    return sum(charge.point_read(size) if size else charge.MISS for size in sizes)
 
 
 def _query(*, lookups: int, items: int, size_bytes: int) -> float:

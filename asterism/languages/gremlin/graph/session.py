@@ -17,7 +17,7 @@ from asterism.languages.gremlin.graph.contract import (
     VertexDraft,
 )
 from asterism.languages.gremlin.graph.documents import read_element
-from asterism.languages.gremlin.graph.elements import Edge, Property, Vertex, VertexProperty, twin_id
+from asterism.languages.gremlin.graph.elements import EDGE_MARK, Edge, Property, Vertex, VertexProperty, twin_id
 from asterism.languages.gremlin.graph.profile import Ledger
 from asterism.languages.gremlin.graph.reads import GET_NEIGHBORS, GraphReads
 from asterism.languages.gremlin.graph.staged import StagedItems, fits
@@ -175,27 +175,32 @@ class StoredGraph:
 
     async def load(self, vertices: Sequence[Vertex]) -> list[Vertex | None]:
         """Return the vertices with their documents, in their order; None for one that does not exist."""
+        if self._staged:
+            return await self._load_with_staged(vertices)
         if not vertices:
             return []
-        distinct = list(dict.fromkeys(vertices))
-        loaded: dict[Vertex, Vertex | None] = {}
-        unread: list[Vertex] = []
-        for vertex in distinct:
-            staged = self._staged.get(self._reads.reference(vertex.key, vertex.id)) if self._staged else None
-            if staged is not None:
-                loaded[vertex] = self._vertex(staged.document)
-            else:
-                unread.append(vertex)
-        if unread:
-            places = [(vertex.key, vertex.id) for vertex in unread]
-            documents = await self._reads.read_places(places, GET_NEIGHBORS)
-            for vertex, document in zip(unread, documents, strict=True):
-                loaded[vertex] = self._vertex(document)
-        return [loaded[vertex] for vertex in vertices]
+        documents = await self._reads.read_places([(vertex.key, vertex.id) for vertex in vertices], GET_NEIGHBORS)
+        return [
+            None if document is None else self._loaded(vertex, document)
+            for vertex, document in zip(vertices, documents, strict=True)
+        ]
 
-    def _vertex(self, document: dict[str, object] | None) -> Vertex | None:
-        element = None if document is None else read_element(document, self.key_name)
-        return element if isinstance(element, Vertex) else None
+    async def _load_with_staged(self, vertices: Sequence[Vertex]) -> list[Vertex | None]:
+        staged = [self._staged.get(self._reads.reference(vertex.key, vertex.id)) for vertex in vertices]
+        unread = [(vertex.key, vertex.id) for vertex, item in zip(vertices, staged, strict=True) if item is None]
+        read = iter(await self._reads.read_places(unread, GET_NEIGHBORS) if unread else ())
+        documents = [next(read) if item is None else item.document for item in staged]
+        return [
+            None if document is None else self._loaded(vertex, document)
+            for vertex, document in zip(vertices, documents, strict=True)
+        ]
+
+    def _loaded(self, vertex: Vertex, document: Mapping[str, Any]) -> Vertex | None:
+        """Return a vertex with the document at its place; None if that is no vertex."""
+        label = document.get("label")
+        if type(label) is not str or document.get(EDGE_MARK) is True:
+            return None
+        return Vertex(vertex.id, label, vertex.key, document, key_name=vertex.key_name)
 
     # --- writing ----------------------------------------------------------------------------------------------------
 

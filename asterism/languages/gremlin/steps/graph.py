@@ -88,11 +88,12 @@ class AdjacentStep(AsyncStep):
             is_complete = is_complete and len(kept) == len(reached)
             ends[vertex] = kept
         if self.loads:
-            every = list(dict.fromkeys(vertex for own in ends.values() for vertex in own))
-            loaded = dict(zip(every, await graph.load(every), strict=True))
+            every = {(end.id, end.key): end for own in ends.values() for end in own}
+            loaded = dict(zip(every, await graph.load(list(every.values())), strict=True))
             is_complete = is_complete and None not in loaded.values()
             results = {
-                vertex: [found for end in own if (found := loaded[end]) is not None] for vertex, own in ends.items()
+                vertex: [found for end in own if (found := loaded[end.id, end.key]) is not None]
+                for vertex, own in ends.items()
             }
         else:
             results = ends
@@ -169,11 +170,12 @@ class EndStep(AsyncStep):
         reached = self.ends.process(batch, frame)
         if self.wanted is not EVERYTHING:
             reached = [traverser for traverser in reached if may_fit(traverser.value, self.wanted)]
-        loaded = await frame.run.graph.load([traverser.value for traverser in reached])
+        every = {(traverser.value.id, traverser.value.key): traverser.value for traverser in reached}
+        loaded = dict(zip(every, await frame.run.graph.load(list(every.values())), strict=True))
         return [
             traverser.with_value(vertex)
-            for traverser, vertex in zip(reached, loaded, strict=True)
-            if vertex is not None
+            for traverser in reached
+            if (vertex := loaded[traverser.value.id, traverser.value.key]) is not None
         ]
 
 
