@@ -69,15 +69,18 @@ class GraphReads:
 
     # --- lookups ----------------------------------------------------------------------------------------------------
 
-    async def documents(self, lookup: Lookup, *, is_edge: bool) -> AsyncIterator[list[Document]]:
-        """Yield documents among which all elements of the lookup are, in batches; the caller checks them."""
-        kind = GET_EDGES if is_edge else GET_VERTICES
+    async def named_documents(self, lookup: Lookup, *, is_edge: bool) -> list[Document] | None:
+        """Return the documents of a lookup that names its items, by point reads; None for any other lookup."""
         places = places_of(lookup, self.key_name)
-        if places is not None:
-            if places:
-                found = await self.read_places(places, kind)
-                yield [document for document in found if document is not None]
-            return
+        if not places:
+            return None if places is None else []
+        found = await self.read_places(places, GET_EDGES if is_edge else GET_VERTICES)
+        return [document for document in found if document is not None]
+
+    async def documents(self, lookup: Lookup, *, is_edge: bool) -> AsyncIterator[list[Document]]:
+        """Yield documents among which all elements of a lookup are that does not name them, in batches; the caller
+        checks them."""
+        kind = GET_EDGES if is_edge else GET_VERTICES
         intervals = [FULL] if lookup.keys is None or self.key_name is None else self._logical_intervals(lookup.keys)
         route = index_route(lookup, self._container.rules, is_edge=is_edge)
         if route is not None and lookup.keys is not None and self.key_name is not None:

@@ -111,24 +111,40 @@ class StoredGraph:
         if left == 0:
             return
         found: list[Vertex | Edge] = []
-        # The first batch is given on at once; later ones are larger, because steps merge what is equal in a batch.
-        enough = 1
-        async for documents in self._reads.documents(sought, is_edge=is_edge):
-            for document in documents:
-                element = read_element(document, key_name)
-                if isinstance(element, kind) and fits(element, lookup):
-                    newest = self._newest(element, changed_before) if self._staged else element
-                    if newest is not None:
-                        found.append(newest)
-            if left is not None and len(found) >= left:
-                break
-            if len(found) >= enough:
-                yield found
-                left = None if left is None else left - len(found)
-                found = []
-                enough = min(max(_BATCH_MIN, 4 * enough), _BATCH_MAX)
+        named = await self._reads.named_documents(sought, is_edge=is_edge)
+        if named is not None:
+            self._collect(found, named, lookup, kind, changed_before)
+        else:
+            # The first batch is given on at once; later ones are larger, because steps merge what is equal in a batch.
+            enough = 1
+            async for documents in self._reads.documents(sought, is_edge=is_edge):
+                self._collect(found, documents, lookup, kind, changed_before)
+                if left is not None and len(found) >= left:
+                    break
+                if len(found) >= enough:
+                    yield found
+                    left = None if left is None else left - len(found)
+                    found = []
+                    enough = min(max(_BATCH_MIN, 4 * enough), _BATCH_MAX)
         if found:
             yield found[:left]
+
+    def _collect(
+        self,
+        found: list[Vertex | Edge],
+        documents: Sequence[Mapping[str, Any]],
+        lookup: Lookup,
+        kind: type[Vertex] | type[Edge],
+        changed_before: frozenset[bytes],
+    ) -> None:
+        """Add the elements among documents that fit a lookup, as this traversal has changed them."""
+        key_name = self.key_name
+        for document in documents:
+            element = read_element(document, key_name)
+            if isinstance(element, kind) and fits(element, lookup):
+                newest = self._newest(element, changed_before) if self._staged else element
+                if newest is not None:
+                    found.append(newest)
 
     def _newest(self, element: Vertex | Edge, left_out: frozenset[bytes]) -> Vertex | Edge | None:
         """Return an element as this traversal has changed it; None if it was removed, or is to be left out."""
