@@ -52,7 +52,7 @@ class GremlinConnection:
             while (message := await socket.receive()) is not None:
                 await self._take(_read(message))
             if socket.is_draining and self._tasks:
-                await asyncio.wait(self._tasks)
+                await socket.while_connected(asyncio.wait(self._tasks))
         except ClientGone:
             pass
         finally:

@@ -60,7 +60,7 @@ class WebSocket(Protocol):
 
     @property
     def is_draining(self) -> bool:
-        """True from the moment the server stops; `receive` then returns None."""
+        """True from the moment the server stops; `receive` then returns None, and answers can still be sent."""
         ...
 
     async def until_draining(self) -> None:

@@ -166,7 +166,8 @@ class StreamWebSocket:
                 self._take(data)
                 await self._flush()
             elif self.is_draining:
-                await self.close(GOING_AWAY)
+                # The good-bye comes when the door has sent its answers to what it received.
+                return None
             else:
                 self.close_code = ABNORMAL_CLOSURE
         return self._messages.popleft()
