@@ -121,6 +121,12 @@ class Binary:
         return bytes(out)
 
 
+class EncoderChoice(Protocol):
+    """The encoders of answers to one kind of request: with the properties of elements, or without."""
+
+    def __call__(self, *, materializes: bool) -> Encoder: ...
+
+
 @lru_cache(maxsize=64)
 def encoder_for(
     format_: Format, *, is_untyped: bool, is_bytecode: bool, asks_types: bool = False, materializes: bool = True

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
-from asterism.apis.gremlin.encoders import Encoder, encoder_for
+from asterism.apis.gremlin.encoders import EncoderChoice, encoder_for
 from asterism.apis.gremlin.frames import Format
 from asterism.apis.gremlin.malformed import MalformedMessage, OperationRefused
 from asterism.apis.gremlin.requests import Request
@@ -31,7 +32,8 @@ class EvaluationRequest:
     batch_size: int
     timeout_seconds: float
     materializes_properties: bool
-    encoder: Encoder
+    # The encoder of the results, by `materializes`.
+    encoder_for: EncoderChoice
 
     def start(self, engine: GraphEngine, graph: GraphName, *, may_write: bool) -> Evaluation | None:
         """Return the evaluation; None for a call that has no results and nothing to do."""
@@ -70,12 +72,8 @@ def read_evaluation(request: Request, *, seconds_max: float) -> EvaluationReques
     gremlin = _read_gremlin(arguments.get("gremlin"), is_bytecode=is_bytecode)
     materializes = arguments.get("materializeProperties") != "tokens"
     asks_types = arguments.get("typed") is True
-    encoder = encoder_for(
-        request.format,
-        is_untyped=request.is_untyped,
-        is_bytecode=is_bytecode,
-        asks_types=asks_types,
-        materializes=materializes,
+    choice = partial(
+        encoder_for, request.format, is_untyped=request.is_untyped, is_bytecode=is_bytecode, asks_types=asks_types
     )
     is_cosmos = not is_bytecode and not asks_types and request.format in (Format.JSON, Format.GRAPHSON_2)
     return EvaluationRequest(
@@ -85,7 +83,7 @@ def read_evaluation(request: Request, *, seconds_max: float) -> EvaluationReques
         _read_batch_size(arguments.get("batchSize")),
         _read_timeout(arguments, seconds_max),
         materializes,
-        encoder,
+        choice,
     )
 
 
@@ -127,4 +125,4 @@ def _read_timeout(arguments: Mapping[Any, Any], seconds_max: float) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float) or not given >= 0:
         raise MalformedMessage("The evaluationTimeout of a request is a number of milliseconds.")
     # Zero is TinkerPop's word for no limit but the server's.
-    return min(given / 1000, seconds_max) if given else seconds_max
+    return seconds_max if not given or given > seconds_max * 1000 else given / 1000

@@ -20,7 +20,6 @@ class ResponseWriter:
 
     __slots__ = (
         "_activity_id",
-        "_batch_size",
         "_charged",
         "_item_bytes_max",
         "_items",
@@ -30,6 +29,7 @@ class ResponseWriter:
         "_size",
         "_started_at",
         "_timed",
+        "batch_size",
         "encoder",
     )
 
@@ -47,7 +47,8 @@ class ResponseWriter:
         self._request_id = request_id
         self.encoder = encoder
         self._activity_id = activity_id
-        self._batch_size = batch_size
+        # Results of one message; bytes are counted apart from it.
+        self.batch_size = batch_size
         self._item_bytes_max = item_bytes_max
         self._message_bytes_max = message_bytes_max
         self._items: list[bytes] = []
@@ -69,7 +70,7 @@ class ResponseWriter:
             )
         for _ in range(1 if encoder.wraps_traversers else bulk):
             is_large = self._size + len(item) > self._message_bytes_max
-            if len(self._items) >= self._batch_size or (self._items and is_large):
+            if len(self._items) >= self.batch_size or (self._items and is_large):
                 yield self._flush(PARTIAL_CONTENT, charge())
             self._items.append(item)
             self._size += len(item) + 1

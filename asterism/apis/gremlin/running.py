@@ -12,13 +12,13 @@ from asterism.apis.gremlin.evaluating import EvaluationRequest, read_evaluation
 from asterism.apis.gremlin.login import Login
 from asterism.apis.gremlin.malformed import MalformedMessage, ResultRefused
 from asterism.apis.gremlin.requests import Request
-from asterism.apis.gremlin.responses import MESSAGE_BYTES_MAX, ResponseWriter
+from asterism.apis.gremlin.responses import BATCH_SIZE_MAX, MESSAGE_BYTES_MAX, ResponseWriter
 from asterism.apis.gremlin.settings import GremlinSettings
 from asterism.apis.pipeline import Pipeline, RequestMeter
 from asterism.apis.transports.chunks import close_chunks
 from asterism.apis.transports.http import RequestUnread
 from asterism.errors import AsterismError
-from asterism.languages.gremlin.evaluation import GraphEngine
+from asterism.languages.gremlin.evaluation import GraphEngine, SourceOptions
 
 DOOR: Final = "gremlin"
 # The operations of each processor; those of a session have no effect beyond their request either.
@@ -119,13 +119,14 @@ class Runner:
                 raise fault
         wanted = read_evaluation(request, seconds_max=self._settings.gremlin_evaluation_seconds_max)
         whole = call.whole_bytes_max
+        encoder = wanted.encoder_for(materializes=wanted.materializes_properties)
         call.writer = (
-            self.writer(request, wanted.encoder, batch_size=wanted.batch_size)
+            self.writer(request, encoder, batch_size=wanted.batch_size)
             if whole is None
-            else self.writer(request, wanted.encoder, batch_size=whole, bytes_max=whole)
+            else self.writer(request, encoder, batch_size=whole, bytes_max=whole)
         )
         await self._evaluate(call, login, wanted)
-        return Answer(SUCCESS, call.writer.finish(call.charge), wanted.encoder)
+        return Answer(SUCCESS, call.writer.finish(call.charge), call.writer.encoder)
 
     async def _evaluate(self, call: Call, login: Login, wanted: EvaluationRequest) -> None:
         writer = call.writer
@@ -139,11 +140,20 @@ class Runner:
         batches = evaluation.batches()
         try:
             async for results in batches:
+                _heed(evaluation.source_options, call, wanted)
                 for value, bulk in results:
                     for message in writer.add(value, bulk, charge):
                         await call.send(message)
         finally:
             await close_chunks(batches)
+
+
+def _heed(own: SourceOptions, call: Call, wanted: EvaluationRequest) -> None:
+    """Answer as the traversal itself wants it, where its wish differs from that of its request."""
+    if own.materializes_properties is not None:
+        call.writer.encoder = wanted.encoder_for(materializes=own.materializes_properties)
+    if own.batch_size is not None and call.whole_bytes_max is None:
+        call.writer.batch_size = min(own.batch_size, BATCH_SIZE_MAX)
 
 
 async def _refuse_size(_: bytes) -> None:

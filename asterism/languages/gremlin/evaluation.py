@@ -36,12 +36,27 @@ class EvaluationOptions:
     may_write: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """The wishes that a traversal states itself, by `g.with(...)`; None where it has none. They go before those of its
+    request."""
+
+    timeout_seconds: float | None = None
+    batch_size: int | None = None
+    materializes_properties: bool | None = None
+
+
 class Evaluation(Protocol):
     """A traversal under way. Nothing runs before its batches are asked for."""
 
     @property
     def charge(self) -> float:
         """Request units so far, also after a failure."""
+        ...
+
+    @property
+    def source_options(self) -> SourceOptions:
+        """The traversal's own options, known with the first batch."""
         ...
 
     def batches(self) -> AsyncIterator[list[tuple[Any, int]]]:

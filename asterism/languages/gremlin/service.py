@@ -12,7 +12,7 @@ from asterism.errors import Forbidden, TooMuchContention
 from asterism.languages.gremlin.engine.evaluate import evaluate
 from asterism.languages.gremlin.engine.measuring import measure
 from asterism.languages.gremlin.engine.run import DEFAULT_LIMITS, Run, RunLimits
-from asterism.languages.gremlin.evaluation import EvaluationOptions, GraphName
+from asterism.languages.gremlin.evaluation import EvaluationOptions, GraphName, SourceOptions
 from asterism.languages.gremlin.failure import CompileFailure
 from asterism.languages.gremlin.graph.execution_profile import execution_profile, explanation, traversal_metrics
 from asterism.languages.gremlin.graph.profile import StoreOperation
@@ -70,6 +70,9 @@ class GremlinService:
 
     def run(self, plan: Plan, session: StoredGraph, *, timeout_seconds: float | None) -> Run:
         limits = self._run_limits
+        own_seconds = plan.settings.request_options.timeout_seconds
+        if own_seconds is not None:
+            timeout_seconds = own_seconds
         if timeout_seconds is not None and timeout_seconds < limits.seconds:
             limits = replace(limits, seconds=timeout_seconds)
         run = Run(session, monotonic=self._monotonic, limits=limits, tracks_path=plan.needs_path)
@@ -80,7 +83,7 @@ class GremlinService:
 class StoredEvaluation:
     """A traversal on a stored graph; see `evaluation.Evaluation`."""
 
-    __slots__ = ("_graph", "_make_plan", "_options", "_service", "_session")
+    __slots__ = ("_graph", "_make_plan", "_options", "_service", "_session", "source_options")
 
     def __init__(
         self,
@@ -94,6 +97,7 @@ class StoredEvaluation:
         self._options = options
         self._make_plan = make_plan
         self._session: StoredGraph | None = None
+        self.source_options = SourceOptions()
 
     @property
     def charge(self) -> float:
@@ -106,6 +110,7 @@ class StoredEvaluation:
             plan = self._make_plan(session.key_name)
         except RecursionError:
             raise CompileFailure("The traversal, or a value in it, is nested too deeply.") from None
+        self.source_options = plan.settings.request_options
         if not plan.writes:
             async with aclosing(self._run(plan, session)) as batches:
                 async for batch in batches:

@@ -16,7 +16,7 @@ from asterism.apis.gremlin.sasl import Credentials
 from asterism.apis.gremlin.settings import GremlinSettings
 from asterism.apis.pipeline import RequestMeter
 from asterism.apis.transports.http import ClientGone, Headers
-from asterism.languages.gremlin.evaluation import EvaluationOptions, GraphName
+from asterism.languages.gremlin.evaluation import EvaluationOptions, GraphName, SourceOptions
 from asterism.languages.gremlin.tree import Traversal
 
 Result = TypeVar("Result")
@@ -32,6 +32,7 @@ class FakeEvaluation:
     def __init__(self, script: Sequence[Any]) -> None:
         self._script = script
         self.charge = 0.0
+        self.source_options = SourceOptions()
         self.is_closed = False
 
     async def batches(self) -> AsyncIterator[list[tuple[Any, int]]]:

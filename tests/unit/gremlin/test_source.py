@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from asterism.languages.gremlin.engine.run import Run
+from asterism.languages.gremlin.evaluation import SourceOptions
 from asterism.languages.gremlin.failure import CompileFailure
 from asterism.languages.gremlin.plan.source import read_source
 from asterism.languages.gremlin.tree import Instruction, Predicate, Strategy, Token, Traversal
@@ -69,6 +70,31 @@ def test_options_come_from_with_and_from_their_strategy() -> None:
     )
     _, settings = read_source(Traversal((), source), key_name=None)
     assert settings.options == {"evaluationTimeout": 500, "quiet": True, "a": 1}
+
+
+def test_options_of_a_request_are_read_from_the_source() -> None:
+    source = (call("with", "evaluationTimeout", 500), call("with", "batchSize", 7))
+    _, settings = read_source(Traversal((), (*source, call("with", "materializeProperties", "tokens"))), key_name=None)
+    assert settings.request_options == SourceOptions(0.5, 7, materializes_properties=False)
+    _, settings = read_source(Traversal((), (call("with", "evaluationTimeout", 0),)), key_name=None)
+    assert settings.request_options == SourceOptions()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("evaluationTimeout", "soon"),
+        ("evaluationTimeout", -1),
+        ("evaluationTimeout", float("nan")),
+        ("batchSize", 0),
+        ("batchSize", True),
+        ("materializeProperties", "some"),
+        ("materializeProperties", []),
+    ],
+)
+def test_an_option_that_means_nothing_is_refused(name: str, value: object) -> None:
+    with pytest.raises(CompileFailure, match=name):
+        read_source(Traversal((), (call("with", name, value),)), key_name=None)
 
 
 def test_system_properties_are_named_by_the_projection_strategy() -> None:

@@ -138,5 +138,6 @@ class Planner:
     def _compiler(self, kind: _Kind, settings: SourceSettings) -> Compiler:
         dialect, materializes_properties, key_name = kind
         compiler = Compiler(STEPS, dialect=dialect, key_name=key_name, settings=settings)
-        compiler.materializes_properties = materializes_properties
+        wished = settings.request_options.materializes_properties
+        compiler.materializes_properties = materializes_properties if wished is None else wished
         return compiler

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from asterism.languages.gremlin.engine.run import Run, SideEffect
+from asterism.languages.gremlin.evaluation import SourceOptions
 from asterism.languages.gremlin.values.arithmetic import OPERATORS
 
 
@@ -30,6 +31,8 @@ class SourceSettings:
     seed: int | None = None
     # Options of `g.with(key, value)`.
     options: Mapping[str, Any] | None = None
+    # Those of them that concern the whole request.
+    request_options: SourceOptions = field(default_factory=SourceOptions)
     has_sack: bool = False
     sack: Declaration | None = None
     side_effects: Mapping[str, Declaration] = field(default_factory=dict)

@@ -8,6 +8,7 @@ from typing import Any
 
 from asterism.languages.gremlin.failure import CompileFailure
 from asterism.languages.gremlin.plan.settings import Declaration, SourceSettings
+from asterism.languages.gremlin.plan.source_options import read_source_options
 from asterism.languages.gremlin.plan.strategies import names
 from asterism.languages.gremlin.plan.strategies.partition import partitioned
 from asterism.languages.gremlin.plan.strategies.subgraph import subgraph
@@ -52,6 +53,7 @@ def read_source(traversal: Traversal, *, key_name: str | None) -> tuple[Traversa
         verify_standard(steps)
     for strategy in source.strategies.values():
         steps = _applied(strategy, steps, settings, key_name=key_name)
+    settings.request_options = read_source_options(settings.options)
     return steps, settings
 
 

@@ -288,8 +288,7 @@ def _adjacent(call: StepCall, compiler: Compiler, direction: Direction, labels: 
 
 def loads_vertices(call: StepCall, compiler: Compiler) -> bool:
     """Return whether the vertices of a call must be loaded: something behind it may ask for their properties."""
-    materializes = (compiler.settings.options or {}).get("materializeProperties") != "tokens"
-    return needs_documents(call.following, compiler.parents[:-1], materializes=materializes)
+    return needs_documents(call.following, compiler.parents[:-1], materializes=compiler.materializes_properties)
 
 
 def _may_merge(compiler: Compiler) -> bool:
