@@ -1,4 +1,4 @@
-"""Names in scope: a key of the current map, a side effect, or a label on the path."""
+"""Names in scope: keys of the current map, side effects, and labels on the path of a traverser, in this order."""
 
 from __future__ import annotations
 
@@ -8,33 +8,49 @@ from asterism.languages.gremlin.engine.modulators import MISSING
 from asterism.languages.gremlin.engine.run import Run
 from asterism.languages.gremlin.engine.traverser import PathNode, Traverser
 from asterism.languages.gremlin.failure import ExecutionFailure
+from asterism.languages.gremlin.values.structures import freeze
 
 
-def last_labelled(path: PathNode | None, label: str) -> Any:
-    """Return the value at the last place with a label; MISSING if no place has it."""
-    while path is not None:
-        if label in path.labels:
-            return path.value
-        path = path.parent
-    return MISSING
-
-
-def value_in_scope(key: Any, traverser: Traverser, run: Run) -> Any:
-    """Return the value of a name for a traverser, the last one if it has several; MISSING if it is unknown."""
+def scope_value(traverser: Traverser, key: Any, run: Run, *, pop: str = "last") -> Any:
+    """Return the value that a name has for a traverser; MISSING if it has none."""
     value = traverser.value
-    if isinstance(value, dict) and key in value:
-        return value[key]
-    if not isinstance(key, str):
+    if isinstance(value, dict):
+        frozen = freeze(key)
+        if frozen in value:
+            return value[frozen]
+    if type(key) is not str:
         return MISSING
-    side_effect = run.side_effects.get(key)
-    if side_effect is not None:
-        return side_effect.value
-    return last_labelled(traverser.path, key)
+    if key in run.side_effects:
+        return run.side_effects[key].value
+    return labelled_value(traverser.path, key, pop=pop)
+
+
+def labelled_value(path: PathNode | None, label: str, *, pop: str = "last") -> Any:
+    """Return the value at the places of a path with a label: the last, the first, or a list of all of them; `mixed` is
+    the value alone if there is just one. MISSING if no place has the label."""
+    node = path
+    if pop == "last":
+        while node is not None:
+            if label in node.labels:
+                return node.value
+            node = node.parent
+        return MISSING
+    found: list[Any] = []
+    while node is not None:
+        if label in node.labels:
+            found.append(node.value)
+        node = node.parent
+    if not found:
+        return MISSING
+    if pop == "first" or (pop == "mixed" and len(found) == 1):
+        return found[-1]
+    found.reverse()
+    return found
 
 
 def value_required(key: Any, traverser: Traverser, run: Run, *, step: str) -> Any:
     """Return the value of a name for a traverser. Raises ExecutionFailure if it is unknown."""
-    found = value_in_scope(key, traverser, run)
+    found = scope_value(traverser, key, run)
     if found is MISSING:
         raise ExecutionFailure(f"Neither the map, sideEffects, nor path has a {key}-key: {step}")
     return found

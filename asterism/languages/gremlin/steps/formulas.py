@@ -7,7 +7,7 @@ from typing import Any
 
 from asterism.languages.gremlin.engine.modulators import MISSING, Modulator, property_reader
 from asterism.languages.gremlin.engine.run import Frame, Run
-from asterism.languages.gremlin.engine.scope import value_in_scope
+from asterism.languages.gremlin.engine.scope import scope_value
 from asterism.languages.gremlin.engine.step import AsyncStep, Step
 from asterism.languages.gremlin.engine.traverser import Batch, Traverser
 from asterism.languages.gremlin.failure import ExecutionFailure
@@ -64,7 +64,7 @@ def _number(name: str, value: Any) -> float:
 
 
 def _in_scope(name: str, traverser: Traverser, run: Run) -> Any:
-    found = value_in_scope(name, traverser, run)
+    found = scope_value(traverser, name, run)
     return None if found is MISSING else found
 
 

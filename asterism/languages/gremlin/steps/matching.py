@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from asterism.languages.gremlin.engine.modulators import MISSING
-from asterism.languages.gremlin.engine.named_values import labelled_value
 from asterism.languages.gremlin.engine.pipeline import Pipeline
 from asterism.languages.gremlin.engine.run import Frame, Run
+from asterism.languages.gremlin.engine.scope import labelled_value
 from asterism.languages.gremlin.engine.step import AsyncStep
 from asterism.languages.gremlin.engine.traverser import Batch, Traverser
 from asterism.languages.gremlin.failure import CompileFailure, ExecutionFailure

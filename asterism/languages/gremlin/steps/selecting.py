@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from asterism.languages.gremlin.engine.modulators import MISSING, Modulator, token_reader
-from asterism.languages.gremlin.engine.named_values import scope_value
 from asterism.languages.gremlin.engine.pipeline import Pipeline
 from asterism.languages.gremlin.engine.run import Frame, Run, new_traverser
+from asterism.languages.gremlin.engine.scope import scope_value
 from asterism.languages.gremlin.engine.step import AsyncStep, Step, SyncStep
 from asterism.languages.gremlin.engine.traverser import Batch
 from asterism.languages.gremlin.plan.calls import Maker, StepCall
