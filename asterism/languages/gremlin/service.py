@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
-from asterism.errors import Forbidden, TooMuchContention
+from asterism.errors import Forbidden, PreconditionFailed, TooMuchContention
 from asterism.languages.gremlin.engine.evaluate import evaluate
 from asterism.languages.gremlin.engine.measuring import measure
 from asterism.languages.gremlin.engine.run import DEFAULT_LIMITS, Run, RunLimits
@@ -124,10 +124,16 @@ class StoredEvaluation:
     async def _written(self, plan: Plan, session: StoredGraph) -> list[list[tuple[Any, int]]]:
         """Return the results of a traversal that writes, when it has written. Another writer may have changed data that
         it was decided on: then nothing was written, and it is decided again on fresh data."""
+        expects_version = plan.settings.expects_version
+        if expects_version:
+            session = self._session = self._service.session(self._graph, may_write=True, looks_first=True)
         for attempt in range(_ATTEMPTS_MAX):
             try:
                 return [batch async for batch in self._run(plan, session)]
             except Overtaken:
+                if expects_version:
+                    # It was decided on a version that its sender names, and that is gone.
+                    raise PreconditionFailed from None
                 spent = session.charge
                 session = self._session = self._service.session(self._graph, may_write=True, looks_first=True)
                 session.ledger.charge = spent

@@ -67,6 +67,29 @@ async def test_values_of_bindings_are_no_part_of_a_plan() -> None:
             assert found == ([] if vertex_id == "carl" else [vertex_id])
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "g.V().has('pk', pk).id()",
+        "g.V(x).has('pk', pk).id()",
+        "g.V().has('name', x).id()",
+        "g.V().hasLabel('person').as('v').where(__.has('pk', pk)).select('v').id()",
+        "g.V().out('knows').has('pk', pk).id()",
+        "g.V().outE('knows').inV().hasId(x).id()",
+        "g.V().out('knows').dedup().has(id, x).id()",
+    ],
+)
+async def test_conditions_that_a_step_looks_ahead_at_are_those_of_the_request(text: str) -> None:
+    async with open_graph() as graph:
+        vertices = [vertex(name, f"p{name}", name=name) for name in ("anna", "ben", "carl")]
+        ring = [edge(f"e{n}", vertices[n], vertices[(n + 1) % 3]) for n in range(3)]
+        await graph.create(*vertices, *ring)
+        service = service_of(graph)
+        for name in ("anna", "ben", "carl", "nobody", "anna"):
+            found = await ask_service(service, graph, text, COSMOS, {"pk": f"p{name}", "x": name})
+            assert found == ([] if name == "nobody" else [name])
+
+
 async def test_a_key_for_reading_cannot_write() -> None:
     async with open_graph() as graph:
         options = EvaluationOptions("cosmos", may_write=False)

@@ -8,12 +8,22 @@ from typing import Any
 
 import pytest
 
-from asterism.errors import Forbidden, ItemExists, ItemNotFound, RequestRateTooLarge
+from asterism.errors import (
+    Forbidden,
+    ItemExists,
+    ItemNotFound,
+    PreconditionFailed,
+    RequestRateTooLarge,
+    TooMuchContention,
+)
+from asterism.languages.gremlin.evaluation import EvaluationOptions, GraphName
 from asterism.languages.gremlin.failure import ExecutionFailure
 from asterism.languages.gremlin.graph.contract import EdgeDraft, Lookup, VertexDraft
 from asterism.languages.gremlin.graph.writes import PartlyWritten
+from asterism.languages.gremlin.service import GremlinService
 from asterism.languages.gremlin.tree import T_ID, T_LABEL, Instruction, Token, Traversal
 from asterism.models.documents.transaction import Overtaken
+from tests.support.world import ACCOUNT
 from tests.unit.gremlin.stored_graph import Graph, open_graph, step
 
 SINGLE, LIST, SET = (Token("Cardinality", name) for name in ("single", "list", "set"))
@@ -249,6 +259,61 @@ class _ContestedContainer:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._container, name)
+
+
+async def test_any_failure_after_the_first_partition_is_told_with_its_reason(graph: Graph) -> None:
+    session = graph.session()
+    for key in ("k1", "k2", "k3"):
+        await session.add_vertex(VertexDraft("person", "b", [("pk", key, "single", {})]))
+    original = graph.container.commit
+    calls = []
+
+    async def commit(work: Any) -> Any:
+        calls.append(work)
+        if len(calls) == 3:
+            raise Forbidden(reason="The partition is full.")
+        return await original(work)
+
+    object.__setattr__(session._writes, "_container", _ContestedContainer(graph.container, commit))
+    with pytest.raises(PartlyWritten) as raised:
+        await session.commit()
+    sentence = raised.value.sentence
+    assert "changes 3 logical partitions" in sentence
+    assert "2 of them were written" in sentence
+    assert sentence.endswith("The partition is full.")
+    assert await count(graph) == (2, 0)
+
+
+async def test_a_change_of_a_version_that_is_overtaken_is_refused_and_not_decided_again(graph: Graph) -> None:
+    await graph.results(*person("a", "p"))
+    version = (await stored(graph, "a", "p"))["_etag"]
+    changes = 0
+
+    async def overtaken(work: Any) -> Any:
+        nonlocal changes
+        changes += 1
+        raise Overtaken
+
+    services = graph.world.store.services
+    service = GremlinService(graph.world.store, account=ACCOUNT, monotonic=services.clock.monotonic_seconds)
+    name = GraphName(graph.world.catalog.databases[graph.container.record.database_rid].name, "c")
+    open_graph_session = service.session
+
+    def session(*arguments: Any, **options: Any) -> Any:
+        opened = open_graph_session(*arguments, **options)
+        object.__setattr__(opened._writes, "_container", _ContestedContainer(graph.container, overtaken))
+        return opened
+
+    service.session = session  # type: ignore[method-assign]
+    for text, error in (
+        ("g.V(['p','a']).has('_etag', version).property('age', 1)", PreconditionFailed),
+        ("g.V(['p','a']).property('age', 1)", TooMuchContention),
+    ):
+        changes = 0
+        evaluation = service.evaluate_text(name, text, {"version": version}, EvaluationOptions("cosmos"))
+        with pytest.raises(error):
+            [batch async for batch in evaluation.batches()]
+        assert (changes == 1) is (error is PreconditionFailed)
 
 
 async def test_a_version_can_be_a_condition_of_a_change(graph: Graph) -> None:

@@ -50,6 +50,9 @@ class VertexDraft:
     label: str
     vertex_id: str | None = None
     properties: list[tuple[str, Any, Cardinality, Mapping[str, Any]]] = field(default_factory=list)
+    # Stands for all that the element is merged by, if it has no id: writers that merge the same choose the same id, so
+    # that only the first of them adds it.
+    merged_by: str | None = None
 
 
 @dataclass(slots=True)
@@ -61,6 +64,8 @@ class EdgeDraft:
     target: Vertex
     edge_id: str | None = None
     properties: dict[str, Any] = field(default_factory=dict)
+    # See `VertexDraft`.
+    merged_by: str | None = None
 
 
 class GraphSession(Protocol):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
+from itertools import count
 from math import isfinite
 from typing import Any
 from uuid import UUID
@@ -29,6 +31,13 @@ TIME_TO_LIVE = "ttl"
 
 MISSING_KEY = "Cannot add a vertex where the partition key property has value 'null'."
 SEVERAL_KEYS = "Partition property must be single-valued."
+
+
+def merged_ids(merged_by: str) -> Iterator[str]:
+    """Yield ids without end, the same for everyone who merges by the same."""
+    for number in count():
+        digest = hashlib.sha256(f"{number} {merged_by}".encode()).digest()
+        yield str(UUID(bytes=digest[:16], version=5))
 
 
 def vertex_document(draft: VertexDraft, *, key_name: str | None, new_id: NewId) -> Document:

@@ -25,7 +25,8 @@ EDGE_ID = "_edgeId"
 DEFAULT_LABEL = "vertex"
 
 # Properties that the store adds to documents, which a traversal does not see.
-STORE_NAMES = frozenset({"_rid", "_self", "_etag", "_ts", "_attachments", "_lsn"})
+VERSION = "_etag"
+STORE_NAMES = frozenset({"_rid", "_self", VERSION, "_ts", "_attachments", "_lsn"})
 VERTEX_NAMES = STORE_NAMES | {"id", "label"}
 EDGE_NAMES = VERTEX_NAMES | {EDGE_MARK, SOURCE_ID, SOURCE_LABEL, SINK_ID, SINK_LABEL, SINK_KEY, EDGE_ID}
 

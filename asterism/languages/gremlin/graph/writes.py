@@ -14,6 +14,7 @@ from asterism.languages.gremlin.graph.drafts import (
     Document,
     edge_document,
     entries_of,
+    merged_ids,
     set_edge_property,
     set_property,
     stored_value,
@@ -32,6 +33,7 @@ from asterism.languages.gremlin.graph.elements import (
 from asterism.languages.gremlin.graph.profile import Ledger
 from asterism.languages.gremlin.graph.reads import GET_EDGES, GET_VERTICES, GraphReads
 from asterism.languages.gremlin.graph.staged import StagedItem, StagedItems
+from asterism.languages.gremlin.graph.unit_order import ordered_points
 from asterism.models.documents.container import Container, DocumentServices
 from asterism.models.documents.transaction import Conditions, Overtaken, Transaction
 from asterism.storage.contract import ExpectationFailed
@@ -41,18 +43,19 @@ WRITE_KIND: Final = "WriteElements"
 
 @dataclass(eq=False)
 class PartlyWritten(AsterismError):
-    """A traversal that writes to several logical partitions, each of them a unit, was overtaken at a later one."""
+    """A traversal that writes to several logical partitions, each of them a unit, failed at a later one."""
 
     category: ClassVar[Category] = Category.CONTENTION
     text: ClassVar[str] = "Some of the logical partitions that the traversal changes were written, others were not."
     written: int
     planned: int
+    reason: str = "Another writer changed the data of the next one."
 
     @property
     def sentence(self) -> str:
         return (
             f"The traversal changes {self.planned} logical partitions, and each is written as a whole. "
-            f"{self.written} of them were written before another writer changed the data of the next one."
+            f"{self.written} of them were written, then it ended: {self.reason}"
         )
 
 
@@ -108,6 +111,8 @@ class GraphWrites:
         self._check_right()
         document = vertex_document(draft, key_name=self.key_name, new_id=self._new_id)
         key: KeyValue = None if self.key_name is None else document[self.key_name]
+        if draft.vertex_id is None and draft.merged_by is not None:
+            document["id"] = await self._merged_id(key, draft.merged_by)
         await self._add(key, document, is_edge=False)
         return Vertex(document["id"], document["label"], key, document, key_name=self.key_name)
 
@@ -125,6 +130,8 @@ class GraphWrites:
                 if document is None:
                     raise ItemNotFound(item_id=end.id)
         document = edge_document(draft, key_name=self.key_name, new_id=self._new_id)
+        if draft.edge_id is None and draft.merged_by is not None:
+            document["id"] = await self._merged_id(draft.source.key, draft.merged_by)
         await self._add(draft.source.key, document, is_edge=True)
         for end in ends:
             staged = self._staged_at(end)
@@ -153,6 +160,22 @@ class GraphWrites:
                 await self._add_beside(key, document, found, is_edge=is_edge)
                 return
         self.staged.put(reference, StagedItem(key, element_id, document, True, is_edge))
+
+    async def _merged_id(self, key: KeyValue, merged_by: str) -> str:
+        """Return the first free id of those that all writers try in turn who merge the same. An id is taken by an
+        element that has been changed since, and is not found by what it was merged by."""
+        for element_id in merged_ids(merged_by):
+            staged = self.staged.get(self._reads.reference(key, element_id))
+            if staged is not None:
+                if staged.document is None:
+                    return element_id
+                continue
+            if not self._looks_first:
+                return element_id
+            (found,) = await self._reads.read_places([(key, element_id)], GET_VERTICES)
+            if found is None:
+                return element_id
+        raise AssertionError("there is no end of ids")
 
     async def _add_beside(self, key: KeyValue, document: Document, found: Mapping[str, Any], *, is_edge: bool) -> None:
         """Add an edge whose id a vertex has, under the id that such edges have; refuse any other element."""
@@ -269,8 +292,8 @@ class GraphWrites:
         written = 0
         try:
             with keyspace.in_flight:
-                units = [await self._unit(point, items) for point, items in groups.items()]
-                units.sort(key=lambda unit: _rank(groups[unit.point]))
+                points = list(groups) if len(groups) == 1 else ordered_points(groups, self._reads.point)
+                units = [await self._unit(point, groups[point]) for point in points]
                 if len(units) > 1:
                     self._pay_ahead(units)
                 for unit in units:
@@ -288,6 +311,10 @@ class GraphWrites:
             if self._looks_first:
                 raise
             raise Overtaken from None
+        except AsterismError as problem:
+            if not written:
+                raise
+            raise PartlyWritten(written=written, planned=len(groups), reason=problem.sentence) from problem
         finally:
             operation.end()
         self.staged = StagedItems()
@@ -330,11 +357,3 @@ class GraphWrites:
             keyspace.spend(keyspace.record.map.find(unit.point), unit.cost, unit.point)
             self._ledger.charge += unit.cost
             unit.cost = 0.0
-
-
-def _rank(items: Sequence[StagedItem]) -> int:
-    """Return the place of a logical partition in the order of units: new vertices before edges to them, edges removed
-    before the vertices they lead to."""
-    if any(item.document is None and not item.is_edge for item in items):
-        return 2
-    return 1 if any(item.is_edge for item in items) else 0

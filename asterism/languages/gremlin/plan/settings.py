@@ -46,6 +46,8 @@ class SourceSettings:
     is_bulked: bool = True
     # False without ConnectiveStrategy: `a.or().b` is then an `or` of nothing between two steps.
     joins_connectives: bool = True
+    # Set if a step filters by the versions of elements: a change that is overtaken is then not decided again.
+    expects_version: bool = False
     # Properties of the store that results show too (the service's ProjectionStrategy), such as `_ts`.
     system_properties: tuple[str, ...] = ()
 

@@ -22,7 +22,8 @@ class _Part:
     start: int
     end: int
     steps: Sequence[Step]
-    has_variables: bool
+    # True if a variable is in the instructions of the call, or behind them: calls look ahead, as `V()` does at `has`.
+    depends_on_values: bool
 
 
 class Template:
@@ -38,16 +39,15 @@ class Template:
     def pipeline(self, values: Mapping[str, Any], compiler: Compiler) -> Pipeline | None:
         """Return the pipeline for some values."""
         steps: list[Step] = []
+        bound = instructions_with_values(self._instructions, values)
         for part in self._parts:
-            if not part.has_variables:
+            if not part.depends_on_values:
                 steps += part.steps
                 continue
-            bound = instructions_with_values(self._instructions[part.start : part.end], values)
-            for instruction in bound:
+            for instruction in bound[part.start : part.end]:
                 check_instruction(instruction)
-            rest = self._instructions[part.end :]
-            made, left = compiler.next_steps(bound + rest, is_start=part.start == 0)
-            if len(left) != len(rest):
+            made, left = compiler.next_steps(bound[part.start :], is_start=part.start == 0)
+            if len(left) != len(bound) - part.end:
                 return None
             steps += made
         return Pipeline(steps)
@@ -66,8 +66,7 @@ def make_template(
     while rest:
         made, left = compiler.next_steps(rest, is_start=not steps)
         start, end = len(bound) - len(rest), len(bound) - len(left)
-        has_variables = bound[start:end] is not instructions[start:end] and bound[start:end] != instructions[start:end]
-        parts.append(_Part(start, end, made, has_variables))
+        parts.append(_Part(start, end, made, bound[start:] != instructions[start:]))
         steps += made
         rest = left
     return Template(instructions, parts), Pipeline(steps)

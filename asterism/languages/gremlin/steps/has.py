@@ -7,7 +7,15 @@ from typing import Any
 
 from asterism.languages.gremlin.engine.step import Step
 from asterism.languages.gremlin.failure import ExecutionFailure
-from asterism.languages.gremlin.graph.elements import EDGE_NAMES, STORE_NAMES, Edge, Property, Vertex, VertexProperty
+from asterism.languages.gremlin.graph.elements import (
+    EDGE_NAMES,
+    STORE_NAMES,
+    VERSION,
+    Edge,
+    Property,
+    Vertex,
+    VertexProperty,
+)
 from asterism.languages.gremlin.plan.calls import Maker, StepCall
 from asterism.languages.gremlin.plan.compiler import Compiler
 from asterism.languages.gremlin.plan.has_conditions import HasCondition, has_conditions
@@ -115,6 +123,8 @@ def _make_has(call: StepCall, compiler: Compiler) -> Step:
     conditions = has_conditions(call.instruction, compiler.key)
     if conditions is None:
         raise call.refused(f"The {call.name}() step takes values and predicates here, and no traversal.")
+    if any(condition.key == VERSION for condition in conditions):
+        compiler.settings.expects_version = True
     return FilterStep(_all_hold([condition_test(condition) for condition in conditions]))
 
 

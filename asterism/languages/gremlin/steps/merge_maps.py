@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -93,3 +94,18 @@ def property_entries(
             cardinality, value = cardinality_named(value.cardinality), value.value
         found.append(PropertyValue(key, value, cardinality, {}, value is None and removes_null))
     return found
+
+
+def merged_by(sought: MergeMap, *ends: tuple[Any, str]) -> str:
+    """Return a text for all that an element is sought by: the same for maps that find the same elements."""
+    members = []
+    for key, value in sought.items():
+        if key in (IN, OUT):
+            # The vertices that they stand for are given as `ends`.
+            continue
+        name = f"T.{key.name}" if isinstance(key, Token) else f"'{key}"
+        value = value.value if isinstance(value, CardinalityValue) else value
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        members.append([name, str(value)])
+    return json.dumps([sorted(members), [[str(key), name] for key, name in ends]])

@@ -27,6 +27,7 @@ from asterism.languages.gremlin.steps.merge_maps import (
     check_map,
     check_match_map,
     check_no_overrides,
+    merged_by,
     property_entries,
     with_tokens,
 )
@@ -164,7 +165,9 @@ class MergeVertexStep(MergeStep):
 
     async def added(self, sought: MergeMap, traverser: Traverser, run: Run) -> Any:
         created = await self.created_map(sought, traverser, run)
-        return await run.graph.add_vertex(vertex_draft(None, self._entries(created, "onCreate")))
+        draft = vertex_draft(None, self._entries(created, "onCreate"))
+        draft.merged_by = merged_by(sought)
+        return await run.graph.add_vertex(draft)
 
 
 class MergeEdgeStep(MergeStep):
@@ -239,7 +242,9 @@ class MergeEdgeStep(MergeStep):
         source, target = ends
         properties = self._entries({key: value for key, value in created.items() if key not in (OUT, IN)}, "onCreate")
         label = checked_label(created.get(T_LABEL), DEFAULT_EDGE_LABEL)
-        return await run.graph.add_edge(edge_draft(label, source, target, properties))
+        draft = edge_draft(label, source, target, properties)
+        draft.merged_by = merged_by(sought, *((end.key, end.id) for end in ends))
+        return await run.graph.add_edge(draft)
 
 
 async def _incident(
