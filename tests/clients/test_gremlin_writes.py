@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from threading import Barrier
 from typing import Any
 
@@ -230,3 +231,24 @@ def test_what_was_merged_and_changed_since_is_not_in_the_way_of_a_new_merge(door
         results(client, "g.V().has('name', 'x').property('name', 'z')")
         assert results(client, merge) not in ([first], [second])
         assert results(client, "g.V().count()") == [3]
+
+
+def test_no_edge_that_races_with_the_drop_of_an_end_stays_behind(door: Door) -> None:
+    with door.client() as client:
+        add(client, "hub", "h")
+        for number in range(ROUNDS):
+            add(client, f"v{number}", f"p{number}")
+    to_hub = "g.V(['h','hub']).as('h').V([k, i]).addE('to').to('h')"
+    from_hub = "g.V([k, i]).as('v').V(['h','hub']).addE('from').to('v')"
+
+    def change(client: Client, number: int, racer: int) -> None:
+        text = "g.V([k, i]).drop()" if racer == 0 else to_hub if racer % 2 else from_hub
+        for _ in range(1 if racer == 0 else 5):
+            # An edge is refused if its end is gone.
+            with suppress(GremlinServerError):
+                results(client, text, {"k": f"p{number}", "i": f"v{number}"})
+
+    race(door, change)
+    with door.client() as client:
+        assert results(client, "g.V().id()") == ["hub"]
+        assert results(client, "g.E().count()") == [0]

@@ -213,6 +213,38 @@ async def test_an_edge_is_not_written_if_an_end_was_removed_meanwhile(graph: Gra
     assert await count(graph) == (1, 0)
 
 
+@pytest.mark.parametrize("settings", [{}, {"incomingEdges": True}])
+async def test_no_edge_stays_behind_that_is_added_while_an_end_is_removed(settings: dict[str, Any]) -> None:
+    async with open_graph(**settings) as graph:
+        for name in "abc":
+            await graph.results(*person(name, f"p{name}"))
+        session = graph.session()
+        (found,) = [vertex async for batch in session.vertices(Lookup(ids=("b",))) for vertex in batch]
+        await session.remove([found])
+        for source, target in ("ab", "bc", "bb", "ac"):
+            other = child(step("V", [f"p{target}", target]))
+            await graph.results(step("V", [f"p{source}", source]), step("addE", "next"), step("to", other))
+        assert await count(graph) == (3, 4)
+        await session.commit()
+        assert await count(graph) == (2, 1)
+
+
+async def test_an_edge_is_taken_back_if_its_end_elsewhere_was_removed_meanwhile(graph: Graph) -> None:
+    await graph.results(*person("a", "p"))
+    await graph.results(*person("b", "q"))
+    for adds_vertex in (False, True):
+        session = graph.session()
+        vertices = {vertex.id: vertex async for batch in session.vertices(Lookup()) for vertex in batch}
+        await session.add_edge(EdgeDraft("knows", vertices["a"], vertices["b"]))
+        if adds_vertex:
+            await session.add_vertex(VertexDraft("person", "c", [("pk", "p", "single", {})]))
+        await graph.results(step("V", ["q", "b"]), step("drop"))
+        with pytest.raises(PartlyWritten if adds_vertex else ItemNotFound):
+            await session.commit()
+        assert await count(graph) == (1 + adds_vertex, 0)
+        await graph.results(*person("b", "q"))
+
+
 async def test_a_budget_that_is_spent_in_one_partition_leaves_nothing_in_another() -> None:
     async with open_graph(enforce=True) as graph:
         spent = graph.container.keyspace.record.map.find(graph.container.planner.point(("k1",))).id

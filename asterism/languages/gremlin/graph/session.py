@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from asterism.errors import MalformedRequest
+from asterism.errors import ItemNotFound, MalformedRequest
 from asterism.languages.gremlin.graph.adjacency import EdgeReads
 from asterism.languages.gremlin.graph.contract import (
     EVERYTHING,
@@ -21,8 +22,9 @@ from asterism.languages.gremlin.graph.elements import EDGE_MARK, Edge, Property,
 from asterism.languages.gremlin.graph.profile import Ledger
 from asterism.languages.gremlin.graph.reads import GET_NEIGHBORS, GraphReads
 from asterism.languages.gremlin.graph.staged import StagedItems, fits
-from asterism.languages.gremlin.graph.writes import GraphWrites
+from asterism.languages.gremlin.graph.writes import GraphWrites, PartlyWritten
 from asterism.models.documents.container import Container, DocumentServices
+from asterism.models.documents.transaction import Overtaken
 from asterism.partitioning.partition_key import PartitionKeyDefinition
 
 
@@ -41,12 +43,13 @@ def check_definition(definition: PartitionKeyDefinition) -> None:
 # Elements of the second batch and of the largest.
 _BATCH_MIN: Final = 32
 _BATCH_MAX: Final = 2_048
+_REMOVAL_ATTEMPTS_MAX: Final = 16
 
 
 class StoredGraph:
     """A traversal's view of a stored graph (`contract.GraphSession`). Cheap to make: there is one for each request."""
 
-    __slots__ = ("_edges", "_reads", "_writes", "ledger")
+    __slots__ = ("_dropped", "_edges", "_reads", "_writes", "ledger")
 
     def __init__(
         self, container: Container, services: DocumentServices, *, may_write: bool, looks_first: bool = False
@@ -57,6 +60,7 @@ class StoredGraph:
         self._writes = GraphWrites(
             container, services, self._reads, self.ledger, may_write=may_write, looks_first=looks_first
         )
+        self._dropped: list[Vertex] = []
 
     @property
     def key_name(self) -> str | None:
@@ -243,6 +247,7 @@ class StoredGraph:
         for edges in await self.adjacent_edges(vertices, "BOTH", EVERYTHING) if vertices else ():
             for edge in edges:
                 self._writes.remove_element(edge)
+        self._dropped += vertices
         for element in elements:
             if isinstance(element, Vertex | Edge):
                 self._writes.remove_element(element)
@@ -250,8 +255,59 @@ class StoredGraph:
                 await self._writes.remove_property(element)
 
     async def commit(self) -> None:
-        """Write what was staged; see `GraphWrites.commit`."""
+        """Write what was staged; see `GraphWrites.commit`.
+
+        Edges and their ends may lie in different partitions, which are not written at one moment. So who removes a
+        vertex looks for edges again afterwards, and who adds an edge looks for its end again: of two that race, the
+        later one sees what the other did, and no edge is left without an end.
+        """
+        dropped = [vertex for vertex in self._dropped if self._is_gone(vertex)]
+        distant = [edge for edge in self._writes.distant if self._is_staged(edge) and not self._is_gone(edge)]
+        staged_count = len(self._staged.references())
         await self._writes.commit()
+        self._dropped = []
+        if dropped:
+            await self._sweep(dropped)
+        if distant:
+            await self._check_targets(distant, staged_count)
+
+    def _is_gone(self, element: Vertex | Edge) -> bool:
+        staged = self._staged.get(self._reads.reference(element.key, element.item_id))
+        return staged is not None and staged.document is None
+
+    async def _remove_edges(self, edges: Sequence[Edge]) -> None:
+        for edge in edges:
+            self._writes.remove_element(edge)
+        for _ in range(_REMOVAL_ATTEMPTS_MAX):
+            # Other writers may change or remove the same edges.
+            with suppress(Overtaken, PartlyWritten):
+                await self._writes.commit()
+                return
+
+    async def _sweep(self, dropped: Sequence[Vertex]) -> None:
+        """Remove edges that were added to vertices while those were removed."""
+        edges = await self.adjacent_edges(dropped, "BOTH", EVERYTHING)
+        if not any(edges):
+            return
+        # A vertex that is there again may have them.
+        vertices = await self.load(dropped)
+        await self._remove_edges(
+            [edge for own, vertex in zip(edges, vertices, strict=True) if vertex is None for edge in own]
+        )
+
+    async def _check_targets(self, added: Sequence[Edge], staged_count: int) -> None:
+        """Take back edges whose targets were removed while they were added."""
+        targets = await self.load([edge.in_vertex for edge in added])
+        lost = [edge for edge, target in zip(added, targets, strict=True) if target is None]
+        if not lost:
+            return
+        await self._remove_edges(lost)
+        problem = ItemNotFound(item_id=lost[0].in_id)
+        if len(lost) == staged_count:
+            raise problem
+        raise PartlyWritten(
+            written=1, planned=2, reason=f"The vertex '{lost[0].in_id}' that an edge leads to was removed meanwhile."
+        ) from problem
 
 
 def _names(lookup: Lookup) -> set[str]:

@@ -32,6 +32,7 @@ from asterism.languages.gremlin.graph.elements import (
 )
 from asterism.languages.gremlin.graph.profile import Ledger
 from asterism.languages.gremlin.graph.reads import GET_EDGES, GET_VERTICES, GraphReads
+from asterism.languages.gremlin.graph.routing import same_key
 from asterism.languages.gremlin.graph.staged import StagedItem, StagedItems
 from asterism.languages.gremlin.graph.unit_order import ordered_points
 from asterism.models.documents.container import Container, DocumentServices
@@ -70,6 +71,7 @@ class GraphWrites:
         "_may_write",
         "_random_bytes",
         "_reads",
+        "distant",
         "staged",
     )
 
@@ -93,6 +95,8 @@ class GraphWrites:
         self.staged = StagedItems()
         # Places of vertices that new edges begin or end at, and that must be there when the edges are written.
         self._expected: dict[bytes, str] = {}
+        # New edges to stored vertices of other logical partitions, which their units cannot expect to be there.
+        self.distant: list[Edge] = []
 
     @property
     def key_name(self) -> str | None:
@@ -139,7 +143,10 @@ class GraphWrites:
                 raise ItemNotFound(item_id=end.id)
             if staged is None:
                 self._expected[self._reads.reference(end.key, end.id)] = end.id
-        return Edge(document, key_name=self.key_name)
+        edge = Edge(document, key_name=self.key_name)
+        if self._staged_at(draft.target) is None and not same_key(draft.source.key, draft.target.key):
+            self.distant.append(edge)
+        return edge
 
     async def _add(self, key: KeyValue, document: Document, *, is_edge: bool) -> None:
         element_id = document["id"]
@@ -319,6 +326,7 @@ class GraphWrites:
             operation.end()
         self.staged = StagedItems()
         self._expected = {}
+        self.distant = []
 
     async def _unit(self, point: bytes, items: Sequence[StagedItem]) -> Transaction:
         """Return the unit of work of one logical partition, decided on what the store has now."""
