@@ -19,6 +19,7 @@ from asterism.apis.transports.chunks import close_chunks
 from asterism.apis.transports.http import RequestUnread
 from asterism.errors import AsterismError
 from asterism.languages.gremlin.evaluation import GraphEngine, SourceOptions
+from asterism.languages.gremlin.failure import TimeExceeded
 
 DOOR: Final = "gremlin"
 # The operations of each processor; those of a session have no effect beyond their request either.
@@ -28,6 +29,7 @@ AUTHENTICATION: Final = "authentication"
 # Those that a test suite can make fail.
 _NAMES: Final = ("eval", "bytecode")
 _SHOWN_CHARACTERS_MAX: Final = 60
+_TOO_SLOW: Final = "The results could not be sent within the time of the traversal. Limit it, or count them."
 
 
 class Runner:
@@ -43,6 +45,7 @@ class Runner:
     ) -> None:
         self._engine = engine
         self._settings = settings
+        self._seconds_max: float = settings.gremlin_evaluation_seconds_max
         self._new_activity_id = new_activity_id
         self._monotonic_seconds = meter.monotonic_seconds
         self._faults = meter.faults
@@ -137,13 +140,19 @@ class Runner:
         def charge() -> float:
             return evaluation.charge
 
+        started_at = self._monotonic_seconds()
         batches = evaluation.batches()
         try:
             async for results in batches:
-                _heed(evaluation.source_options, call, wanted)
+                own = evaluation.source_options
+                _heed(own, call, wanted)
+                seconds_max = min(own.timeout_seconds or wanted.timeout_seconds, self._seconds_max)
                 for value, bulk in results:
                     for message in writer.add(value, bulk, charge):
                         await call.send(message)
+                        if self._monotonic_seconds() > started_at + seconds_max:
+                            # A result may count more often than could ever be sent.
+                            raise TimeExceeded(_TOO_SLOW)
         finally:
             await close_chunks(batches)
 

@@ -15,7 +15,7 @@ import orjson
 from asterism.errors import MalformedRequest, StoredDamage
 
 # Integers that the library writes exactly; larger ones are written as doubles, as JSON numbers are.
-_WRITABLE_INTEGERS = range(-(2**63), 2**64)
+_WRITABLE_MIN, _WRITABLE_MAX = -(2**63), 2**64 - 1
 
 
 # For loops over stored items: `loads_stored` without its call. The caller must then catch `NotJson`.
@@ -80,7 +80,8 @@ def _large_integers_as_doubles(value: object) -> object:
     match value:
         case bool():
             return value
-        case int() if value not in _WRITABLE_INTEGERS:
+        # No test with a `range`, which for kinds of integers compares number by number.
+        case int() if not _WRITABLE_MIN <= value <= _WRITABLE_MAX:
             return float(value)
         case list():
             return [_large_integers_as_doubles(element) for element in value]

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from asterism.languages.gremlin.engine.traverser import Batch, PathNode, Traverser
+from asterism.languages.gremlin.failure import MemoryExceeded
 from asterism.languages.gremlin.graph.elements import Edge, Vertex
+
+# Merged traversers that are taken apart again at once.
+UNMERGED_MAX = 1_000_000
 
 
 def merged(batch: Batch) -> Batch:
@@ -53,7 +57,11 @@ def single(traverser: Traverser) -> Traverser:
 
 
 def unmerged(batch: Batch) -> Batch:
-    """Return a traverser of its own for each of those that were merged."""
-    if all(traverser.bulk == 1 for traverser in batch):
+    """Return a traverser of its own for each of those that were merged. Raises MemoryExceeded if they are too many: a
+    loop over a few edges can make a bulk of any size."""
+    count = sum([traverser.bulk for traverser in batch])
+    if count == len(batch):
         return batch
+    if count > UNMERGED_MAX:
+        raise MemoryExceeded(f"A step would work on more than {UNMERGED_MAX} traversers. Filter or limit them earlier.")
     return [single(traverser) for traverser in batch for _ in range(traverser.bulk)]

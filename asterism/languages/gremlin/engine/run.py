@@ -127,7 +127,8 @@ class Run:
     def hold(self, count: int) -> None:
         """Count values that stay in memory (negative: that are let go). Raises MemoryExceeded above the limit."""
         self._held += count
-        if self._held > self.limits.values:
+        # Letting go never fails: it also happens while a traversal that took too much is taken down.
+        if count > 0 and self._held > self.limits.values:
             raise MemoryExceeded(
                 f"The traversal keeps more than {self.limits.values} values in memory. Filter or limit it earlier."
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from asterism.languages.gremlin.engine.merging import unmerged
 from asterism.languages.gremlin.engine.modulators import MISSING
 from asterism.languages.gremlin.engine.run import Frame, Run
 from asterism.languages.gremlin.engine.step import AsyncStep, Step
@@ -32,20 +33,6 @@ from asterism.languages.gremlin.tree import T_ID, T_LABEL, Instruction, Token, T
 DEFAULT_EDGE_LABEL = "edge"
 
 
-def singles(batch: Batch) -> Batch:
-    """Return one traverser for each that a bulk stands for: every one of them adds its own element."""
-    found: Batch = []
-    for traverser in batch:
-        if traverser.bulk == 1:
-            found.append(traverser)
-            continue
-        for _ in range(traverser.bulk):
-            single = traverser.copy()
-            single.bulk = 1
-            found.append(single)
-    return found
-
-
 class AddVertexStep(AsyncStep):
     """`addV()`: a new vertex for each traverser."""
 
@@ -55,7 +42,7 @@ class AddVertexStep(AsyncStep):
         self.keeps_all = keeps_all
 
     async def process(self, batch: Batch, frame: Frame) -> Batch:
-        run, batch = frame.run, singles(batch)
+        run, batch = frame.run, unmerged(batch)
         labels = await self.label.values(batch, run)
         properties = await property_values(self.properties, batch, run)
         found: Batch = []
@@ -104,7 +91,7 @@ class AddEdgeStep(AsyncStep):
         self.target = target
 
     async def process(self, batch: Batch, frame: Frame) -> Batch:
-        run, batch = frame.run, singles(batch)
+        run, batch = frame.run, unmerged(batch)
         labels = [checked_label(label, DEFAULT_EDGE_LABEL) for label in await self.label.values(batch, run)]
         targets = await self.target.vertices(batch, labels, run)
         sources = await self.source.vertices(batch, labels, run)

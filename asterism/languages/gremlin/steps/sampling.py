@@ -24,6 +24,8 @@ _Chances = random.Random | JavaRandom
 
 # Larger bulks are not thrown a coin each: the part that the law of large numbers gives is close enough.
 _COINS_MAX = 100
+# Of a bulk that is larger, one traverser is as good as surely drawn before.
+_DRAWS_MAX = 100_000
 
 
 class CoinStep(SyncStep):
@@ -142,7 +144,7 @@ def _drawn_as_java(batch: Batch, weights: list[float], amount: int, chances: Jav
 
 def _draws(weight: float, bulk: int, remaining: float, chances: JavaRandom) -> float | None:
     """Return the weight that remains behind a traverser; None if it was drawn."""
-    for _ in range(bulk):
+    for _ in range(min(bulk, _DRAWS_MAX)):
         share = weight / remaining if remaining else 1.0
         if chances.random() <= share:
             return None

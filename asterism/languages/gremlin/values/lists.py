@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from asterism.languages.gremlin.failure import ExecutionFailure
+from asterism.languages.gremlin.failure import ExecutionFailure, MemoryExceeded
 from asterism.languages.gremlin.values.identity import identity_key
 from asterism.languages.gremlin.values.predicates import Test
-from asterism.languages.gremlin.values.printing import text_of
+from asterism.languages.gremlin.values.printing import bounded, text_of
 from asterism.languages.gremlin.values.results import Path
 from asterism.languages.gremlin.values.structures import MapEntry, freeze
 from asterism.languages.gremlin.values.types import class_name
@@ -72,12 +72,20 @@ def conjoin(delimiter: str) -> Callable[[Any], str]:
 
     def join(value: Any) -> str:
         members = incoming_members("conjoin", value)
-        return delimiter.join(text_of(member) for member in members if member is not None)
+        parts = [text_of(member) for member in members if member is not None]
+        bounded(sum(map(len, parts)) + len(delimiter) * len(parts))
+        return delimiter.join(parts)
 
     return join
 
 
+# Members that two lists together may have.
+MEMBERS_MAX = 1_000_000
+
+
 def combine(left: list[Any], right: list[Any]) -> list[Any]:
+    if len(left) + len(right) > MEMBERS_MAX:
+        raise MemoryExceeded(f"A list of {len(left) + len(right)} members is longer than the {MEMBERS_MAX} allowed.")
     return left + right
 
 

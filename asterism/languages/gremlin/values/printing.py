@@ -8,6 +8,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from asterism.languages.gremlin.failure import MemoryExceeded
 from asterism.languages.gremlin.graph.elements import Edge, Property, Vertex, VertexProperty
 from asterism.languages.gremlin.tree import Token
 from asterism.languages.gremlin.values.numbers import Float
@@ -16,6 +17,15 @@ from asterism.languages.gremlin.values.structures import MapEntry
 
 # Java shows fractions from this size on, and below the other, with an exponent.
 _PLAIN_BELOW, _PLAIN_FROM = 1e7, 1e-3
+
+# About the size of the largest document; a few steps can double a text many times.
+TEXT_CHARACTERS_MAX = 2_000_000
+
+
+def bounded(length: int) -> None:
+    """Refuse to make a text that is longer than any that can be stored."""
+    if length > TEXT_CHARACTERS_MAX:
+        raise MemoryExceeded(f"A text of {length} characters is longer than the {TEXT_CHARACTERS_MAX} allowed.")
 
 
 def text_of(value: Any) -> str:

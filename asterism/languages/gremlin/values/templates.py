@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from asterism.languages.gremlin.values.printing import text_of
+from asterism.languages.gremlin.values.printing import bounded, text_of
 
 # A percent sign in front makes it plain text.
 _VARIABLE = re.compile(r"(?<!%)%\{(.*?)\}")
@@ -30,6 +30,7 @@ class Template:
             if value is None:
                 return None
             parts += text_of(value), self.texts[place + 1]
+        bounded(sum(map(len, parts)))
         return "".join(parts)
 
 

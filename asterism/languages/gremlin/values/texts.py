@@ -7,7 +7,7 @@ from typing import Any
 
 from asterism.languages.gremlin.failure import ExecutionFailure
 from asterism.languages.gremlin.values.lists import members_of
-from asterism.languages.gremlin.values.printing import text_of
+from asterism.languages.gremlin.values.printing import bounded, text_of
 from asterism.languages.gremlin.values.types import class_name
 
 # The white space of Java, which unlike Python's has no spaces that forbid a line break.
@@ -107,7 +107,12 @@ def replace(old: str | None, new: str | None) -> Callable[[str], str]:
     """Return the function that replaces a text wherever it is found; null and the empty text are never found."""
     if not old or new is None:
         return lambda text: text
-    return lambda text: text.replace(old, new)
+
+    def change(text: str) -> str:
+        bounded(len(text) + text.count(old) * (len(new) - len(old)))
+        return text.replace(old, new)
+
+    return change
 
 
 def reverse(value: Any) -> Any:
@@ -129,6 +134,7 @@ def concat(value: Any, parts: list[Any]) -> str | None:
         if not isinstance(part, str):
             raise ExecutionFailure(f"String concat() can only take string as argument, encountered {class_name(part)}")
         texts.append(part)
+    bounded(sum(map(len, texts)))
     return "".join(texts) if texts else None
 
 
