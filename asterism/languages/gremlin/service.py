@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from asterism.errors import Forbidden, PreconditionFailed, TooMuchContention
+from asterism.keyspaces.routing.router import PartitionRouter
 from asterism.languages.gremlin.engine.evaluate import evaluate
 from asterism.languages.gremlin.engine.measuring import measure
 from asterism.languages.gremlin.engine.run import DEFAULT_LIMITS, Run, RunLimits
@@ -61,6 +62,10 @@ class GremlinService:
     def evaluate_bytecode(self, graph: GraphName, traversal: Traversal, options: EvaluationOptions) -> StoredEvaluation:
         plan_of_traversal = self._planner.plan_of_traversal
         return StoredEvaluation(self, graph, options, lambda key_name: plan_of_traversal(traversal, options, key_name))
+
+    @property
+    def router(self) -> PartitionRouter:
+        return self._documents.services.router
 
     def session(self, graph: GraphName, *, may_write: bool, looks_first: bool = False) -> StoredGraph:
         """Open the graph for one traversal."""
@@ -158,9 +163,19 @@ class StoredEvaluation:
         session.ledger.operations = operations
         monotonic = session.ledger.monotonic
         began = monotonic()
+        router = self._service.router
+        calls = router.calls
         works = await measure(plan.named_steps, run, monotonic=monotonic, operations=operations)
         seconds = monotonic() - began
         if plan.report == "profile":
             return traversal_metrics(works, seconds=seconds)
         result_count = works[len(plan.named_steps) - 1].elements if plan.named_steps else 0
-        return execution_profile(plan.text, works, seconds=seconds, charge=session.charge, result_count=result_count)
+        return execution_profile(
+            plan.text,
+            works,
+            seconds=seconds,
+            charge=session.charge,
+            result_count=result_count,
+            # Of other requests at the same time too.
+            store_calls=router.calls - calls,
+        )

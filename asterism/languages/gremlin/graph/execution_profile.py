@@ -33,7 +33,9 @@ _SINK = "_sink"
 Works = Sequence[StepWork[StoreOperation]]
 
 
-def execution_profile(text: str, works: Works, *, seconds: float, charge: float, result_count: int) -> dict[str, Any]:
+def execution_profile(
+    text: str, works: Works, *, seconds: float, charge: float, result_count: int, store_calls: int
+) -> dict[str, Any]:
     """Return the answer of `executionProfile()`: the service's, with partitions, request units and advice beside."""
     metrics = [metric for work in works for metric in _metrics_of(work)]
     shown = sum(metric["time"] for metric in metrics)
@@ -44,6 +46,7 @@ def execution_profile(text: str, works: Works, *, seconds: float, charge: float,
         "totalTime": round(_milliseconds(seconds)),
         "metrics": [_with_share(metric, total) for metric in metrics],
         "requestCharge": round(charge, 2),
+        "storeCalls": store_calls,
         "advice": advice(works),
     }
 

@@ -36,6 +36,11 @@ class StagedItems:
     def __bool__(self) -> bool:
         return bool(self._items)
 
+    @property
+    def is_one_new_item(self) -> bool:
+        """True if all there is to do is to add one element."""
+        return len(self._items) == 1 and next(iter(self._items.values())).is_new
+
     def __contains__(self, reference: bytes) -> bool:
         return reference in self._items
 

@@ -291,6 +291,9 @@ class GraphWrites:
         fresh data; PartlyWritten if it cannot."""
         if not self.staged:
             return
+        if not self._looks_first and not self._expected and self.staged.is_one_new_item:
+            await self._create_single()
+            return
         groups: dict[bytes, list[StagedItem]] = {}
         for _, item in self.staged:
             groups.setdefault(self._reads.point(item.key), []).append(item)
@@ -327,6 +330,23 @@ class GraphWrites:
         self.staged = StagedItems()
         self._expected = {}
         self.distant = []
+
+    async def _create_single(self) -> None:
+        """Write a traversal's only element, without a read: most traversals that write are this."""
+        ((_, item),) = self.staged
+        assert item.document is not None
+        operation = self._ledger.begin(WRITE_KIND)
+        container = self._container
+        try:
+            answer = await container.create_item(item.document, None)
+        except ItemExists:
+            raise Overtaken from None
+        finally:
+            operation.end()
+        self._ledger.charge += answer.charge
+        partition = container.keyspace.record.map.find(self._reads.point(item.key))
+        operation.add(partition, count=1, size_bytes=len(answer.body), charge=answer.charge)
+        self.staged = StagedItems()
 
     async def _unit(self, point: bytes, items: Sequence[StagedItem]) -> Transaction:
         """Return the unit of work of one logical partition, decided on what the store has now."""
