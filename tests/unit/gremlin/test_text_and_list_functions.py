@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.languages.gremlin.failure import ExecutionFailure
+from asterism.languages.gremlin.failure import ExecutionFailure, MemoryExceeded
 from asterism.languages.gremlin.values import lists, texts
 from asterism.languages.gremlin.values.numbers import Long
 from asterism.languages.gremlin.values.results import Path
@@ -188,3 +188,17 @@ def test_a_template_keeps_the_text_around_its_variables(text: str, value: str) -
     filled = template.fill(lambda _place, _name: value)
     assert filled is not None
     assert len(filled) == sum(map(len, template.texts)) + len(value) * len(template.variables)
+
+
+def test_texts_and_lists_that_grow_without_end_are_refused() -> None:
+    large = "x" * 1_100_000
+    for make in (
+        lambda: texts.concat(large, [large]),
+        lambda: texts.replace("x", "yy")(large),
+        lambda: lists.conjoin("")([large, large]),
+        lambda: parse_template("%{_}%{_}").fill(lambda _place, _name: large),
+    ):
+        with pytest.raises(MemoryExceeded, match="characters"):
+            make()
+    with pytest.raises(MemoryExceeded, match="members"):
+        lists.combine([0] * 600_000, [0] * 600_000)

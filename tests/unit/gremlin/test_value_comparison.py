@@ -217,3 +217,11 @@ def test_frozen_lists_and_maps_are_keys_and_equal_their_bases() -> None:
     assert counts[freeze([1, {"a": 1}])] == 2
     assert FrozenList([1]) == [1]
     assert FrozenMap(a=1) == {"a": 1}
+
+
+def test_maps_with_the_same_keys_have_hashes_of_their_own() -> None:
+    # As `select` and `project` make them: groups by such maps would otherwise compare each with all.
+    maps = [freeze({"a": first, "b": [second]}) for first in range(20) for second in range(20)]
+    assert len(set(map(hash, maps))) == len(maps)
+    assert hash(freeze({"a": [1, {"b": Long(2)}]})) == hash(freeze({"a": [Long(1), {"b": 2.0}]}))
+    assert hash(freeze({"a": bytearray(b"x")})) == hash(freeze({"a": bytearray(b"y")}))

@@ -47,3 +47,10 @@ def test_whole_numbers_beyond_64_bits_are_written_as_doubles() -> None:
 def test_a_whole_number_beyond_all_doubles_is_refused() -> None:
     with pytest.raises(MalformedRequest):
         dumps(10**400)
+
+
+def test_a_kind_of_integer_above_64_bits_is_a_double() -> None:
+    class Count(int):
+        pass
+
+    assert dumps({"n": Count(2**70)}) == b'{"n":1.1805916207174113e+21}'

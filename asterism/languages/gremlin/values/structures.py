@@ -46,8 +46,12 @@ class FrozenMap(dict[Any, Any]):
     __slots__ = ()
 
     def __hash__(self) -> int:  # type: ignore[override]  # A dict has none, because it may change.
-        # Values need no hash here: maps with the same keys are told apart by equality.
-        return hash((FrozenMap, frozenset(self)))
+        # Values too: `select` and `project` make maps that all have the same keys.
+        try:
+            return hash((FrozenMap, frozenset(self.items())))
+        except TypeError:
+            # A value without a hash; such maps are told apart by equality.
+            return hash((FrozenMap, frozenset(self)))
 
 
 FrozenSet = frozenset
