@@ -110,6 +110,13 @@ async def test_texts_at_the_limits_are_evaluated(door: Door) -> None:
         assert count > 2**64
 
 
+@pytest.mark.parametrize("form", ["v3", "binary"])
+def test_counts_above_64_bits_are_sent(door: Door, form: str) -> None:
+    with door.client(form=form) as client:
+        (count,) = results(client, f"g.V().{EVERYWHERE}.count()")
+    assert count == len(NAMES) * (2 * len(NAMES)) ** 32
+
+
 async def test_a_result_that_counts_more_often_than_it_can_be_sent_ends_with_the_time(door: Door) -> None:
     async with bare_socket(door) as bare:
         assert codes_of(await bare.ask(script(f"g.V().{EVERYWHERE}", evaluationTimeout=200))) == SLOW

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, Protocol
@@ -15,6 +16,7 @@ from asterism.apis.gremlin.malformed import ResultRefused
 from asterism.errors import MalformedRequest
 from asterism.values.json.text import dumps_parsed
 
+_TOO_LARGE: Final = "A number among the results is too large for its type."
 _TOO_DEEP: Final = "A result is nested too deep to be sent."
 
 
@@ -103,6 +105,8 @@ class Binary:
                 self._shapes.write(out, value)
         except RecursionError:
             raise ResultRefused(_TOO_DEEP) from None
+        except struct.error:
+            raise ResultRefused(_TOO_LARGE) from None
         return bytes(out)
 
     def message(

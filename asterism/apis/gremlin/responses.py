@@ -13,6 +13,8 @@ BATCH_SIZE_DEFAULT: Final = 64
 BATCH_SIZE_MAX: Final = 1000
 # Clients close connections that bring messages above 10 MiB; smaller ones also let others have their turn.
 MESSAGE_BYTES_MAX: Final = 1024 * 1024
+# More of a result can be counted, but not told in 64 bits.
+BULK_MAX: Final = 2**63 - 1
 
 
 class ResponseWriter:
@@ -62,7 +64,7 @@ class ResponseWriter:
     def add(self, value: Any, bulk: int, charge: Callable[[], float]) -> Iterator[bytes]:
         """Add a result, and yield the messages that are full. `charge` returns the request units so far."""
         encoder = self.encoder
-        item = encoder.item(value, bulk)
+        item = encoder.item(value, min(bulk, BULK_MAX))
         if len(item) > self._item_bytes_max:
             raise ResultRefused(
                 f"A result has {len(item):,} bytes, and clients read no message above {self._item_bytes_max:,}. "

@@ -15,7 +15,7 @@ from asterism.languages.gremlin.plan.scopes import is_local
 from asterism.languages.gremlin.steps.basic import MapStep
 from asterism.languages.gremlin.tree import Token
 from asterism.languages.gremlin.values.arithmetic import OPERATORS
-from asterism.languages.gremlin.values.numbers import Long
+from asterism.languages.gremlin.values.numbers import LONG_MAX, Long
 from asterism.languages.gremlin.values.results import Path
 
 
@@ -33,7 +33,8 @@ class CountStep(ReducingStep):
                 state[traverser.origin] += traverser.bulk
 
     async def results(self, state: list[int], frame: Frame) -> list[Any]:  # noqa: ARG002
-        return list(map(Long, state))
+        # Loops over a few edges make more walks than a Long can count; a larger number is a BigInteger.
+        return [Long(count) if count <= LONG_MAX else count for count in state]
 
 
 class FoldStep(ReducingStep):
