@@ -10,6 +10,7 @@ import pytest
 
 from asterism.errors import Forbidden, ItemExists, OwnerNotFound
 from asterism.languages.gremlin.evaluation import EvaluationOptions, GraphName
+from asterism.languages.gremlin.failure import CompileFailure
 from asterism.languages.gremlin.service import GremlinService
 from asterism.languages.gremlin.text.parser import parse
 from tests.support.world import ACCOUNT
@@ -174,3 +175,15 @@ async def test_the_dialects_differ_where_the_service_does(text: str, cosmos: lis
             found = await ask(graph, text, options)
             assert found == expected
             assert [isinstance(value, float) for value in found] == [isinstance(value, float) for value in expected]
+
+
+async def test_values_of_other_types_are_checked_again() -> None:
+    async with open_graph() as graph:
+        await graph.create(vertex("anna", "p1", age=30))
+        service = service_of(graph)
+        text = "g.V().limit(count).values(name)"
+        for _ in range(2):
+            assert await ask_service(service, graph, text, COSMOS, {"count": 1, "name": "age"}) == [30]
+        with pytest.raises(CompileFailure):
+            await ask_service(service, graph, text, COSMOS, {"count": "one", "name": "age"})
+        assert await ask_service(service, graph, text, COSMOS, {"count": 1, "name": "age"}) == [30]
