@@ -84,3 +84,12 @@ def test_a_refusal_of_the_door_is_a_sentence(page: Page, watch: PageWatch) -> No
     run(page, "g.V().count()")
     expect(page.get_by_role("tabpanel", name="JSON")).to_contain_text("6")
     expect(problem).to_be_hidden()
+
+
+def test_the_profile_of_a_traversal_shows_the_partitions_that_it_read(page: Page) -> None:
+    sign_in(page, path=f"{PEOPLE}/graph")
+    write(page, TRAVERSAL, "g.V('v0').out()")
+    page.get_by_role("button", name="Run with profile").click()
+    for step in ("GetVertices", "GetEdges", "GetNeighborVertices"):
+        expect(page.get_by_text(step, exact=True).first).to_be_visible()
+    expect(page.get_by_text("V() was looked for in 4 partitions; give the partition key.")).to_be_visible()

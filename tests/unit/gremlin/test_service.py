@@ -187,3 +187,16 @@ async def test_values_of_other_types_are_checked_again() -> None:
         with pytest.raises(CompileFailure):
             await ask_service(service, graph, text, COSMOS, {"count": "one", "name": "age"})
         assert await ask_service(service, graph, text, COSMOS, {"count": 1, "name": "age"}) == [30]
+
+
+async def test_two_hops_over_a_hundred_edges_take_few_calls_of_the_store() -> None:
+    async with open_graph(partitions=4) as graph:
+        people = [vertex(f"v{number}", f"p{number}") for number in range(111)]
+        await graph.create(*people)
+        for number in range(11):
+            for place in range(10):
+                target = people[1 + 10 * number + place]
+                await graph.create(edge(f"e{number}-{place}", people[number], target))
+        (profile,) = await ask(graph, "g.V(['p0', 'v0']).out().out().values('pk').executionProfile()")
+        assert profile["metrics"][-1]["counts"] == {"resultCount": 100}
+        assert profile["storeCalls"] <= 25
