@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks import mongo_wire
+from benchmarks.closed_loop import MessageLoad
 from benchmarks.measurement import Measurement
-from benchmarks.mongo_wire import MongoLoad, Talker, message, run_mongo_load
+from benchmarks.mongo_wire import Talker, message, run_mongo_load
 from benchmarks.processes import RunningServer, free_port, fresh_folder, python_module, running
 from benchmarks.subject import Subject
 
@@ -116,7 +117,7 @@ async def measure_rates(ports: dict[str, int]) -> list[Measurement]:
     for kind, requests, count, ratio_at_least, rate_at_least in kinds():
         is_compared = ratio_at_least is not None or kind == "ping"
         names = [name for name in ports if name == ASTERISM or is_compared]
-        rounds: dict[str, list[MongoLoad]] = {name: [] for name in names}
+        rounds: dict[str, list[MessageLoad]] = {name: [] for name in names}
         for number in range(ROUNDS):
             for name in names:
                 made = requests(number)

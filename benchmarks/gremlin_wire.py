@@ -1,7 +1,4 @@
-"""Requests to a Gremlin server, ready as websocket frames, and a closed-loop load of them.
-
-One request is under way on each connection. Of the replies only the status is looked at, and every 500th is read.
-"""
+"""Requests to a Gremlin server, ready as websocket frames, and a closed-loop load of them."""
 
 from __future__ import annotations
 
@@ -13,14 +10,12 @@ import time
 import uuid
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, cast
 
-from benchmarks.load import percentile
+from benchmarks.closed_loop import LoadConnection, MessageLoad
 from benchmarks.wire import ACCOUNT_KEY, UnexpectedAnswer
 
 MIME = b"application/vnd.gremlin-v2.0+json"
-_CHECKED_EVERY = 500
 _PARTIAL = b'"code":206'
 _CONNECT_SECONDS_MAX = 30.0
 
@@ -118,8 +113,9 @@ class GremlinTalker:
         del self._buffer[:end]
         return reply
 
-    def release(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        return self._reader, self._writer
+    def release(self) -> asyncio.Transport:
+        """Give the connection away; the talker is of no use then."""
+        return cast(asyncio.Transport, self._writer.transport)
 
     async def close(self) -> None:
         self._writer.close()
@@ -136,94 +132,35 @@ def _check(reply: dict[str, Any]) -> None:
         raise UnexpectedAnswer(str(reply["status"])[:300])
 
 
-@dataclass(frozen=True)
-class GremlinLoad:
-    seconds: float
-    latencies: array[float]
-
-    @property
-    def rate_per_second(self) -> float:
-        return len(self.latencies) / self.seconds
-
-    def percentile_ms(self, percent: float) -> float:
-        return percentile(self.latencies, percent) * 1000
-
-
-class _Load(asyncio.Protocol):
+class _Load(LoadConnection):
     """One connection of a load, taken over from a talker."""
 
-    def __init__(self, requests: Iterator[bytes], latencies: array[float], until: float) -> None:
-        self._requests = requests
-        self._latencies = latencies
-        self._until = until
-        self._buffer = bytearray()
-        self._answered = 0
-        self._sent_at = 0.0
-        self._transport: asyncio.Transport | None = None
-        self.finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def start(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._send()
-
-    def _send(self) -> None:
-        assert self._transport is not None
-        made = next(self._requests)
-        self._sent_at = time.perf_counter()
-        self._transport.write(made)
+    def check(self, reply: bytes) -> None:
+        _check(json.loads(reply))
 
     def data_received(self, data: bytes) -> None:
-        buffer = self._buffer
+        buffer = self.buffer
         buffer += data
         while (found := message_at(buffer)) is not None:
             start, end = found
-            is_last = buffer.find(_PARTIAL, start, end) < 0
-            if is_last and self._answered % _CHECKED_EVERY == 0:
-                try:
-                    _check(json.loads(bytes(buffer[start:end])))
-                except UnexpectedAnswer as problem:
-                    self._finish(problem)
-                    return
-            del buffer[:end]
-            if is_last:
-                self._next()
-
-    def _next(self) -> None:
-        now = time.perf_counter()
-        self._answered += 1
-        self._latencies.append(now - self._sent_at)
-        if now < self._until:
-            self._send()
-        else:
-            self._finish(None)
-
-    def connection_lost(self, _: Exception | None) -> None:
-        self._finish(UnexpectedAnswer("the server closed a connection"))
-
-    def _finish(self, problem: Exception | None) -> None:
-        if self.finished.done():
-            return
-        if problem is None:
-            self.finished.set_result(None)
-        else:
-            self.finished.set_exception(problem)
-        if self._transport is not None:
-            self._transport.close()
+            if buffer.find(_PARTIAL, start, end) < 0:
+                self.answered(start, end)
+            else:
+                del buffer[:end]
 
 
 async def run_gremlin_load(
     port: int, graph: str, requests: Iterator[bytes], *, connections: int, seconds: float, path: str = "/"
-) -> GremlinLoad:
+) -> MessageLoad:
     latencies: array[float] = array("d")
     talkers = [await GremlinTalker.connect(port, graph, path=path) for _ in range(connections)]
     begun = time.perf_counter()
     loads: list[_Load] = []
     for talker in talkers:
-        _, writer = talker.release()
-        load = _Load(requests, latencies, begun + seconds)
-        transport = cast(asyncio.Transport, writer.transport)
+        load = _Load(requests, latencies)
+        transport = talker.release()
         transport.set_protocol(load)
-        load.start(transport)
+        load.start(transport, begun + seconds)
         loads.append(load)
     await asyncio.gather(*(load.finished for load in loads))
-    return GremlinLoad(time.perf_counter() - begun, latencies)
+    return MessageLoad(time.perf_counter() - begun, latencies)

@@ -1,7 +1,4 @@
-"""Messages of MongoDB's protocol, ready as bytes, and a closed-loop load of them.
-
-One message is under way on each connection. Of the replies only the first of each connection and every 500th are read.
-"""
+"""Messages of MongoDB's protocol, ready as bytes, and a closed-loop load of them."""
 
 from __future__ import annotations
 
@@ -11,12 +8,11 @@ import struct
 import time
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from bson import decode, encode
 
-from benchmarks.load import percentile
+from benchmarks.closed_loop import LoadConnection, MessageLoad
 from benchmarks.wire import UnexpectedAnswer
 
 DATABASE = "load"
@@ -28,7 +24,6 @@ _NUMBER = struct.Struct("<i")
 _OP_MSG = 2013
 _HEADER_BYTES = 16
 _REPLY_BODY_AT = 21
-_CHECKED_EVERY = 500
 
 
 def message(command: dict[str, Any], documents: list[bytes] | None = None, *, database: str = DATABASE) -> bytes:
@@ -112,86 +107,26 @@ def _checked(reply: bytes) -> dict[str, Any]:
     return found
 
 
-@dataclass(frozen=True)
-class MongoLoad:
-    seconds: float
-    latencies: array[float]
-
-    @property
-    def rate_per_second(self) -> float:
-        return len(self.latencies) / self.seconds
-
-    def percentile_ms(self, percent: float) -> float:
-        return percentile(self.latencies, percent) * 1000
-
-
-class _Connection(asyncio.Protocol):
-    def __init__(self, requests: Iterator[bytes], latencies: array[float]) -> None:
-        self._requests = requests
-        self._latencies = latencies
-        self._buffer = bytearray()
-        self._answered = 0
-        self._sent_at = 0.0
-        self._until = 0.0
-        self._transport: asyncio.Transport | None = None
-        self.finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-
-    def start(self, until: float) -> None:
-        self._until = until
-        self._send()
-
-    def _send(self) -> None:
-        assert self._transport is not None
-        request = next(self._requests)
-        self._sent_at = time.perf_counter()
-        self._transport.write(request)
+class _Connection(LoadConnection):
+    def check(self, reply: bytes) -> None:
+        _checked(reply)
 
     def data_received(self, data: bytes) -> None:
-        buffer = self._buffer
+        buffer = self.buffer
         buffer += data
-        if len(buffer) < _HEADER_BYTES or len(buffer) < int.from_bytes(buffer[:4], "little"):
-            return
-        now = time.perf_counter()
-        if self._answered % _CHECKED_EVERY == 0:
-            try:
-                _checked(bytes(buffer[_REPLY_BODY_AT:]))
-            except UnexpectedAnswer as problem:
-                self._finish(problem)
-                return
-        buffer.clear()
-        self._answered += 1
-        self._latencies.append(now - self._sent_at)
-        if now < self._until:
-            self._send()
-        else:
-            self._finish(None)
-
-    def connection_lost(self, _: Exception | None) -> None:
-        self._finish(UnexpectedAnswer("the server closed a connection"))
-
-    def _finish(self, problem: Exception | None) -> None:
-        if self.finished.done():
-            return
-        if problem is None:
-            self.finished.set_result(None)
-        else:
-            self.finished.set_exception(problem)
-        if self._transport is not None:
-            self._transport.close()
+        if len(buffer) >= _HEADER_BYTES and len(buffer) >= int.from_bytes(buffer[:4], "little"):
+            self.answered(_REPLY_BODY_AT, len(buffer))
 
 
-async def run_mongo_load(port: int, requests: Iterator[bytes], *, connections: int, seconds: float) -> MongoLoad:
+async def run_mongo_load(port: int, requests: Iterator[bytes], *, connections: int, seconds: float) -> MessageLoad:
     loop = asyncio.get_running_loop()
     latencies: array[float] = array("d")
     opened = [
-        (await loop.create_connection(lambda: _Connection(requests, latencies), "127.0.0.1", port))[1]
+        await loop.create_connection(lambda: _Connection(requests, latencies), "127.0.0.1", port)
         for _ in range(connections)
     ]
     begun = time.perf_counter()
-    for connection in opened:
-        connection.start(begun + seconds)
-    await asyncio.gather(*(connection.finished for connection in opened))
-    return MongoLoad(time.perf_counter() - begun, latencies)
+    for transport, connection in opened:
+        connection.start(transport, begun + seconds)
+    await asyncio.gather(*(connection.finished for _, connection in opened))
+    return MessageLoad(time.perf_counter() - begun, latencies)

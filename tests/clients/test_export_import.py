@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import uuid
 from pathlib import Path
 from typing import Any
@@ -12,36 +11,13 @@ import pytest
 from azure.cosmos import ContainerProxy, DatabaseProxy, PartitionKey, ThroughputProperties
 from azure.cosmos.documents import IndexingDirective
 
-from tests.support.server import PROGRAM, WAIT_SECONDS_MAX, RunningServer, environment
+from tests.support.commands import failure_of, run_well
+from tests.support.server import RunningServer
 
 ITEM_COUNT = 2500
 FUNCTION = {"id": "twice", "body": "function twice(n) { return 2 * n; }"}
 PROCEDURE = {"id": "hello", "body": "function hello() { getContext().getResponse().setBody('hello'); }"}
 TRIGGER = {"id": "check", "body": "function check() {}", "triggerType": "Pre", "triggerOperation": "All"}
-
-
-def run(server: RunningServer, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PROGRAM, *arguments],
-        capture_output=True,
-        text=True,
-        env={**environment(), "ASTERISM_ENDPOINT": server.endpoint},
-        timeout=WAIT_SECONDS_MAX,
-        check=False,
-    )
-
-
-def run_well(server: RunningServer, *arguments: str) -> str:
-    finished = run(server, *arguments)
-    assert (finished.returncode, finished.stderr) == (0, "")
-    return finished.stdout
-
-
-def failure_of(server: RunningServer, *arguments: str) -> str:
-    finished = run(server, *arguments)
-    assert finished.returncode == 1
-    (line,) = finished.stderr.splitlines()
-    return line
 
 
 def contents(container: ContainerProxy) -> dict[str, dict[str, Any]]:

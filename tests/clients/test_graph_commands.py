@@ -3,42 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from azure.cosmos import DatabaseProxy, PartitionKey
 
-from tests.support.server import PROGRAM, WAIT_SECONDS_MAX, RunningServer, environment
+from tests.support.commands import failure_of, run_well
+from tests.support.server import RunningServer
 
 VERTICES = 600
 EDGES = 2_000
 KEYS = 7
-
-
-def run(server: RunningServer, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PROGRAM, *arguments],
-        capture_output=True,
-        text=True,
-        env={**environment(), "ASTERISM_ENDPOINT": server.endpoint},
-        timeout=WAIT_SECONDS_MAX,
-        check=False,
-    )
-
-
-def run_well(server: RunningServer, *arguments: str) -> str:
-    finished = run(server, *arguments)
-    assert (finished.returncode, finished.stderr) == (0, "")
-    return finished.stdout
-
-
-def failure_of(server: RunningServer, *arguments: str) -> str:
-    finished = run(server, *arguments)
-    assert finished.returncode == 1
-    (line,) = finished.stderr.splitlines()
-    return line
 
 
 def documents(database: DatabaseProxy, graph: str) -> dict[str, dict[str, Any]]:

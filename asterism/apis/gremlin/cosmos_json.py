@@ -15,8 +15,8 @@ from uuid import UUID
 
 from asterism.apis.gremlin.graphson.typed import finite_or_name
 from asterism.apis.gremlin.key_text import key_text
-from asterism.apis.gremlin.malformed import ResultRefused
 from asterism.apis.gremlin.times import write_datetime, write_duration
+from asterism.apis.gremlin.writers import writer_of
 from asterism.languages.gremlin.graph.elements import VERTEX_NAMES, Edge, Property, Vertex, VertexProperty
 from asterism.languages.gremlin.tree import Token
 from asterism.languages.gremlin.values.numbers import Byte, Float, Long, Short
@@ -51,15 +51,7 @@ class PlainShapes:
     def shape(self, value: Any) -> Shape:
         """Return a value in the form that a JSON library writes. Raises ResultRefused."""
         found = self._table.get(type(value))
-        return found(value) if found is not None else self._writer_of(value)(value)
-
-    def _writer_of(self, value: Any) -> Callable[[Any], Shape]:
-        for kind in type(value).__mro__:
-            found = self._table.get(kind)
-            if found is not None:
-                self._table[type(value)] = found
-                return found
-        raise ResultRefused(f"A result of the type {type(value).__name__} has no form in JSON.")
+        return found(value) if found is not None else writer_of(self._table, value, form="JSON")(value)
 
     def _list(self, value: Any) -> Shape:
         shape = self.shape

@@ -13,6 +13,7 @@ from asterism.apis.gremlin.exact_numbers import big_integer_bytes, decimal_parts
 from asterism.apis.gremlin.graphbinary.types import TOKEN_CODES
 from asterism.apis.gremlin.malformed import ResultRefused
 from asterism.apis.gremlin.times import duration_parts, nanoseconds_of_day, offset_seconds_of
+from asterism.apis.gremlin.writers import writer_of
 from asterism.languages.gremlin.graph.elements import Edge, Property, Vertex, VertexProperty
 from asterism.languages.gremlin.tree import Token
 from asterism.languages.gremlin.values.numbers import (
@@ -76,7 +77,7 @@ class BinaryShapes:
         """Write a value with its type code and flag."""
         found = self._table.get(type(value))
         if found is None:
-            found = self._writer_of(value)
+            found = writer_of(self._table, value, form="GraphBinary")
         found(out, value)
 
     def write_traverser(self, out: bytearray, value: Any, bulk: int) -> None:
@@ -89,14 +90,6 @@ class BinaryShapes:
         for key, held in value.items():
             self.write(out, key)
             self.write(out, held)
-
-    def _writer_of(self, value: Any) -> Writer:
-        for kind in type(value).__mro__:
-            found = self._table.get(kind)
-            if found is not None:
-                self._table[type(value)] = found
-                return found
-        raise ResultRefused(f"A result of the type {type(value).__name__} has no form in GraphBinary.")
 
     def _members(self, out: bytearray, code: int, members: Iterable[Any], count: int) -> None:
         out += _TYPED_INT.pack(code, 0, count)

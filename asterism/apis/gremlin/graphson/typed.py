@@ -13,6 +13,7 @@ from uuid import UUID
 from asterism.apis.gremlin.key_text import key_text
 from asterism.apis.gremlin.malformed import ResultRefused
 from asterism.apis.gremlin.times import write_datetime, write_duration
+from asterism.apis.gremlin.writers import writer_of
 from asterism.languages.gremlin.graph.elements import Edge, Property, Vertex, VertexProperty
 from asterism.languages.gremlin.tree import Token
 from asterism.languages.gremlin.values.numbers import (
@@ -77,7 +78,7 @@ class TypedShapes:
     def shape(self, value: Any) -> Shape:
         """Return a value's shape. Raises ResultRefused for one that the format does not have."""
         found = self._table.get(type(value))
-        return found(value) if found is not None else self._writer_of(value)(value)
+        return found(value) if found is not None else writer_of(self._table, value, form="GraphSON")(value)
 
     def traverser(self, value: Any, bulk: int) -> Shape:
         return _typed("g:Traverser", {"bulk": _typed("g:Int64", bulk), "value": self.shape(value)})
@@ -85,14 +86,6 @@ class TypedShapes:
     def map(self, entries: dict[str, Any]) -> Shape:
         """Return the shape of a map of plain values, as responses have them."""
         return self._map(entries)
-
-    def _writer_of(self, value: Any) -> Callable[[Any], Shape]:
-        for kind in type(value).__mro__:
-            found = self._table.get(kind)
-            if found is not None:
-                self._table[type(value)] = found
-                return found
-        raise ResultRefused(f"A result of the type {type(value).__name__} has no form in GraphSON.")
 
     def _list(self, value: Any) -> Shape:
         shapes = [self.shape(member) for member in value]

@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from asterism.languages.gremlin.engine.merging import single
 from asterism.languages.gremlin.engine.run import Run
-from asterism.languages.gremlin.engine.traverser import Batch, Traverser
+from asterism.languages.gremlin.engine.traverser import Batch
 from asterism.languages.gremlin.failure import ExecutionFailure
 from asterism.languages.gremlin.graph.elements import Edge, Property, Vertex, VertexProperty
 from asterism.languages.gremlin.tree import Token, Traversal
@@ -56,17 +57,9 @@ class ChildModulator(Modulator):
         self._default = None if is_productive else MISSING
 
     async def values(self, batch: Batch, run: Run) -> list[Any]:
-        found = await self.child.first([_single(traverser) for traverser in batch], run)
+        # A modulator looks at one of the equal traversers.
+        found = await self.child.first([single(traverser) for traverser in batch], run)
         return [self._default if result is None else result.value for result in found]
-
-
-def _single(traverser: Traverser) -> Traverser:
-    """Return the traverser without its bulk: a modulator looks at one of the equal traversers."""
-    if traverser.bulk == 1:
-        return traverser
-    copied = traverser.copy()
-    copied.bulk = 1
-    return copied
 
 
 def modulator_of(argument: Any, *, child: Callable[[Any], Pipeline], is_productive: bool) -> Modulator:

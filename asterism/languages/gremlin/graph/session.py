@@ -84,16 +84,16 @@ class StoredGraph:
 
     async def edges(self, lookup: Lookup) -> AsyncIterator[list[Edge]]:
         """Yield the edges of a lookup in batches."""
-        named = _names(lookup)
-        for sought in (lookup, None):
-            sought = sought or _twins(lookup, named)
-            if sought is None:
-                return
+        missing = _names(lookup)
+        sought: Lookup | None = lookup
+        while sought is not None:
             async for batch in self._elements(lookup, sought, is_edge=True):
                 found = [element for element in batch if isinstance(element, Edge)]
-                named.difference_update(edge.id for edge in found)
+                missing.difference_update(edge.id for edge in found)
                 if found:
                     yield found
+            # Ids without an edge may be those of vertices, whose edges have other documents.
+            sought = _twins(lookup, missing) if sought is lookup else None
 
     async def _elements(self, lookup: Lookup, sought: Lookup, *, is_edge: bool) -> AsyncIterator[list[Vertex | Edge]]:
         """Yield the elements that fit a lookup, among the documents of another that names the same elements."""

@@ -11,29 +11,17 @@ from asterism.languages.gremlin.engine.traverser import Batch
 from asterism.languages.gremlin.plan.calls import Maker, StepCall
 from asterism.languages.gremlin.plan.compiler import Compiler
 from asterism.languages.gremlin.steps.basic import FlatMapStep, MapStep
-from asterism.languages.gremlin.values.results import Path
-from asterism.languages.gremlin.values.structures import MapEntry
+from asterism.languages.gremlin.values.lists import items_of
 
 _INDEXER = "~tinkerpop.index.indexer"
 
 
-def members_of(value: Any) -> list[Any]:
-    """Return the members of a container, the entries of a map; any other value is its own only member."""
-    if isinstance(value, list | tuple | set | frozenset):
-        return list(value)
-    if isinstance(value, dict):
-        return [MapEntry(key, entry) for key, entry in value.items()]
-    if isinstance(value, Path):
-        return list(value.objects)
-    return [value]
-
-
 def _indexed_list(value: Any) -> list[Any]:
-    return [[member, place] for place, member in enumerate(members_of(value))]
+    return [[member, place] for place, member in enumerate(items_of(value))]
 
 
 def _indexed_map(value: Any) -> dict[int, Any]:
-    return dict(enumerate(members_of(value)))
+    return dict(enumerate(items_of(value)))
 
 
 class InjectStep(Step):
@@ -86,5 +74,5 @@ def _make_inject(call: StepCall, _: Compiler) -> InjectStep:
 STEPS: Mapping[str, Maker] = {
     "index": _make_index,
     "inject": _make_inject,
-    "unfold": lambda _call, _compiler: FlatMapStep(members_of),
+    "unfold": lambda _call, _compiler: FlatMapStep(items_of),
 }
