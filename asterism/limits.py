@@ -17,6 +17,10 @@ ITEM_ID_CHARACTERS_MAX = 1023
 # The service's limit for a value of a version 2 key; version 1 keys have the same limit here.
 PARTITION_KEY_BYTES_MAX = 2048
 PARTITION_KEY_LEVELS_MAX = 3
+# More than a key of 2 KB has room for in practice.
+SYNTHETIC_KEY_PARTS_MAX = 8
+# A read that names no suffix asks all of them. The service's own sample has 400.
+SYNTHETIC_KEY_SUFFIXES_MAX = 1_000
 
 # The service's own nesting limit for an item.
 ITEM_NESTING_LEVELS_MAX = 128

@@ -173,10 +173,10 @@ def _value_at(item: Mapping[str, object], segments: tuple[str, ...]) -> object:
 
 def _extracted(value: object) -> Component:
     # An object or array at the path is not a key value; clients and service treat the item as if it had none.
-    return UNDEFINED if isinstance(value, dict | list) else _component(value)
+    return UNDEFINED if isinstance(value, dict | list) else as_component(value)
 
 
-def _component(value: object) -> Component:
+def as_component(value: object) -> Component:
     """Return the value as a key component: numbers in the form in which equal doubles are equal, and sizes checked."""
     if isinstance(value, str):
         _check_string(value)
@@ -238,13 +238,18 @@ def _parse_components(text: str) -> PartitionKey:
         inner = text[2:-2]
         if '"' not in inner and "\\" not in inner and inner.isprintable():
             return (inner,)
+    return tuple([as_component(UNDEFINED if value == {} else value) for value in parse_values(text)])
+
+
+def parse_values(text: str) -> list[object]:
+    """Read the JSON array of a request's partition key, whatever its values are."""
     try:
         values = _DECODER.decode(text)
     except (ValueError, RecursionError):
         raise MalformedRequest(reason="The partition key header is not valid JSON.") from None
     if not isinstance(values, list):
         raise MalformedRequest(reason="The partition key header must be a JSON array.")
-    return tuple([_component(UNDEFINED if value == {} else value) for value in values])
+    return values
 
 
 _parse_cached = lru_cache(maxsize=_CACHED_HEADERS_MAX)(_parse_components)

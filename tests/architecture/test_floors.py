@@ -33,6 +33,8 @@ FLOOR_OF_UNIT = {
     "storage.memory": 2,
     "storage.lmdb": 2,
     "storage.postgres": 2,
+    # For applications: it must not need more than the rules do.
+    "keys": 3,
     "keyspaces": 3,
     "models": 4,
     "models.documents": 4,

@@ -10,9 +10,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from asterism.languages.cosmos_sql.functions import FUNCTIONS, EvaluationContext
-from asterism.languages.cosmos_sql.functions.conversion import number_text
 from asterism.languages.cosmos_sql.functions.integers import wrap
 from asterism.values.json.order import values_equal
+from asterism.values.number_text import number_text
 from asterism.values.undefined import UNDEFINED
 
 RUN: dict[str, Callable[..., Any]] = {name: function.run for name, function in FUNCTIONS.items()}

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Final, cast
 
 from asterism.errors import MalformedRequest
 from asterism.languages.cosmos_sql.compiling.semantics import is_number, json_number
-from asterism.languages.cosmos_sql.functions.arguments import INTEGER_MAX, INTEGER_MIN, RESULT_CHARACTERS_MAX
+from asterism.languages.cosmos_sql.functions.arguments import RESULT_CHARACTERS_MAX
 from asterism.languages.cosmos_sql.functions.function import Function
 from asterism.limits import ITEM_NESTING_LEVELS_MAX
 from asterism.values.item import check_nesting
 from asterism.values.json import text as json_text
+from asterism.values.number_text import number_text
 from asterism.values.undefined import UNDEFINED
-
-# JavaScript writes an exponent beyond these; between them, all digits.
-_EXPONENT_MAX = 21
-_EXPONENT_MIN = -6
 
 
 def _parse(text: object, accepts: Callable[[object], bool]) -> object:
@@ -92,30 +87,6 @@ def scalar_text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return number_text(cast(float, value))
-
-
-def number_text(number: float) -> str:
-    """Return the shortest text that reads back as `number`, in JavaScript's form."""
-    if isinstance(number, int) and INTEGER_MIN <= number <= INTEGER_MAX:
-        return str(number)
-    double = float(number)
-    if double == 0 or not math.isfinite(double):
-        return "0" if double == 0 else "NaN" if double != double else "Infinity" if double > 0 else "-Infinity"
-    sign, digits_found, power = Decimal(repr(double)).normalize().as_tuple()
-    digits = "".join(map(str, digits_found))
-    # The position of the decimal point, counted from before the first digit.
-    point = len(digits) + int(power)
-    return ("-" if sign else "") + _place_point(digits, point)
-
-
-def _place_point(digits: str, point: int) -> str:
-    if point > _EXPONENT_MAX or point <= _EXPONENT_MIN:
-        fraction = f".{digits[1:]}" if len(digits) > 1 else ""
-        return f"{digits[0]}{fraction}e{point - 1:+d}"
-    if point <= 0:
-        return f"0.{'0' * -point}{digits}"
-    whole, fraction = digits[:point].ljust(point, "0"), digits[point:]
-    return f"{whole}.{fraction}" if fraction else whole
 
 
 def _to_string(value: object) -> object:

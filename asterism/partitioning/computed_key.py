@@ -1,0 +1,220 @@
+"""The partition key of a container some of whose levels are computed: which keys an item, or a request, stands for.
+
+Usually that is one key. It is several under a drawn suffix, whose draw nobody knows, and under a hashed suffix whose
+count was raised, or whose source a request does not name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from asterism.errors import MalformedRequest, PartitionKeyMismatch
+from asterism.limits import SYNTHETIC_KEY_SUFFIXES_MAX
+from asterism.partitioning.key_parts import KeyRuleError, value_at
+from asterism.partitioning.key_path import parse_key_path
+from asterism.partitioning.partition_key import (
+    Component,
+    PartitionKey,
+    PartitionKeyDefinition,
+    as_component,
+    extract,
+    same_component,
+)
+from asterism.partitioning.synthetic_key import KeyRule
+from asterism.values.undefined import UNDEFINED
+
+
+class ComputedKey:
+    """The levels of a key definition, and the rules of those that are computed. Immutable."""
+
+    __slots__ = ("_definition", "_levels", "_only_rule", "rules")
+
+    def __init__(self, definition: PartitionKeyDefinition, rules: Mapping[str, KeyRule]) -> None:
+        self.rules = rules
+        self._definition = definition
+        self._levels = [
+            (segments, rules.get(path)) for path, segments in zip(definition.paths, definition.segments, strict=True)
+        ]
+        # The rule of a key with one level: nearly all of them, kept fast.
+        self._only_rule = self._levels[0][1] if len(self._levels) == 1 else None
+
+    @classmethod
+    def parse(cls, definition: PartitionKeyDefinition, rules: object) -> ComputedKey:
+        """Read the rules of a container, by path of its key. Raises KeyRuleError."""
+        if not isinstance(rules, Mapping) or not rules:
+            raise KeyRuleError("'synthetic' must be an object with a rule for a path of the partition key.")
+        if definition.system_key:
+            raise KeyRuleError("A container without a partition key cannot have a synthetic one.")
+        for path in rules:
+            if path not in definition.paths:
+                raise KeyRuleError(f"There is a rule for {path!r}, which is no path of the partition key.")
+            if parse_key_path(path) == ("id",):
+                raise KeyRuleError("The id of an item cannot be a synthetic key. Choose another path for it.")
+        parsed = {path: KeyRule.parse(rule) for path, rule in rules.items()}
+        _check_sources(parsed)
+        keys_max = 1
+        for rule in parsed.values():
+            keys_max *= 1 if rule.suffix is None else rule.suffix.count
+        if keys_max > SYNTHETIC_KEY_SUFFIXES_MAX:
+            raise KeyRuleError(
+                f"The suffixes of all levels together give more than {SYNTHETIC_KEY_SUFFIXES_MAX:,} keys."
+            )
+        return cls(definition, parsed)
+
+    def to_json(self) -> dict[str, Any]:
+        return {path: rule.to_json() for path, rule in self.rules.items()}
+
+    def raised_from(self, before: ComputedKey) -> ComputedKey:
+        """Return the rules as they follow others, which may differ in the counts of suffixes. Raises KeyRuleError."""
+        if self.rules.keys() != before.rules.keys():
+            raise KeyRuleError("The synthetic levels of a partition key cannot be changed.")
+        raised = {path: rule.raised_from(before.rules[path]) for path, rule in self.rules.items()}
+        return ComputedKey(self._definition, raised)
+
+    # --- keys of items ----------------------------------------------------------------------------------------------
+
+    def keys_of(self, item: Mapping[str, Any], named: Sequence[PartitionKey] | None = None) -> Sequence[PartitionKey]:
+        """Return the keys that an item to be written may have, those for new items first. An item that has its
+        synthetic property already must have one that the rule can give, and keeps it.
+
+        `named` are the keys that the request names (`keys_named`); the absent value in them leaves a level open.
+        """
+        try:
+            keys = self._keys_of(item)
+        except KeyRuleError as error:
+            raise MalformedRequest(reason=str(error)) from None
+        if named is None:
+            return keys
+        agreeing = [key for key in keys if any(self._agrees(name, key) for name in named)]
+        if not agreeing:
+            raise PartitionKeyMismatch
+        return agreeing
+
+    def _keys_of(self, item: Mapping[str, Any]) -> list[PartitionKey]:
+        if self._only_rule is not None:
+            return [(value,) for value in _level_values(self._only_rule, self._levels[0][0], item)]
+        own = extract(self._definition, item)
+        values = [
+            (component,) if rule is None else _level_values(rule, segments, item)
+            for (segments, rule), component in zip(self._levels, own, strict=True)
+        ]
+        return list(product(*values))
+
+    def accepts(self, item: Mapping[str, Any], key: PartitionKey) -> bool:
+        """Return whether an item, with its synthetic properties or without, may have this very key."""
+        try:
+            return all(
+                self._level_accepts(rule, value_at(item, segments), item, component)
+                for (segments, rule), component in zip(self._levels, key, strict=True)
+            )
+        except KeyRuleError as error:
+            raise MalformedRequest(reason=str(error)) from None
+
+    def _level_accepts(
+        self, rule: KeyRule | None, value: object, item: Mapping[str, Any], component: Component
+    ) -> bool:
+        if rule is None:
+            return same_component(as_component(UNDEFINED if isinstance(value, dict | list) else value), component)
+        return (value is UNDEFINED or value == component) and rule.accepts(item, component)
+
+    def _agrees(self, named: PartitionKey, key: PartitionKey) -> bool:
+        return len(named) == len(key) and all(
+            same_component(name, component) or (name is UNDEFINED and rule is not None)
+            for name, component, (_, rule) in zip(named, key, self._levels, strict=True)
+        )
+
+    def fill(self, item: Mapping[str, Any], key: PartitionKey) -> dict[str, Any]:
+        """Return the item with its synthetic properties, those of one of its keys; the item itself stays as it is."""
+        filled = dict(item)
+        for (segments, rule), component in zip(self._levels, key, strict=True):
+            if rule is not None and component is not UNDEFINED:
+                filled = put_value(filled, segments, component)
+        return filled
+
+    # --- keys of requests -------------------------------------------------------------------------------------------
+
+    def keys_named(self, values: Sequence[object]) -> list[PartitionKey]:
+        """Return the keys that the values of a request stand for: key values themselves, the values of the sources one
+        by one, or a piece of an item that has them. A hierarchical key may be a prefix."""
+        try:
+            if len(self._levels) == 1 and self._only_rule is not None and len(values) > 1:
+                return [(as_component(value),) for value in self._only_rule.keys_of_values(values)]
+            if not 0 < len(values) <= len(self._levels):
+                raise PartitionKeyMismatch
+            levels = [_values_named(rule, value) for (_, rule), value in zip(self._levels, values, strict=False)]
+        except KeyRuleError as error:
+            raise MalformedRequest(reason=str(error)) from None
+        return list(product(*levels))
+
+    def keys_of_known(self, known: Mapping[tuple[str, ...], object]) -> list[PartitionKey] | None:
+        """Return the keys of all items whose properties have the known values; None if those do not fix the key."""
+        levels: list[Iterable[Component]] = []
+        for segments, rule in self._levels:
+            if segments in known:
+                levels.append((as_component(known[segments]),))
+                continue
+            values = [] if rule is None else [known.get(part.names, UNDEFINED) for part in rule.source_parts]
+            if rule is None or any(_is_missing(value) for value in values[: len(rule.parts)]):
+                # The first levels of a hierarchical key are enough for its prefix.
+                break
+            try:
+                levels.append([as_component(key) for key in rule.keys_of_values(values)])
+            except KeyRuleError:
+                # No item with such a value could be written.
+                levels.append(())
+        return list(product(*levels)) if levels else None
+
+
+def put_value(item: dict[str, Any], segments: tuple[str, ...], value: object) -> dict[str, Any]:
+    """Set a value in an item that is a copy already; the objects on the way are copied."""
+    inner = item
+    for name in segments[:-1]:
+        held = inner.get(name)
+        if held is not None and not isinstance(held, dict):
+            raise MalformedRequest(
+                reason=f"The synthetic partition key cannot be put below {name!r}, which is not an object."
+            )
+        inner[name] = inner = dict(held or {})
+    inner[segments[-1]] = value
+    return item
+
+
+def _level_values(rule: KeyRule, segments: tuple[str, ...], item: Mapping[str, Any]) -> Iterable[Component]:
+    own = value_at(item, segments)
+    if own is UNDEFINED:
+        return [as_component(value) for value in rule.keys_of(item)] or (UNDEFINED,)
+    if not rule.accepts(item, own):
+        raise PartitionKeyMismatch
+    return (as_component(own),)
+
+
+def _values_named(rule: KeyRule | None, value: object) -> list[Component]:
+    if rule is None or value == {}:
+        return [as_component(UNDEFINED if value == {} else value)]
+    if isinstance(value, Mapping):
+        values = [value_at(value, part.names) for part in rule.source_parts]
+        return [as_component(key) for key in rule.keys_of_values(values)]
+    return [as_component(key) for key in rule.keys_of_value(value)]
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or value is UNDEFINED
+
+
+def _check_sources(rules: Mapping[str, KeyRule]) -> None:
+    """Refuse a rule that is made of a computed value: its own, or that of another, which may be made of it in turn."""
+    computed = {parse_key_path(path): path for path in rules}
+    for path, rule in rules.items():
+        for part in rule.source_parts:
+            for names, other in computed.items():
+                shared = min(len(names), len(part.names))
+                if names[:shared] != part.names[:shared]:
+                    continue
+                raise KeyRuleError(
+                    f"The synthetic key {path} names itself as a source."
+                    if other == path
+                    else f"The synthetic key {path} is made of {other}, which is computed too: rules cannot name each "
+                    f"other, or they could go in a circle. Name the sources of {other} instead."
+                )

@@ -1,0 +1,251 @@
+"""A part of a synthetic partition key: the text of one property of an item, formatted as the rule declares."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Literal
+
+from asterism.errors import MalformedRequest
+from asterism.partitioning.key_path import parse_key_path
+from asterism.values.number_text import number_text
+from asterism.values.undefined import UNDEFINED
+
+Bucket = Literal["hour", "day", "month"]
+Unit = Literal["s", "ms"]
+
+# Zeros beyond these would only lengthen keys; a whole number has at most 16 digits that a double holds exactly.
+DIGITS_MAX = 20
+DECIMALS_MAX = 15
+
+_FORMATS: Final[Mapping[str, str]] = {"hour": "%Y-%m-%dT%H", "day": "%Y-%m-%d", "month": "%Y-%m"}
+_UNIT_SECONDS: Final[Mapping[str, float]] = {"s": 1.0, "ms": 0.001}
+_DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
+_DIRECTIVES: Final[Mapping[str, Callable[[datetime], str]]] = {
+    "Y": lambda moment: f"{moment.year:04}",
+    "m": lambda moment: f"{moment.month:02}",
+    "d": lambda moment: f"{moment.day:02}",
+    "H": lambda moment: f"{moment.hour:02}",
+    "M": lambda moment: f"{moment.minute:02}",
+    "S": lambda moment: f"{moment.second:02}",
+    "%": lambda _moment: "%",
+}
+_FORMAT_CHARACTERS_MAX = 64
+# Integers beyond are rounded to doubles, as the numbers of JSON's readers are.
+_EXACT_INTEGER_MAX = 2**53
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_OPTIONS = ("path", "bucket", "format", "unit", "digits", "decimals")
+
+
+class KeyRuleError(ValueError):
+    """A rule that cannot be, or an item that a rule cannot be applied to. The text says what to change."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPart:
+    """The property at `path`, and how its value is written. At most one of time, `digits` and `decimals` is declared:
+    `bucket` and `format` read the value as a time stamp."""
+
+    path: str
+    bucket: Bucket | None = None
+    format: str | None = None
+    unit: Unit = "s"
+    digits: int | None = None
+    decimals: int | None = None
+    names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    _pieces: tuple[Callable[[datetime], str] | str, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", parse_key_path(self.path))
+        text = self.format if self.format is not None else _FORMATS.get(self.bucket or "", "")
+        object.__setattr__(self, "_pieces", _pieces_of(text))
+
+    @property
+    def is_time(self) -> bool:
+        return self.bucket is not None or self.format is not None
+
+    @classmethod
+    def parse(cls, given: object) -> KeyPart:
+        """Read a part of a rule: a path, or an object with one."""
+        if isinstance(given, str):
+            given = {"path": given}
+        if not isinstance(given, Mapping):
+            raise KeyRuleError("Each part of a synthetic key must be a path, or an object with a 'path'.")
+        refuse_unknown(given, _OPTIONS, what="A part of a synthetic key")
+        _check_options(given)
+        return cls(**{name: given[name] for name in _OPTIONS if given.get(name) is not None})
+
+    def to_json(self) -> str | dict[str, Any]:
+        shown: dict[str, Any] = {"path": self.path}
+        for name in ("bucket", "format", "digits", "decimals"):
+            if getattr(self, name) is not None:
+                shown[name] = getattr(self, name)
+        if self.is_time and self.unit != "s":
+            shown["unit"] = self.unit
+        return self.path if len(shown) == 1 else shown
+
+    def value_in(self, item: Mapping[str, Any]) -> object:
+        return value_at(item, self.names)
+
+    def text(self, value: object) -> str:
+        """Return how a value is written in a key. The caller has seen that the item has one."""
+        if self.is_time:
+            return self.text_at(self.moment_of(value))
+        if type(value) is str and self.digits is None and self.decimals is None:
+            return value
+        if isinstance(value, dict | list):
+            raise KeyRuleError(
+                f"The value at {self.path} is an {'object' if isinstance(value, dict) else 'array'}, which a synthetic "
+                "key cannot be made of. Use a path to a string, number, boolean or time stamp."
+            )
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return self._text_of_other(value)
+        return self._text_of_number(value)
+
+    def _text_of_other(self, value: object) -> str:
+        if self.digits is None and self.decimals is None and isinstance(value, bool):
+            return "true" if value else "false"
+        raise KeyRuleError(f"The value at {self.path} is not a number, which the synthetic key is declared for.")
+
+    def _text_of_number(self, value: int | float) -> str:
+        number = as_double(value)
+        if number is None:
+            raise KeyRuleError(f"The value at {self.path} is not a number that fits a double.")
+        if self.decimals is not None:
+            return f"{number:.{self.decimals}f}"
+        if self.digits is None:
+            return number_text(number)
+        if number < 0 or not float(number).is_integer():
+            raise KeyRuleError(f"The value at {self.path} is not a whole number from 0, which 'digits' needs.")
+        return f"{int(number):0{self.digits}}"
+
+    # --- time stamps ------------------------------------------------------------------------------------------------
+
+    def moment_of(self, value: object) -> datetime:
+        """Return the moment of a time stamp, in UTC and rolled up to the bucket's start."""
+        moment = self._read_moment(value)
+        match self.bucket:
+            case "hour":
+                return moment.replace(minute=0, second=0, microsecond=0)
+            case "day":
+                return moment.replace(hour=0, minute=0, second=0, microsecond=0)
+            case "month":
+                return moment.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+            case _:
+                return moment
+
+    def text_at(self, moment: datetime) -> str:
+        return "".join([piece if isinstance(piece, str) else piece(moment) for piece in self._pieces])
+
+    def next_bucket(self, moment: datetime) -> datetime:
+        """Return the start of the bucket after the one that begins at `moment`."""
+        match self.bucket:
+            case "hour":
+                return moment + timedelta(hours=1)
+            case "day":
+                return moment + timedelta(days=1)
+            case _:
+                return moment.replace(year=moment.year + moment.month // 12, month=moment.month % 12 + 1)
+
+    def _read_moment(self, value: object) -> datetime:
+        try:
+            if type(value) is str:
+                return _moment_of_text(value)
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                return _EPOCH + timedelta(seconds=value * _UNIT_SECONDS[self.unit])
+        except (ValueError, OverflowError):
+            pass
+        raise KeyRuleError(
+            f"The value at {self.path} is not a time stamp. Write ISO 8601, such as 2026-01-31T09:30:00Z, or "
+            f"{'milliseconds' if self.unit == 'ms' else 'seconds'} since 1970 as a number."
+        )
+
+
+def value_at(item: Mapping[str, Any], names: tuple[str, ...]) -> object:
+    """Return the value at a path of an item; UNDEFINED without one."""
+    value: object = item
+    for name in names:
+        if not isinstance(value, dict) and not isinstance(value, Mapping):
+            return UNDEFINED
+        value = value.get(name, UNDEFINED)
+    return value
+
+
+def as_double(value: int | float) -> int | float | None:
+    """Return a number as the double that every client reads, or as the equal whole number; None if it fits none."""
+    if isinstance(value, int) and -_EXACT_INTEGER_MAX <= value <= _EXACT_INTEGER_MAX:
+        return value
+    try:
+        number = float(value) + 0.0
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def refuse_unknown(given: Mapping[str, Any], known: tuple[str, ...], *, what: str) -> None:
+    for name in given:
+        if name not in known:
+            raise KeyRuleError(f"{what} has no option {name!r}; known are {', '.join(known)}.")
+
+
+def whole_number_between(given: object, minimum: int, maximum: int, *, what: str) -> int:
+    if type(given) is not int or not minimum <= given <= maximum:
+        raise KeyRuleError(f"{what} must be a whole number from {minimum} to {maximum:,}.")
+    return given
+
+
+def checked_path(given: object, *, what: str) -> str:
+    """Return a path to a property, refused if it is not one that an application sets."""
+    if not isinstance(given, str):
+        raise KeyRuleError(f"{what} needs a 'path', such as /customer.")
+    try:
+        names = parse_key_path(given)
+    except MalformedRequest as refusal:
+        raise KeyRuleError(refusal.reason) from None
+    if not names or names[0] in ("_ts", "_etag", "_rid", "_self", "_attachments"):
+        raise KeyRuleError(f"{what} cannot be made of {given!r}: the server sets it after the key is known.")
+    return given
+
+
+def _check_options(given: Mapping[str, Any]) -> None:
+    checked_path(given.get("path"), what="A part of a synthetic key")
+    bucket, unit = given.get("bucket"), given.get("unit")
+    if bucket is not None and bucket not in _FORMATS:
+        raise KeyRuleError(f"The bucket {bucket!r} must be one of {', '.join(_FORMATS)}.")
+    if unit is not None and unit not in _UNIT_SECONDS:
+        raise KeyRuleError(f"The unit {unit!r} of a time stamp must be s or ms.")
+    if given.get("digits") is not None:
+        whole_number_between(given["digits"], 1, DIGITS_MAX, what="'digits'")
+    if given.get("decimals") is not None:
+        whole_number_between(given["decimals"], 0, DECIMALS_MAX, what="'decimals'")
+    is_time = bucket is not None or given.get("format") is not None
+    if is_time + (given.get("digits") is not None) + (given.get("decimals") is not None) > 1:
+        raise KeyRuleError("A part of a synthetic key is a time stamp, or has 'digits', or has 'decimals'.")
+    if unit is not None and not is_time:
+        raise KeyRuleError("The 'unit' of a part needs a 'bucket' or a 'format'.")
+    form = given.get("format")
+    if form is not None:
+        if not isinstance(form, str) or not form or len(form) > _FORMAT_CHARACTERS_MAX:
+            raise KeyRuleError(f"The 'format' of a part must be a text of 1 to {_FORMAT_CHARACTERS_MAX} characters.")
+        _pieces_of(form)
+
+
+def _pieces_of(text: str) -> tuple[Callable[[datetime], str] | str, ...]:
+    """Compile a format: texts, and functions of the moment in the places of its directives."""
+    pieces: list[Callable[[datetime], str] | str] = []
+    end = 0
+    for found in _DIRECTIVE.finditer(text):
+        if found[1] not in _DIRECTIVES:
+            raise KeyRuleError(f"The format {text!r} has %{found[1]}; known are %Y %m %d %H %M %S and %%.")
+        pieces += [text[end : found.start()], _DIRECTIVES[found[1]]]
+        end = found.end()
+    return tuple(piece for piece in (*pieces, text[end:]) if piece != "")
+
+
+def _moment_of_text(text: str) -> datetime:
+    # A month alone is what the bucket of that name gives, and must be read back.
+    moment = datetime.fromisoformat(f"{text}-01" if len(text) == len("2026-01") else text)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
