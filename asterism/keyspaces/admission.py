@@ -93,8 +93,11 @@ class Admission:
     def _refresh_own(self, keyspace: Keyspace, offer: OfferRecord) -> None:
         ranges = keyspace.record.map.ranges
         share = self.share(offer.throughput, len(ranges))
+        database = self._catalog.databases.get(keyspace.record.database_rid)
+        has_reserve = database is None or database.scratch is None
         keyspace.buckets = {
-            partition.id: self._bucket(keyspace.buckets.get(partition.id), share) for partition in ranges
+            partition.id: self._bucket(keyspace.buckets.get(partition.id), share, burst=has_reserve)
+            for partition in ranges
         }
 
     def _refresh_shared(self, keyspace: Keyspace, offer: OfferRecord) -> None:
@@ -107,9 +110,9 @@ class Admission:
         ranges = keyspace.record.map.ranges
         keyspace.buckets = {partition.id: slots[place % count] for place, partition in enumerate(ranges)}
 
-    def _bucket(self, known: TokenBucket | None, share: float) -> TokenBucket:
+    def _bucket(self, known: TokenBucket | None, share: float, *, burst: bool = True) -> TokenBucket:
         now = self._monotonic()
         if known is None:
-            return TokenBucket(share, burst=True, now=now, share=1.0 / self.processes)
+            return TokenBucket(share, burst=burst, now=now, share=1.0 / self.processes)
         known.set_rate(share, now=now)
         return known

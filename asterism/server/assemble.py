@@ -262,6 +262,7 @@ def _background(
             (store.reindexer.start, store.reindexer.stop),
             (store.housekeeper.recover, store.housekeeper.stop),
             (store.rekeyer.recover, store.rekeyer.stop),
+            (store.scratch.start, store.scratch.stop),
             (retention.start, retention.stop),
             (upkeep.start, upkeep.stop),
             (rekeyer.start, rekeyer.stop),

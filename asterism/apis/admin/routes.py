@@ -47,6 +47,7 @@ from asterism.apis.admin.reshapes import (
     show_jobs,
     show_merge_plan,
 )
+from asterism.apis.admin.scratch import create_scratch_database
 from asterism.apis.admin.server_facts import show_server
 from asterism.apis.admin.services import AdminServices
 from asterism.apis.admin.usage import show_usage
@@ -149,6 +150,11 @@ ROUTES: dict[RouteKey, Route] = {
     ("POST", "_asterism/rekey"): Route(begin_rekey, "Copies to another key: database, container, target, path."),
     ("POST", "_asterism/rekey/switch"): Route(switch_rekey, "Ends a copying when both are equal: database, target."),
     ("GET", "_asterism/rekeys"): Route(show_rekeys, "Containers being copied to another partition key."),
+    ("POST", "_asterism/scratch"): Route(
+        create_scratch_database,
+        "Creates a database for trials, which is dropped when its lease ends: lease_seconds, partitions.",
+        scoped=True,
+    ),
     ("GET", "_asterism/history"): Route(
         show_history, "Splits and merges that are over, ?database=&container=", scoped=True
     ),

@@ -17,7 +17,7 @@ from asterism.keyspaces.catalog.accounts import account_of
 from asterism.keyspaces.catalog.following import CatalogFollower
 from asterism.keyspaces.catalog.memory import CatalogChanges
 from asterism.keyspaces.catalog.owned_records import OwnedRecord
-from asterism.keyspaces.catalog.records import LAYOUT, DatabaseRecord, KeyspaceRecord, OfferRecord
+from asterism.keyspaces.catalog.records import LAYOUT, DatabaseRecord, KeyspaceRecord, OfferRecord, ScratchTerms
 from asterism.keyspaces.catalog.small_documents import plan_document_removal
 from asterism.keyspaces.catalog.store import (
     CATALOG_PARTITION,
@@ -62,12 +62,18 @@ class Catalog(CatalogFollower):
     # --- databases --------------------------------------------------------------------------------------------------
 
     async def create_database(
-        self, account: str, name: str, throughput: Throughput | None, *, now: int
+        self,
+        account: str,
+        name: str,
+        throughput: Throughput | None,
+        *,
+        now: int,
+        scratch: ScratchTerms | None = None,
     ) -> DatabaseRecord:
         async def attempt() -> DatabaseRecord:
             if self.find_database(account, name) is not None:
                 raise ResourceExists(kind="database", name=name)
-            record = DatabaseRecord(self._new_database_rid(), account, name, self._new_etag(), now)
+            record = DatabaseRecord(self._new_database_rid(), account, name, self._new_etag(), now, scratch)
             key, named = DATABASE + record.rid, name_key(DATABASE_NAME, f"{account}/{name}")
             batch = Batch(
                 expectations=[Expectation(named, None), Expectation(key, None)],

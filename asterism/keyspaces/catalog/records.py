@@ -19,12 +19,26 @@ _FIRST_LAYOUT = 1
 
 
 @dataclass(frozen=True, slots=True)
+class ScratchTerms:
+    """Terms of a database for trials: when its lease ends, and how many partitions each of its containers has,
+    whatever their throughput is. Its partitions have no reserve for bursts, which would hide what a trial measures."""
+
+    # Wall seconds. From then on the server may drop the database with everything in it.
+    expires_at: int
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
 class DatabaseRecord(StoredRecord):
+    STORED_IF_SET: ClassVar = frozenset({"scratch"})
+
     rid: bytes
     account: str
     name: str
     etag: str
     changed_at: int
+    # Set at the creation, by operators alone, and never changed: a database without it never becomes one that expires.
+    scratch: ScratchTerms | None = None
 
 
 @dataclass(frozen=True, slots=True)

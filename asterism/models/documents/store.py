@@ -16,7 +16,7 @@ from asterism.errors import (
 )
 from asterism.keyspaces.admission import Admission, shared_slot_count
 from asterism.keyspaces.catalog.catalog import Catalog, CatalogChanges
-from asterism.keyspaces.catalog.records import DatabaseRecord, OfferRecord
+from asterism.keyspaces.catalog.records import DatabaseRecord, OfferRecord, ScratchTerms
 from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.keyspaces.routing.statistics import stored_bytes
 from asterism.limits import Limits
@@ -26,6 +26,7 @@ from asterism.models.documents.rekey.rekeyer import Rekeyer
 from asterism.models.documents.upkeep.conversion import StoreConversion
 from asterism.models.documents.upkeep.housekeeper import Housekeeper
 from asterism.models.documents.upkeep.reindexer import Reindexer, due_after_change
+from asterism.models.documents.upkeep.scratch import ScratchSweeper
 from asterism.partitioning.partition_key import PartitionKeyDefinition
 from asterism.partitioning.split_merge import partition_count_at_creation
 from asterism.storage.contract import Batch, StorageRefusal
@@ -57,6 +58,7 @@ class DocumentStore:
         self._containers: dict[bytes, Container] = {}
         self.housekeeper = Housekeeper(catalog, services, self.find_container)
         self.rekeyer = Rekeyer(catalog, services, self.find_container, self.replace_container, self.housekeeper)
+        self.scratch = ScratchSweeper(catalog, services.clock, self._delete_database)
         # Called when a container appears that keeps versions; set by the service that removes them in time.
         self.on_versions_kept: Callable[[], None] | None = None
 
@@ -98,6 +100,7 @@ class DocumentStore:
             del self._containers[rid]
         self.services.reshaper.wake(changes)
         self.housekeeper.wake(changes)
+        self.scratch.wake()
         if changes.work:
             self.rekeyer.wake()
         self.rekeyer.look_again()
@@ -111,6 +114,13 @@ class DocumentStore:
         if throughput is not None:
             validate(throughput, self._limits, self._limits.throughput_ru_per_second_min)
         return await self.catalog.create_database(account, checked, throughput, now=self._now())
+
+    async def create_scratch_database(self, account: str, name: str, terms: ScratchTerms) -> DatabaseRecord:
+        """Create a database that the server drops when its lease ends, also if its creator is gone by then."""
+        checked = self._profile.check_name(name)
+        record = await self.catalog.create_database(account, checked, None, now=self._now(), scratch=terms)
+        self.scratch.wake()
+        return record
 
     def list_databases(self, account: str) -> list[DatabaseRecord]:
         return sorted(
@@ -129,7 +139,9 @@ class DocumentStore:
         return found
 
     async def delete_database(self, account: str, name_or_rid: str) -> None:
-        record = self.database(account, name_or_rid)
+        await self._delete_database(self.database(account, name_or_rid))
+
+    async def _delete_database(self, record: DatabaseRecord) -> None:
         await self.catalog.delete_database(record)
         self.rekeyer.look_again()
         self._admission.forget_database(record.rid)
@@ -150,6 +162,8 @@ class DocumentStore:
         if throughput is None and shared is None:
             throughput = DEFAULT_THROUGHPUT
         count = self._initial_partition_count(definition, throughput, shared)
+        if database.scratch is not None and not definition.system_key:
+            count = database.scratch.partitions
         keyspace = await self.catalog.create_keyspace(
             database,
             name,
