@@ -303,6 +303,15 @@ class ReshapeRefused(AsterismError):
 
 
 @dataclass(eq=False)
+class CaptureRefused(AsterismError):
+    """A capture that cannot be started, stopped or shown; `reason` says why and what to do instead."""
+
+    category: ClassVar[Category] = Category.REFUSED
+    text: ClassVar[str] = "The requests of the container cannot be captured as asked."
+    reason: str
+
+
+@dataclass(eq=False)
 class ThroughputRefused(AsterismError):
     category: ClassVar[Category] = Category.REFUSED
     text: ClassVar[str] = "The throughput cannot be set to this value."

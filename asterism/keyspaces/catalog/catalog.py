@@ -14,6 +14,7 @@ from typing import Any
 
 from asterism.errors import AsterismError, ResourceExists, ResourceNotFound
 from asterism.keyspaces.catalog.accounts import account_of
+from asterism.keyspaces.catalog.capture_order import CaptureOrder
 from asterism.keyspaces.catalog.following import CatalogFollower
 from asterism.keyspaces.catalog.memory import CatalogChanges
 from asterism.keyspaces.catalog.owned_records import OwnedRecord
@@ -252,6 +253,11 @@ class Catalog(CatalogFollower):
 
     async def replace_placement(self, keyspace: Keyspace, rules: Rules | None) -> None:
         await self._change_keyspace(keyspace, lambda before: replace(before, placement=rules), Batch())
+
+    async def replace_capture(
+        self, keyspace: Keyspace, change: Callable[[CaptureOrder | None], CaptureOrder | None]
+    ) -> None:
+        await self._change_keyspace(keyspace, lambda before: replace(before, capture=change(before.capture)), Batch())
 
     async def refuse_writes(self, keyspace: Keyspace, sentence: str) -> None:
         """Refuse writes with this message; "" admits them again. `keyspace.earlier_work_done` awaits earlier writes."""

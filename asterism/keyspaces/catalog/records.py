@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from asterism.keyspaces.catalog.capture_order import CaptureOrder
 from asterism.partitioning.partition_key import PartitionKeyDefinition
 from asterism.partitioning.partition_map import PartitionMap
 from asterism.partitioning.placement import Rules
@@ -51,8 +52,9 @@ class KeyspaceRecord(StoredRecord):
         "definition": Form(PartitionKeyDefinition.to_record, PartitionKeyDefinition.from_record),
         "map": Form(PartitionMap.to_json, PartitionMap.from_json),
         "placement": Form(Rules.to_json, Rules.from_json),
+        "capture": Form(CaptureOrder.to_fields, CaptureOrder.from_fields),
     }
-    STORED_IF_SET: ClassVar = frozenset({"placement"})
+    STORED_IF_SET: ClassVar = frozenset({"placement", "capture"})
     ABSENT_VALUES: ClassVar = {"layout": _FIRST_LAYOUT}
 
     rid: bytes
@@ -67,6 +69,8 @@ class KeyspaceRecord(StoredRecord):
     placement: Rules | None = None
     writes_refused: str = ""
     layout: int = LAYOUT
+    # The last capture of its requests that was ordered; None if there was none.
+    capture: CaptureOrder | None = None
 
     @property
     def database_rid(self) -> bytes:
