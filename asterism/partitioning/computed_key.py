@@ -1,17 +1,16 @@
 """The partition key of a container some of whose levels are computed: which keys an item, or a request, stands for.
 
-Usually that is one key. It is several under a drawn suffix, whose draw nobody knows, and under a hashed suffix whose
+Usually that is one key. It is several under a drawn suffix, which a reader cannot know, and under a hashed suffix whose
 count was raised, or whose source a request does not name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
 from asterism.errors import MalformedRequest, PartitionKeyMismatch
-from asterism.limits import SYNTHETIC_KEY_SUFFIXES_MAX
 from asterism.partitioning.key_parts import KeyRuleError, value_at
 from asterism.partitioning.key_path import parse_key_path
 from asterism.partitioning.partition_key import (
@@ -54,14 +53,22 @@ class ComputedKey:
                 raise KeyRuleError("The id of an item cannot be a synthetic key. Choose another path for it.")
         parsed = {path: KeyRule.parse(rule) for path, rule in rules.items()}
         _check_sources(parsed)
-        keys_max = 1
-        for rule in parsed.values():
-            keys_max *= 1 if rule.suffix is None else rule.suffix.count
-        if keys_max > SYNTHETIC_KEY_SUFFIXES_MAX:
-            raise KeyRuleError(
-                f"The suffixes of all levels together give more than {SYNTHETIC_KEY_SUFFIXES_MAX:,} keys."
-            )
+        if sum(rule.suffix is not None for rule in parsed.values()) > 1:
+            raise KeyRuleError("Only one level of a partition key can have a suffix.")
         return cls(definition, parsed)
+
+    @property
+    def is_drawn(self) -> bool:
+        """True if which of its keys a new item gets is drawn; otherwise it gets the first."""
+        return any(rule.is_random for rule in self.rules.values())
+
+    @property
+    def source_paths(self) -> tuple[tuple[str, ...], ...]:
+        """The paths that the key is made of: those of plain levels, and the sources of computed ones."""
+        paths: list[tuple[str, ...]] = []
+        for segments, rule in self._levels:
+            paths += [segments] if rule is None else [part.names for part in rule.source_parts]
+        return tuple(paths)
 
     def to_json(self) -> dict[str, Any]:
         return {path: rule.to_json() for path, rule in self.rules.items()}
@@ -87,7 +94,9 @@ class ComputedKey:
             raise MalformedRequest(reason=str(error)) from None
         if named is None:
             return keys
-        agreeing = [key for key in keys if any(self._agrees(name, key) for name in named)]
+        whole = {name for name in named if all(type(component) is str for component in name)}
+        others = [name for name in named if name not in whole]
+        agreeing = [key for key in keys if key in whole or any(self._agrees(name, key) for name in others)]
         if not agreeing:
             raise PartitionKeyMismatch
         return agreeing
@@ -159,12 +168,32 @@ class ComputedKey:
             if rule is None or any(_is_missing(value) for value in values[: len(rule.parts)]):
                 # The first levels of a hierarchical key are enough for its prefix.
                 break
-            try:
-                levels.append([as_component(key) for key in rule.keys_of_values(values)])
-            except KeyRuleError:
-                # No item with such a value could be written.
-                levels.append(())
+            levels.append(_keys_known(rule, values))
         return list(product(*levels)) if levels else None
+
+
+def keys_pinned(
+    paths: tuple[tuple[str, ...], ...],
+    computed: ComputedKey | None,
+    pins_at: Callable[[tuple[tuple[str, ...], ...]], Sequence[tuple[object, ...]] | None],
+) -> Sequence[tuple[object, ...]] | None:
+    """Return the keys, or prefixes of them, that a filter leaves of a key with these paths: those it names, or those of
+    the sources it fixes; None if it fixes neither. `pins_at` gives the values that it allows at some paths, or at the
+    first of them."""
+    pins = pins_at(paths)
+    if computed is None or (pins is not None and all(len(pin) == len(paths) for pin in pins)):
+        return pins
+    source_paths = computed.source_paths
+    source_pins = pins_at(source_paths)
+    if source_pins is None:
+        return pins
+    keys: dict[PartitionKey, None] = {}
+    for pin in source_pins:
+        of_pin = computed.keys_of_known(dict(zip(source_paths, pin, strict=False)))
+        if of_pin is None:
+            return pins
+        keys.update(dict.fromkeys(of_pin))
+    return list(keys)
 
 
 def put_value(item: dict[str, Any], segments: tuple[str, ...], value: object) -> dict[str, Any]:
@@ -197,6 +226,17 @@ def _values_named(rule: KeyRule | None, value: object) -> list[Component]:
         values = [value_at(value, part.names) for part in rule.source_parts]
         return [as_component(key) for key in rule.keys_of_values(values)]
     return [as_component(key) for key in rule.keys_of_value(value)]
+
+
+def _keys_known(rule: KeyRule, values: Sequence[object]) -> list[Component]:
+    try:
+        keys = [as_component(key) for key in rule.keys_of_values(values)]
+    except KeyRuleError:
+        # No item with such a value could be written.
+        return []
+    # Items that lack the source of the suffix may have the other values too.
+    lacks_suffix = len(values) > len(rule.parts) and _is_missing(values[-1])
+    return [*keys, UNDEFINED] if lacks_suffix and rule.missing == "absent" else keys
 
 
 def _is_missing(value: object) -> bool:

@@ -24,6 +24,9 @@ DECIMALS_MAX = 15
 _FORMATS: Final[Mapping[str, str]] = {"hour": "%Y-%m-%dT%H", "day": "%Y-%m-%d", "month": "%Y-%m"}
 _UNIT_SECONDS: Final[Mapping[str, float]] = {"s": 1.0, "ms": 0.001}
 _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
+# Of ISO 8601 only texts that begin with a whole date, or are a month: they sort by their dates, however they go on.
+_TIME_STAMP = re.compile(r"\d{4}-\d\d(-\d\d([T ].*)?)?", re.ASCII)
+_DIGITS_WRITTEN: Final[Mapping[str, str]] = {"Y": r"\d{4}", "%": "%"}
 _DIRECTIVES: Final[Mapping[str, Callable[[datetime], str]]] = {
     "Y": lambda moment: f"{moment.year:04}",
     "m": lambda moment: f"{moment.month:02}",
@@ -57,11 +60,14 @@ class KeyPart:
     decimals: int | None = None
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     _pieces: tuple[Callable[[datetime], str] | str, ...] = field(init=False, repr=False, compare=False)
+    # The form of the texts that `text_at` gives.
+    _written: re.Pattern[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", parse_key_path(self.path))
         text = self.format if self.format is not None else _FORMATS.get(self.bucket or "", "")
         object.__setattr__(self, "_pieces", _pieces_of(text))
+        object.__setattr__(self, "_written", _form_of(text))
 
     @property
     def is_time(self) -> bool:
@@ -89,6 +95,10 @@ class KeyPart:
 
     def value_in(self, item: Mapping[str, Any]) -> object:
         return value_at(item, self.names)
+
+    def is_written(self, value: object) -> bool:
+        """Return whether a value has the form that values are written in, and so need not be the source itself."""
+        return type(value) is str and (not self.is_time or self._written.fullmatch(value) is not None)
 
     def text(self, value: object) -> str:
         """Return how a value is written in a key. The caller has seen that the item has one."""
@@ -159,7 +169,7 @@ class KeyPart:
         except (ValueError, OverflowError):
             pass
         raise KeyRuleError(
-            f"The value at {self.path} is not a time stamp. Write ISO 8601, such as 2026-01-31T09:30:00Z, or "
+            f"The value at {self.path} is not a time stamp. Write ISO 8601 such as 2026-01-31T09:30:00Z, or "
             f"{'milliseconds' if self.unit == 'ms' else 'seconds'} since 1970 as a number."
         )
 
@@ -245,7 +255,17 @@ def _pieces_of(text: str) -> tuple[Callable[[datetime], str] | str, ...]:
     return tuple(piece for piece in (*pieces, text[end:]) if piece != "")
 
 
+def _form_of(text: str) -> re.Pattern[str]:
+    """Compile the form of the texts that a format gives."""
+    form, end = "", 0
+    for found in _DIRECTIVE.finditer(text):
+        form += re.escape(text[end : found.start()]) + _DIGITS_WRITTEN.get(found[1], r"\d\d")
+        end = found.end()
+    return re.compile(form + re.escape(text[end:]), re.ASCII)
+
+
 def _moment_of_text(text: str) -> datetime:
-    # A month alone is what the bucket of that name gives, and must be read back.
+    if _TIME_STAMP.fullmatch(text) is None:
+        raise ValueError
     moment = datetime.fromisoformat(f"{text}-01" if len(text) == len("2026-01") else text)
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

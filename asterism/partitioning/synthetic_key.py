@@ -28,7 +28,7 @@ Missing = Literal["refuse", "absent"]
 _SEPARATOR: Final = "-"
 _SUFFIX_SEPARATOR: Final = "."
 _SEPARATOR_CHARACTERS_MAX = 16
-# Each costs a further look-up for every read, and nobody raises a count often.
+# Each costs a further look-up for every read.
 _EARLIER_COUNTS_MAX = 8
 _RULE_OPTIONS = ("parts", "separator", "suffix", "missing")
 _SUFFIX_OPTIONS = ("kind", "path", "count", "separator", "earlierCounts")
@@ -211,7 +211,7 @@ class KeyRule:
         if value is None or value is UNDEFINED or isinstance(value, bool):
             return (value,)
         base = value
-        if only is not None:
+        if only is not None and not only.is_written(value):
             try:
                 base = only.text(value)
             except KeyRuleError:

@@ -7,6 +7,7 @@ from typing import cast
 
 from asterism.models.documents.container import Container
 from asterism.models.documents.results import Scope
+from asterism.partitioning.computed_key import keys_pinned
 from asterism.partitioning.partition_key import PartitionKey
 from asterism.reading.runnable import Runnable
 from asterism.values.undefined import UNDEFINED
@@ -27,7 +28,7 @@ def pinned_keys(container: Container, query: Runnable) -> list[PartitionKey] | N
     definition = container.record.definition
     if definition.system_key or not query.reads_items:
         return None
-    keys = query.pinned_partition_keys(definition.segments)
+    keys = keys_pinned(definition.segments, container.computed_key, query.pinned_partition_keys)
     if keys is None or not all(_is_key(key) for key in keys):
         return None
     return [cast(PartitionKey, key) for key in keys]

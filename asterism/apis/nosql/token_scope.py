@@ -18,7 +18,6 @@ from asterism.apis.nosql.scripts.resources import FUNCTIONS, PROCEDURES, TRIGGER
 from asterism.apis.transports.http import Request
 from asterism.errors import Forbidden, ItemNotFound, ResourceNotFound
 from asterism.partitioning.effective_key import from_text
-from asterism.partitioning.partition_key import parse_header
 from asterism.values.json.text import loads
 
 _READING_METHODS = frozenset({"GET", "HEAD"})
@@ -112,7 +111,8 @@ def _check_key(call: Call, grant: ResourceGrant, kind: str, *, is_reading: bool)
     given = request.headers
     if headers.is_true(given.get(headers.IS_BATCH)) and not headers.is_true(given.get(headers.BATCH_ATOMIC)):
         raise Forbidden(reason="The resource token is for one partition key, and a bulk request may name several.")
-    if keys_agree(grant.partition_key, _asked_key(request)):
+    asked = _asked_key(request)
+    if keys_agree(grant.partition_key, asked) and not _is_open(call, asked):
         return
     if not is_reading or not _is_within_key(call, grant):
         raise Forbidden(reason="The resource token is for another partition key than the one that the request names.")
@@ -126,9 +126,14 @@ def _is_within_key(call: Call, grant: ResourceGrant) -> bool:
     if headers.PARTITION_KEY in given or not start or not end:
         return False
     container = call.items_container()
-    granted = parse_header(json.dumps(grant.partition_key), container.record.definition)
-    scope = container.logical_scope(granted)
-    return scope.start <= from_text(start) and from_text(end) <= scope.end
+    granted = container.keys_named(container.key_named(json.dumps(grant.partition_key)))
+    scope = container.logical_scope(granted[0])
+    return len(granted) == 1 and scope.start <= from_text(start) and from_text(end) <= scope.end
+
+
+def _is_open(call: Call, asked: list[object] | None) -> bool:
+    """Return whether a key is left open: the absent value then stands for whatever the item's own properties give."""
+    return asked is not None and {} in asked and call.items_container().computed_key is not None
 
 
 def _asked_key(request: Request) -> list[object] | None:

@@ -50,8 +50,9 @@ from asterism.models.documents.transaction import (
 )
 from asterism.models.documents.unit_reads import UnitReads
 from asterism.models.documents.upkeep.expiry_schedule import ExpirySchedule
+from asterism.partitioning.computed_key import ComputedKey
 from asterism.partitioning.effective_key import HASH_BYTES, storage_point
-from asterism.partitioning.partition_key import PartitionKey, extract, header_agrees_with_item
+from asterism.partitioning.partition_key import PartitionKey, extract, header_agrees_with_item, parse_header
 from asterism.partitioning.partition_map import PartitionMap, PartitionRange
 from asterism.storage.contract import Batch, Expectation, ExpectationFailed
 from asterism.throughput import charge
@@ -150,6 +151,11 @@ class Container:
         return self.planner.rules
 
     @property
+    def computed_key(self) -> ComputedKey | None:
+        """The rules of a partition key that is made of other properties (`computed_container`); None for any other."""
+        return self.planner.computed_key
+
+    @property
     def keeps_versions(self) -> bool:
         """True if the change feed has all versions and deletes."""
         return self.planner.keeps_versions
@@ -158,6 +164,28 @@ class Container:
     def has_all_incoming_edges(self) -> bool:
         """True if every edge has its entry at its sink, so that readers may rely on the entries (`incoming/reads`)."""
         return self.planner.settings.has_all_incoming_edges
+
+    # --- keys of requests -------------------------------------------------------------------------------------------
+
+    def key_named(self, text: str) -> PartitionKey:
+        """Return the key that the text of a request names, as the methods below take it."""
+        return parse_header(text, self.record.definition)
+
+    def keys_named(self, key: PartitionKey) -> Sequence[PartitionKey]:
+        """Return the keys that a named one stands for: itself, unless the container's key is computed."""
+        return (key,)
+
+    async def key_of_unit(self, key: PartitionKey | None, operations: Sequence[Operation] = ()) -> PartitionKey:
+        """Return the key of a unit of work: the one that its request names, or that of its first document."""
+        return self.key_in(operations[0].document) if key is None else key
+
+    def key_in(self, document: Document) -> PartitionKey:
+        """Return the key that a document of a request names by itself."""
+        return extract(self.record.definition, document)
+
+    def with_own_key(self, document: Document) -> tuple[Document, PartitionKey]:
+        """Return a document with its partition key, which is the same one each time, and that key."""
+        return document, self.key_in(document)
 
     # --- reading ----------------------------------------------------------------------------------------------------
 

@@ -72,6 +72,7 @@ class ChangePlanner:
         "_tags",
         "catching_up",
         "codec",
+        "computed_key",
         "definition",
         "keeps_versions",
         "planned_under",
@@ -99,6 +100,8 @@ class ChangePlanner:
         self.settings = settings
         self.rules = settings.rules
         self.unique_keys = settings.unique_keys
+        # The rules of a key that is made of other properties; None where items have all of it themselves.
+        self.computed_key = settings.computed_key
         # Finds the sinks of edges; None where edges have no entries at their sinks.
         self.sink_rule = settings.sink_rule
         self._keeps_documents = settings.unique_keys is not None or settings.sink_rule is not None

@@ -16,6 +16,7 @@ from asterism.models.documents.incoming.entries import SinkRule
 from asterism.models.documents.indexes.paths import Segment
 from asterism.models.documents.indexes.rules import IndexingRules
 from asterism.models.documents.unique_keys import UniqueKeys
+from asterism.partitioning.computed_key import ComputedKey
 from asterism.partitioning.partition_key import PartitionKeyDefinition
 
 # The settings of a record as the catalog keeps them.
@@ -47,6 +48,8 @@ class ContainerSettings:
     # Path of a vector -> the function that measures distances there.
     vector_distances: Mapping[tuple[Segment, ...], str] = field(default_factory=dict)
     computed_properties: tuple[ComputedProperty, ...] = ()
+    # The rules by which levels of the partition key are made of other properties; None where items have all of it.
+    computed_key: ComputedKey | None = None
     # The rule by which edges have entries at their sinks (`incoming/entries.py`); None where they have none.
     sink_rule: SinkRule | None = None
     # True if every stored edge has its entry; False while the container is walked.
@@ -90,8 +93,17 @@ class DocumentProfile(Protocol):
 
     # --- what the server changes by itself --------------------------------------------------------------------------
 
-    def with_key(self, settings: StoredSettings, /, *, name: str, paths: Sequence[str]) -> Mapping[str, Any]:
-        """Return the description of a container like this one under another name and partition key."""
+    def with_key(
+        self,
+        settings: StoredSettings,
+        /,
+        *,
+        name: str,
+        paths: Sequence[str],
+        synthetic: Mapping[str, Any] | None = None,
+    ) -> Mapping[str, Any]:
+        """Return the description of a container like this one under another name and partition key; `synthetic` has the
+        rules of its computed levels, by path."""
         ...
 
     def with_versions_kept(self, settings: StoredSettings, /, *, minutes: int) -> Mapping[str, Any]:
@@ -108,6 +120,10 @@ class DocumentProfile(Protocol):
 
     def keeps_incoming_edges(self, settings: StoredSettings, /) -> bool:
         """Return whether edges are to have entries at the vertices that they lead to."""
+        ...
+
+    def computes_key(self, settings: StoredSettings, /) -> bool:
+        """Return whether levels of the partition key are made of other properties; that never changes."""
         ...
 
     def conversion_rules(self, record: KeyspaceRecord, /) -> IndexingRules | None:

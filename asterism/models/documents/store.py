@@ -20,6 +20,7 @@ from asterism.keyspaces.catalog.records import DatabaseRecord, OfferRecord, Scra
 from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.keyspaces.routing.statistics import stored_bytes
 from asterism.limits import Limits
+from asterism.models.documents.computed_container import ComputedKeyContainer
 from asterism.models.documents.container import Container, DocumentServices
 from asterism.models.documents.rekey.job import RekeyJob, RekeyStep
 from asterism.models.documents.rekey.rekeyer import Rekeyer
@@ -272,10 +273,14 @@ class DocumentStore:
     def _container(self, keyspace: Keyspace) -> Container:
         known = self._containers.get(keyspace.record.rid)
         if known is None or known.record.settings is not keyspace.record.settings:
-            known = self._containers[keyspace.record.rid] = Container(keyspace, self.services)
+            known = self._containers[keyspace.record.rid] = self._new_container(keyspace)
             if known.keeps_versions and self.on_versions_kept is not None:
                 self.on_versions_kept()
         return known
+
+    def _new_container(self, keyspace: Keyspace) -> Container:
+        is_computed = self._profile.computes_key(keyspace.record.settings)
+        return (ComputedKeyContainer if is_computed else Container)(keyspace, self.services)
 
     # --- throughput -------------------------------------------------------------------------------------------------
 

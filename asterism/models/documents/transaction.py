@@ -165,9 +165,21 @@ class Transaction:
     def key_of(self, document: Document) -> ItemKey:
         """Return the key of a document, which must belong to this logical partition."""
         item_id = self._codec.id_of(document)
-        if not header_agrees_with_item(self.key, extract(self.planner.definition, document)):
+        computed = self.planner.computed_key
+        if computed is None:
+            belongs = header_agrees_with_item(self.key, extract(self.planner.definition, document))
+        else:
+            belongs = computed.accepts(document, self.key)
+        if not belongs:
             raise PartitionKeyMismatch
         return ItemKey.at(self.point, item_id)
+
+    def _completed(self, document: Document, number: int) -> NewItem:
+        """Return the new version of an item of this logical partition."""
+        computed = self.planner.computed_key
+        if computed is not None:
+            document = computed.fill(document, self.key)
+        return self.planner.complete(document, number, self.indexes)
 
     # --- operations -------------------------------------------------------------------------------------------------
 
@@ -200,6 +212,8 @@ class Transaction:
             return None
         try:
             item_keys = [self.key_of(document) for document in documents]
+            if planner.computed_key is not None:
+                documents = [planner.computed_key.fill(document, self.key) for document in documents]
             keys = {item_key.key for item_key in item_keys}
             if looks:
                 await self.load(item_keys)
@@ -365,14 +379,14 @@ class Transaction:
 
     async def _write(self, item_key: ItemKey, before: Version | None, document: Document) -> Outcome:
         number = self._next_number() if before is None else before.number
-        after = self.planner.complete(document, number, self.indexes)
+        after = self._completed(document, number)
         await self._stage(item_key, after)
         return self._written(before, after)
 
     async def _rename(self, item_key: ItemKey, before: Version, target: ItemKey, document: Document) -> Outcome:
         if await self._visible(target) is not None:
             raise self._exists(target)
-        after = self.planner.complete(document, self._next_number(), self.indexes)
+        after = self._completed(document, self._next_number())
         # The new one may hold the unique keys of the old one, so that goes first; it comes back if the new one cannot.
         staged, holders = dict(self._staged), dict(self._holders)
         await self._stage(item_key, None)

@@ -22,7 +22,7 @@ from asterism.models.documents.batch import BATCH_BYTES_MAX, BATCH_OPERATIONS_MA
 from asterism.models.documents.container import Container
 from asterism.models.documents.results import ItemAnswer
 from asterism.models.documents.transaction import UNCONDITIONAL, Conditions, Outcome
-from asterism.partitioning.partition_key import PartitionKey, extract, header_agrees_with_item, parse_header
+from asterism.partitioning.partition_key import PartitionKey, header_agrees_with_item
 from asterism.values.item import Item, check_nesting
 from asterism.values.json.text import dumps, loads
 
@@ -128,7 +128,9 @@ async def _run_each(context: Context, container: Container, request: Request, en
         else:
             operations[place] = operation
             # Without permission to go on after an error there is one chain, in the order of the request.
-            chain = (key, operation.item_id) if goes_on else None
+            # A computed key has several names.
+            named = key if container.computed_key is None else None
+            chain = (named, operation.item_id) if goes_on else None
             chains.setdefault(chain, []).append((place, key, operation))
 
     async def run(chain: Sequence[tuple[int, PartitionKey, Operation]]) -> None:
@@ -155,17 +157,16 @@ async def _run_each(context: Context, container: Container, request: Request, en
 
 def _own_key(container: Container, request: Request, entry: object, operation: Operation) -> PartitionKey:
     """Return the partition key of an operation: its own, as JSON text, or the request's, or that of its item."""
-    definition = container.record.definition
     own, common = _text(cast("Mapping[str, Any]", entry), "partitionKey"), request.headers.get(headers.PARTITION_KEY)
     text = common if own is None else own
     if text is not None:
-        key = parse_header(text, definition)
+        key = container.key_named(text)
         # The scope of a resource token is checked by the header, so an operation must not go beyond it.
-        if common is not None and not header_agrees_with_item(key, parse_header(common, definition)):
+        if common is not None and not header_agrees_with_item(key, container.key_named(common)):
             raise PartitionKeyMismatch
         return key
-    if operation.document or definition.system_key:
-        return extract(definition, operation.document)
+    if operation.document or container.record.definition.system_key:
+        return container.key_in(operation.document)
     raise MalformedRequest(reason="An operation without an item needs its 'partitionKey'.")
 
 

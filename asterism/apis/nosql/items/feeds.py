@@ -19,7 +19,6 @@ from asterism.models.documents.pages import range_scope, read_items_page
 from asterism.models.documents.results import Scope
 from asterism.partitioning.effective_key import from_text
 from asterism.partitioning.key_range import FULL, KeyRange
-from asterism.partitioning.partition_key import parse_header
 from asterism.values.whole_numbers import whole_number
 
 # Range ids are numbers of their own, one for each partition that a container ever had.
@@ -36,10 +35,29 @@ def given_key_text(container: Container, given: Headers) -> str | None:
 
 def scope_of(container: Container, given: Headers) -> Scope:
     """Return the interval of the hash line that all the scoping headers of a request leave."""
-    scope = range_scope(FULL)
+    scopes = asked_scopes(container, given)
+    if len(scopes) > 1:
+        raise MalformedRequest(
+            reason=f"The partition key of the request stands for {len(scopes)} logical partitions, and a feed reads "
+            "one. Name the value of the partition key itself, with its suffix, or send a query."
+        )
+    return scopes[0]
+
+
+def asked_scopes(container: Container, given: Headers) -> list[Scope]:
+    """Return the intervals of the hash line that all the scoping headers of a request leave, in order: one, but where
+    the partition key stands for several."""
+    asked = _asked_interval(container, given)
     key_text = given_key_text(container, given)
-    if key_text is not None:
-        scope = container.logical_scope(parse_header(key_text, container.record.definition))
+    if key_text is None:
+        return [asked]
+    keys = container.keys_named(container.key_named(key_text))
+    scopes = sorted((container.logical_scope(key) for key in keys), key=lambda scope: scope.start)
+    return [_intersection(scope, asked) for scope in scopes]
+
+
+def _asked_interval(container: Container, given: Headers) -> Scope:
+    scope = range_scope(FULL)
     range_id = given.get(headers.PARTITION_RANGE_ID)
     if range_id is not None:
         scope = _intersection(scope, range_scope(asked_interval(container.keyspace, range_id)))

@@ -201,12 +201,12 @@ async def id_in_path(
             reason=f"An item addressed by resource ids needs its partition key in {headers.PARTITION_KEY}."
         )
     wanted = f'"_rid":"{text}"'.encode()
-    async for piece in scan_items(
-        call.context.store.services.router, container, container.logical_scope(key), position=None
-    ):
-        for place, body in piece.items:
-            if wanted in body:
-                item = cast(Item, loads_stored(body, key=(ITEMS + place).hex()))
-                if item.get("_rid") == text:
-                    return cast(str, item["id"])
+    router = call.context.store.services.router
+    for scope in map(container.logical_scope, container.keys_named(key)):
+        async for piece in scan_items(router, container, scope, position=None):
+            for place, body in piece.items:
+                if wanted in body:
+                    item = cast(Item, loads_stored(body, key=(ITEMS + place).hex()))
+                    if item.get("_rid") == text:
+                        return cast(str, item["id"])
     raise ItemNotFound(item_id=text)

@@ -23,8 +23,10 @@ async def _delete_partition_key(call: Call) -> Response:
     container = call.items_container()
     refusal = f"The operation needs a partition key, in the header {headers.PARTITION_KEY}."
     key = required_key(container, request, refusal=refusal)
-    point = container.planner.point(key)
-    await context.store.housekeeper.delete_partition_key(container, key)
+    keys = container.keys_named(key)
+    for each in keys:
+        await context.store.housekeeper.delete_partition_key(container, each)
+    point = container.planner.point(keys[0])
     partition, lsn, _ = await context.store.services.router.read(container.keyspace, point, ())
     answer_headers = [
         *context.facts(container).headers,

@@ -12,7 +12,7 @@ from asterism.apis.nosql.call import Call
 from asterism.apis.nosql.context import Context
 from asterism.apis.nosql.errors import CrossPartitionNotEnabled, NeedsQueryPlan
 from asterism.apis.nosql.headers import is_true
-from asterism.apis.nosql.items.feeds import check_sessions, is_scoped, page_headers, scope_of
+from asterism.apis.nosql.items.feeds import asked_scopes, check_sessions, is_scoped, page_headers
 from asterism.apis.nosql.items.query_metrics import metrics_headers
 from asterism.apis.nosql.paging import encode_composite, encode_position, feed_body, page_items_max, position_of
 from asterism.apis.nosql.session import session_token
@@ -98,14 +98,17 @@ async def query_items(call: Call) -> Response:
     given = request.headers
     container = call.items_container()
     query = await _read_query_in_turns(context, container, request.body)
+    if call.sampled is not None:
+        call.sampled.query = query
     check_crossing(container, given, query.compiled)
     if must_plan(container, given, query):
         raise NeedsQueryPlan(plan_json=dumps(plan_of(container, query, given)).decode())
-    scope = scope_of(container, given)
-    scopes = scopes_of(container, query.compiled, scope)
+    asked = asked_scopes(container, given)
+    scopes = [scope for each in asked for scope in scopes_of(container, query.compiled, each)]
     is_whole = scopes == [range_scope(FULL)]
     session = context.consistency_rules.session_of(given)
-    await check_sessions(context, container, scope, session)
+    for scope in asked:
+        await check_sessions(context, container, scope, session)
     started = context.clock.monotonic_seconds()
     position = position_of(given)
     page = await run_page(
@@ -121,8 +124,10 @@ async def query_items(call: Call) -> Response:
         client_gone=request.client_gone,
         result_sets=context.result_sets,
         memory=context.result_sets.memory,
-        identity=_identity(container, request.body, scope),
+        identity=_identity(container, request.body, asked),
     )
+    if call.sampled is not None:
+        call.sampled.page = page
     answer_headers = page_headers(
         context,
         container,
@@ -158,10 +163,11 @@ def _continuation_text(container: Container, position: bytes, *, range_id: int, 
     return encode_composite(position, read_last.range)
 
 
-def _identity(container: Container, body: bytes, scope: Scope) -> bytes:
+def _identity(container: Container, body: bytes, scopes: Sequence[Scope]) -> bytes:
     """Return a digest that is equal for all pages of a query: same text, same items, same settings."""
     record = container.keyspace.record
-    parts = (record.rid, record.etag.encode(), scope.start, scope.end, body)
+    places = [place for scope in scopes for place in (scope.start, scope.end)]
+    parts = (record.rid, record.etag.encode(), *places, body)
     return blake2b(b"".join(len(part).to_bytes(4, "big") + part for part in parts), digest_size=16).digest()
 
 
@@ -189,6 +195,7 @@ def plan_of(container: Container, query: QueryRequest, given: Headers) -> dict[s
         text=query.text,
         parameters=query.parameters,
         partition_key_paths=definition.segments,
+        computed_key=container.computed_key,
         range_of_key=range_of_key(definition),
         distance_function_of=distance_functions(container),
     )

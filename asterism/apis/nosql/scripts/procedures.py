@@ -25,7 +25,7 @@ async def execute_procedure(call: Call) -> Response:
     context, request = call.context, call.request
     container, record = call.items_container(), PROCEDURES.find(call)
     refusal = f"A stored procedure runs in one logical partition; name its key in the header {headers.PARTITION_KEY}."
-    key = required_key(container, request, refusal=refusal)
+    key = await container.key_of_unit(required_key(container, request, refusal=refusal))
     parameters = _parameters(context, request)
     is_logging = is_true(request.headers.get(headers.SCRIPT_LOGGING))
     body, scope = str(record.properties["body"]), await scope_of_scripts(context, container)

@@ -21,7 +21,7 @@ from asterism.models.documents.batch import Operation, OperationKind, carry_out
 from asterism.models.documents.container import Container
 from asterism.models.documents.results import ItemAnswer
 from asterism.models.documents.transaction import DocumentEdit, Outcome, Transaction
-from asterism.partitioning.partition_key import PartitionKey, extract
+from asterism.partitioning.partition_key import PartitionKey
 from asterism.scripts.results import ScriptFailed, TriggerSucceeded
 from asterism.scripts.runtime import ScriptScope, TriggerKind
 from asterism.values.item import Item, parse_item
@@ -53,8 +53,7 @@ async def write_with_triggers(
     """
     pre = _triggers(context, container, request, TriggerKind.PRE, operation.kind)
     post = _triggers(context, container, request, TriggerKind.POST, operation.kind)
-    if key is None:
-        key = extract(container.record.definition, operation.document)
+    key = await container.key_of_unit(key, (operation,))
     # Triggers may change the item, and an attempt that was overtaken restarts with it as it came.
     as_it_came = dumps(operation.document)
     is_logging = is_true(request.headers.get(headers.SCRIPT_LOGGING))

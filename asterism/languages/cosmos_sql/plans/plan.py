@@ -49,6 +49,7 @@ from asterism.languages.cosmos_sql.plans.window import (
 from asterism.languages.cosmos_sql.service_refusals import NO_ORDER_PATH, NO_ORDER_PATH_REASON, ORDERED_GROUPS_REASON
 from asterism.languages.cosmos_sql.syntax import tree
 from asterism.languages.cosmos_sql.syntax.printer import to_text
+from asterism.partitioning.computed_key import ComputedKey, keys_pinned
 from asterism.reading.conditions import PropertyPath
 
 PLAN_VERSION: Final = 2
@@ -92,6 +93,7 @@ def make_plan(
     parameters: Mapping[str, object],
     partition_key_paths: tuple[PropertyPath, ...],
     range_of_key: RangeOfKey,
+    computed_key: ComputedKey | None = None,
     distance_function_of: DistanceFunctionOf = no_distance_function,
 ) -> QueryPlan:
     """Return the plan of a query. `text` is the query's own; names of `parameters` have their at-sign.
@@ -104,7 +106,8 @@ def make_plan(
     if query.from_clause is None:
         has_select_value = isinstance(query.select.selection, tree.SelectValue)
         return QueryPlan(QueryInfo(has_select_value=has_select_value), (ANYWHERE,))
-    ranges = planned_ranges(pinned_keys(filtered, scope, partition_key_paths), range_of_key)
+    keys = keys_pinned(partition_key_paths, computed_key, lambda paths: pinned_keys(filtered, scope, paths))
+    ranges = planned_ranges(keys, range_of_key)
     if query.order_by is not None and query.order_by.by_rank:
         search = search_info(
             query,

@@ -13,6 +13,7 @@ from asterism.models.documents.cosmos.index_rules import UNTURNED_COMPOSITES, co
 from asterism.models.documents.cosmos.policy_json import refuse
 from asterism.models.documents.cosmos.properties import ID
 from asterism.models.documents.cosmos.settings import complete_container_properties, replace_container_properties
+from asterism.models.documents.cosmos.synthetic_keys import SYNTHETIC, computed_key_of, shown_partition_key
 from asterism.models.documents.indexes.paths import parse_property_path
 from asterism.models.documents.indexes.rules import IndexingRules
 from asterism.models.documents.settings import (
@@ -61,6 +62,7 @@ class CosmosProfile:
                 ComputedProperty(str(entry["name"]), str(entry["query"]))
                 for entry in settings.get("computedProperties") or ()
             ),
+            computed_key=computed_key_of(settings.get(_PARTITION_KEY, {})),
             sink_rule=sink_rule(record.definition) if self.keeps_incoming_edges(settings) else None,
             has_all_incoming_edges=self.keeps_incoming_edges(settings) and INCOMING_EDGES_DUE not in record.catching_up,
         )
@@ -73,23 +75,31 @@ class CosmosProfile:
     def new_container(self, body: Mapping[str, Any]) -> NewContainer:
         settings = complete_container_properties(body)
         definition = PartitionKeyDefinition.parse(settings[_PARTITION_KEY])
-        settings[_PARTITION_KEY] = definition.to_json()
-        _check_incoming_edges(settings, definition)
+        settings[_PARTITION_KEY] = shown_partition_key(definition, settings[_PARTITION_KEY])
+        _check_incoming_edges(settings)
         return NewContainer(settings[ID], definition, settings)
 
     def replaced(self, before: StoredSettings, body: Mapping[str, Any]) -> StoredSettings:
         settings = replace_container_properties(before, body)
-        if settings.get(_INCOMING_EDGES):
-            _check_incoming_edges(settings, PartitionKeyDefinition.parse(settings[_PARTITION_KEY]))
+        _check_incoming_edges(settings)
         return settings
 
     # --- what the server changes by itself --------------------------------------------------------------------------
 
-    def with_key(self, settings: StoredSettings, *, name: str, paths: Sequence[str]) -> Mapping[str, Any]:
+    def with_key(
+        self,
+        settings: StoredSettings,
+        *,
+        name: str,
+        paths: Sequence[str],
+        synthetic: Mapping[str, Any] | None = None,
+    ) -> Mapping[str, Any]:
         kind = "Hash" if len(paths) == 1 else "MultiHash"
-        key = {"paths": list(paths), "kind": kind, "version": 2}
+        key: dict[str, Any] = {"paths": list(paths), "kind": kind, "version": 2}
+        if synthetic is not None:
+            key[SYNTHETIC] = synthetic
         described = {**settings, ID: name, _PARTITION_KEY: key}
-        if settings.get(_INCOMING_EDGES) and not may_name_sinks(PartitionKeyDefinition.parse(key)):
+        if settings.get(_INCOMING_EDGES) and not _may_keep_incoming_edges(key):
             del described[_INCOMING_EDGES]
         return described
 
@@ -107,6 +117,9 @@ class CosmosProfile:
     def keeps_incoming_edges(self, settings: StoredSettings) -> bool:
         return settings.get(_INCOMING_EDGES) is True
 
+    def computes_key(self, settings: StoredSettings) -> bool:
+        return SYNTHETIC in settings.get(_PARTITION_KEY, {})
+
     def conversion_rules(self, record: KeyspaceRecord) -> IndexingRules | None:
         policy = record.settings[_INDEXING_POLICY]
         written = (*record.catching_up.get("policies", ()), policy)
@@ -116,12 +129,16 @@ class CosmosProfile:
         return compile_rules(policy, earlier=[{**earlier, UNTURNED_COMPOSITES: True} for earlier in written])
 
 
-def _check_incoming_edges(settings: Mapping[str, Any], definition: PartitionKeyDefinition) -> None:
-    if settings.get(_INCOMING_EDGES) and not may_name_sinks(definition):
+def _check_incoming_edges(settings: Mapping[str, Any]) -> None:
+    if settings.get(_INCOMING_EDGES) and not _may_keep_incoming_edges(settings[_PARTITION_KEY]):
         refuse(
-            "'incomingEdges' needs a container whose partition key is one property at the top of its items: edges name "
-            "the key of the vertex they lead to by one value."
+            "'incomingEdges' needs a container whose partition key is one property at the top of its items, and not a "
+            "synthetic one: edges name the key of the vertex they lead to by one value."
         )
+
+
+def _may_keep_incoming_edges(partition_key: Mapping[str, Any]) -> bool:
+    return may_name_sinks(PartitionKeyDefinition.parse(partition_key)) and SYNTHETIC not in partition_key
 
 
 def _versions_kept_seconds(settings: StoredSettings) -> int | None:

@@ -24,6 +24,7 @@ from asterism.models.documents.cosmos.policy_json import (
     refuse,
 )
 from asterism.models.documents.cosmos.properties import RESERVED_PROPERTIES
+from asterism.models.documents.cosmos.synthetic_keys import replaced_partition_key, without_counts
 from asterism.models.documents.cosmos.time_to_live import TTL_SECONDS_MAX
 from asterism.models.documents.cosmos.vector_policy import (
     check_vector_indexes,
@@ -84,8 +85,7 @@ def replace_container_properties(before: Mapping[str, Any], body: Mapping[str, A
     merged = {**body, **kept}
     key = merged.get("partitionKey")
     if isinstance(key, Mapping) and "partitionKey" in before:
-        given = {name: value for name, value in key.items() if name != "version" or value is not None}
-        merged["partitionKey"] = {"version": before["partitionKey"].get("version"), **given}
+        merged["partitionKey"] = replaced_partition_key(before["partitionKey"], key)
     after = _completed(merged)
     check_replaceable(before, after)
     # A container that is older than these checks stays as it is.
@@ -97,7 +97,7 @@ def replace_container_properties(before: Mapping[str, Any], body: Mapping[str, A
 def check_replaceable(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     """Raise MalformedRequest when `after` changes what is fixed at creation. Both are completed properties."""
     for name, sentence in _FIXED_AT_CREATION.items():
-        if before.get(name) != after.get(name):
+        if _fixed_part(before, name) != _fixed_part(after, name):
             refuse(sentence)
     _check_kept_by_path(
         embeddings_by_path(before.get("vectorEmbeddingPolicy", {})),
@@ -111,6 +111,11 @@ def check_replaceable(before: Mapping[str, Any], after: Mapping[str, Any]) -> No
         refusal="Paths in existing vector indexing policy cannot be modified in Collection Replace.",
         may_be_dropped=True,
     )
+
+
+def _fixed_part(properties: Mapping[str, Any], name: str) -> object:
+    value = properties.get(name)
+    return without_counts(value) if name == "partitionKey" and value is not None else value
 
 
 def _check_kept_by_path(
