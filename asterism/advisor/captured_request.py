@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from asterism.advisor.value_digests import Scalar
@@ -43,6 +43,8 @@ class CaptureHeader:
     # The fraction of requests that was captured: totals are to be divided by it.
     sampling: float = 1.0
     values: Values = "plain"
+    # Operations that the server could not keep since the header before.
+    dropped: int = 0
 
     def to_json(self) -> bytes:
         members = {
@@ -52,6 +54,7 @@ class CaptureHeader:
             "started": self.started,
             "sampling": self.sampling,
             "values": self.values,
+            **({"dropped": self.dropped} if self.dropped else {}),
         }
         return dumps_parsed(members) + b"\n"
 
@@ -91,6 +94,26 @@ class CapturedRequest:
     status: int | None = None
     # Equal for all operations of one transactional batch.
     batch: str | None = None
+    # Of a query or feed: True if it asks for one physical partition, because its client asks them all one by one.
+    of_range: bool = False
+    # Of a query or feed: True for every page but the first.
+    continued: bool = False
+
+    def with_values(self, change: Callable[[Scalar], Scalar]) -> CapturedRequest:
+        """Return the request with other values; absent ones and bounds that are not there stay so."""
+        key = self.key
+        item_id = None if self.item_id is None else change(self.item_id)
+        return replace(
+            self,
+            item_id=None if item_id is None else str(item_id),
+            key=None if key is None else tuple([v if isinstance(v, Undefined) else change(v) for v in key]),
+            values={path: change(value) for path, value in self.values.items()},
+            equal={path: tuple(map(change, values)) for path, values in self.equal.items()},
+            between={
+                path: (None if low is None else change(low), None if high is None else change(high))
+                for path, (low, high) in self.between.items()
+            },
+        )
 
     def to_json(self) -> bytes:
         """Return the request as a line, with its end."""
@@ -111,6 +134,8 @@ class CapturedRequest:
             "charge": self.charge,
             "status": self.status,
             "batch": self.batch,
+            "ofRange": self.of_range or None,
+            "continued": self.continued or None,
         }
         present = {name: value for name, value in members.items() if value is not None}
         return dumps_parsed(present) + b"\n"
@@ -184,6 +209,7 @@ def _header_of(members: Mapping[str, Any]) -> CaptureHeader:
         started=_optional(members, "started", _amount) or 0.0,
         sampling=1.0 if sampling is None else sampling,
         values=values,
+        dropped=_optional(members, "dropped", _count) or 0,
     )
 
 
@@ -211,6 +237,8 @@ def _request_of(members: Mapping[str, Any]) -> CapturedRequest:
         charge=_optional(members, "charge", _amount),
         status=_optional(members, "status", _count),
         batch=_optional(members, "batch", _text),
+        of_range=members.get("ofRange") is True,
+        continued=members.get("continued") is True,
     )
 
 

@@ -7,8 +7,8 @@ from typing import Final, TypeVar
 
 from asterism.apis.browser_guard import BrowserGuard
 from asterism.apis.injected_faults import InjectedFaults
-from asterism.apis.pipeline import UNROUTED, Pipeline, RequestMeter, Words
-from asterism.apis.transports.http import Request, RequestBody, RequestUnread, Response
+from asterism.apis.pipeline import UNROUTED, AnyAnswer, Pipeline, RequestMeter, Words
+from asterism.apis.transports.http import Request, RequestBody, RequestUnread
 from asterism.errors import AsterismError, Forbidden
 
 # Of a client's own name for its request: a GUID has 36, and an answer does not carry back any length.
@@ -47,14 +47,14 @@ def _routed_operation(call: HttpCall) -> str:
 
 def make_pipeline(
     name: str,
-    words: Words[AnyHttpCall, Response],
-    handle: Callable[[AnyHttpCall], Awaitable[Response]],
+    words: Words[AnyHttpCall, AnyAnswer],
+    handle: Callable[[AnyHttpCall], Awaitable[AnyAnswer]],
     meter: RequestMeter,
     guard: BrowserGuard | None = None,
     *,
     operations: Collection[str] = (),
     asked_operation: Callable[[AnyHttpCall], str] = _routed_operation,
-) -> Pipeline[AnyHttpCall, Response]:
+) -> Pipeline[AnyHttpCall, AnyAnswer]:
     """`guard`: given while every web page knows the key of the door's only account. `operations` are those that a test
     suite can make fail: none for a door that is not for data. `asked_operation` names the operation of a call whose
     route is known, where its handler would name it only later."""
@@ -66,10 +66,10 @@ def make_pipeline(
 
 
 def _guarded(
-    guard: BrowserGuard, handle: Callable[[AnyHttpCall], Awaitable[Response]]
-) -> Callable[[AnyHttpCall], Awaitable[Response]]:
+    guard: BrowserGuard, handle: Callable[[AnyHttpCall], Awaitable[AnyAnswer]]
+) -> Callable[[AnyHttpCall], Awaitable[AnyAnswer]]:
     # Not a coroutine function: a coroutine around another would cost every request.
-    def handle_guarded(call: AnyHttpCall) -> Awaitable[Response]:
+    def handle_guarded(call: AnyHttpCall) -> Awaitable[AnyAnswer]:
         reason = guard.refusal(call.request.headers, call.request.authority)
         if reason is not None:
             raise Forbidden(reason=reason)
@@ -81,10 +81,10 @@ def _guarded(
 def _failing(
     faults: InjectedFaults,
     door: str,
-    handle: Callable[[AnyHttpCall], Awaitable[Response]],
+    handle: Callable[[AnyHttpCall], Awaitable[AnyAnswer]],
     asked_operation: Callable[[AnyHttpCall], str],
-) -> Callable[[AnyHttpCall], Awaitable[Response]]:
-    def handle_or_fail(call: AnyHttpCall) -> Awaitable[Response]:
+) -> Callable[[AnyHttpCall], Awaitable[AnyAnswer]]:
+    def handle_or_fail(call: AnyHttpCall) -> Awaitable[AnyAnswer]:
         request = call.request
         request.read_body = _FaultPoint(request, request.read_body, lambda: faults.take(door, asked_operation(call)))
         return handle(call)

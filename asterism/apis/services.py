@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from asterism.access.keys import AccountKeys
     from asterism.apis.browser_guard import BrowserGuard
+    from asterism.apis.captures.captures import Captures
     from asterism.apis.door_spec import CollectionKind
     from asterism.apis.peers import Peers
     from asterism.apis.pipeline import RequestMeter
@@ -76,6 +77,8 @@ class DoorServices:
     revocations: Revocations
     # The processes that serve the same ports.
     processes: ProcessGroup
+    # Samples of the requests on containers that have an order to capture them.
+    captures: Captures
     # Given only to the server of a test suite.
     controls: SuiteControls | None = None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import os
+import random
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 
 from asterism.access.keys import AccountKeys
 from asterism.apis.browser_guard import BrowserGuard
+from asterism.apis.captures.captures import Captures
+from asterism.apis.captures.files import MemoryFiles
 from asterism.apis.peers import Peers, ServedDoor
 from asterism.apis.pipeline import RequestMeter
 from asterism.apis.process_group import ProcessGroup, SingleProcess
@@ -57,6 +60,7 @@ from asterism.reading import turns
 from asterism.reading.limits import QueryMemory
 from asterism.scripts.runtime import ScriptRuntime
 from asterism.server.background import BackgroundWork
+from asterism.server.capture_directory import CaptureDirectory
 from asterism.server.config import ServerConfig, StartRefused, account_keys
 from asterism.server.data_directory import DataDirectory
 from asterism.server.doors import OPERATOR_MODULES, build_operator_door
@@ -115,19 +119,22 @@ async def assembled(
         migration = Migration(fleet, catalog, spaces.mover, work, new_id=new_fleet_id)
         desk = MigrationDesk(migration, fleet, directory.path)
         group = processes or SingleProcess(new_start_token())
-        services = _door_services(config, keys, fleet, spaces, documents, collections, desk, controls, group)
+        captures = _captures(directory, spaces, group)
+        services = _door_services(config, keys, fleet, spaces, documents, collections, desk, controls, group, captures)
         try:
             doors = _build_doors(config, services)
             operator_door = build_operator_door(services)
             services.peers.doors, services.peers.operator = doors, operator_door
             with _opening(config, directory):
                 await work.start()
+                await captures.open()
                 await spaces.history.start()
                 await documents.conversion.finished()
                 await migration.recover()
             yield Assembly(fleet, migration, services, doors, operator_door)
         finally:
             services.scripts.close()
+            await captures.close()
             await migration.stop()
             await spaces.history.stop()
             await work.stop()
@@ -304,6 +311,7 @@ def _door_services(
     migration: MigrationDesk,
     controls: SuiteControls | None,
     processes: ProcessGroup,
+    captures: Captures,
 ) -> DoorServices:
     return DoorServices(
         clock=spaces.clock,
@@ -337,7 +345,20 @@ def _door_services(
         peers=_peers(config),
         revocations=spaces.revocations,
         processes=processes,
+        captures=captures,
         controls=controls,
+    )
+
+
+def _captures(directory: DataDirectory, spaces: _Keyspaces, processes: ProcessGroup) -> Captures:
+    files = CaptureDirectory(directory.captures, part=os.urandom(4).hex()) if directory.is_kept else MemoryFiles()
+    return Captures(
+        spaces.catalog,
+        files,
+        clock=spaces.clock,
+        random=random.random,
+        random_bytes=os.urandom,
+        processes=processes,
     )
 
 

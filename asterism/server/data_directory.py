@@ -25,8 +25,12 @@ class DataDirectory:
         return self.path / "store"
 
     @property
+    def is_kept(self) -> bool:
+        return self.path != IN_MEMORY
+
+    @property
     def store_address(self) -> str:
-        return MEMORY_ADDRESS if self.path == IN_MEMORY else f"{LMDB_PREFIX}{self.store.absolute()}"
+        return f"{LMDB_PREFIX}{self.store.absolute()}" if self.is_kept else MEMORY_ADDRESS
 
     @property
     def tls(self) -> Path:
@@ -37,6 +41,10 @@ class DataDirectory:
         return self.path / "server.lock"
 
     @property
+    def captures(self) -> Path:
+        return self.path / "captures"
+
+    @property
     def seeded_marker(self) -> Path:
         return self.path / "seeded"
 
@@ -44,7 +52,7 @@ class DataDirectory:
         return self.seeded_marker.exists()
 
     def mark_seeded(self) -> None:
-        if self.path != IN_MEMORY:
+        if self.is_kept:
             self.seeded_marker.write_text("yes\n")
 
 

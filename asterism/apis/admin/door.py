@@ -15,7 +15,7 @@ from asterism.apis.admin.suite_controls import CONTROL_ROUTES
 from asterism.apis.browser_guard import BrowserGuard
 from asterism.apis.http_pipeline import HttpCall, make_pipeline, read_body
 from asterism.apis.pipeline import RequestMeter
-from asterism.apis.transports.http import Request, Response
+from asterism.apis.transports.http import Answer, Request, Response
 from asterism.clock import Clock
 from asterism.errors import AsterismError, Forbidden, ResourceNotFound, Unauthorized
 
@@ -49,10 +49,10 @@ class AdminDoor:
             "admin", _AdminWords(), self._handle, meter or RequestMeter(clock.monotonic_seconds), guard
         )
 
-    async def answer(self, request: Request) -> Response:
+    async def answer(self, request: Request) -> Answer:
         return await self._pipeline.run(HttpCall(request, self._new_request_id()))
 
-    async def _handle(self, call: HttpCall) -> Response:
+    async def _handle(self, call: HttpCall) -> Answer:
         request = call.request
         path = request.path.strip("/")
         key = ("GET" if request.method == "HEAD" else request.method, path)
@@ -107,16 +107,16 @@ class _AdminWords:
 
     describe = staticmethod(http_pipeline.describe)
 
-    def refuse(self, error: AsterismError, call: HttpCall) -> Response:  # noqa: ARG002
+    def refuse(self, error: AsterismError, call: HttpCall) -> Answer:  # noqa: ARG002
         return response_for(error)
 
-    def refuse_own(self, problem: Exception, call: HttpCall) -> Response | None:  # noqa: ARG002
+    def refuse_own(self, problem: Exception, call: HttpCall) -> Answer | None:  # noqa: ARG002
         return None
 
-    def fail(self, call: HttpCall) -> Response:  # noqa: ARG002
+    def fail(self, call: HttpCall) -> Answer:  # noqa: ARG002
         return refusal(500, "InternalServerError", "The server met an error of its own; its log has the details.")
 
-    def charge_of(self, call: HttpCall, answer: Response) -> str:  # noqa: ARG002
+    def charge_of(self, call: HttpCall, answer: Answer) -> str:  # noqa: ARG002
         return ""
 
 

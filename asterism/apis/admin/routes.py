@@ -13,6 +13,13 @@ from asterism.apis.admin.accounts import (
     show_account_keys,
     show_accounts,
 )
+from asterism.apis.admin.captures import (
+    show_capture_records,
+    show_capture_salt,
+    show_captures,
+    start_capture,
+    stop_capture,
+)
 from asterism.apis.admin.health import show_health
 from asterism.apis.admin.metrics_text import show_metrics
 from asterism.apis.admin.mongo_collections import show_collections
@@ -51,9 +58,9 @@ from asterism.apis.admin.scratch import create_scratch_database
 from asterism.apis.admin.server_facts import show_server
 from asterism.apis.admin.services import AdminServices
 from asterism.apis.admin.usage import show_usage
-from asterism.apis.transports.http import Request, Response
+from asterism.apis.transports.http import Answer, Request
 
-Handler = Callable[[AdminServices, Request], Awaitable[Response]]
+Handler = Callable[[AdminServices, Request], Awaitable[Answer]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +161,21 @@ ROUTES: dict[RouteKey, Route] = {
         create_scratch_database,
         "Creates a database for trials, which is dropped when its lease ends: lease_seconds, partitions.",
         scoped=True,
+    ),
+    ("GET", "_asterism/capture"): Route(
+        show_captures, "The captures of requests, or the one of ?database=&container=", scoped=True
+    ),
+    ("POST", "_asterism/capture/start"): Route(
+        start_capture,
+        "Begins to capture requests: database, container, sampling, bytes_max, seconds_max, values.",
+        scoped=True,
+    ),
+    ("POST", "_asterism/capture/stop"): Route(stop_capture, "Ends that: database, container.", scoped=True),
+    ("GET", "_asterism/capture/records"): Route(
+        show_capture_records, "The captured requests, a JSON text in each line, of ?database=&container=", scoped=True
+    ),
+    ("GET", "_asterism/capture/salt"): Route(
+        show_capture_salt, "The key of the digests in a capture, of ?database=&container=", scoped=True
     ),
     ("GET", "_asterism/history"): Route(
         show_history, "Splits and merges that are over, ?database=&container=", scoped=True

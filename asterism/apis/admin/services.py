@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from asterism.apis.captures.captures import Captures
 from asterism.apis.door_spec import CollectionKind, Endpoint
 from asterism.apis.services import MigrationControl
 from asterism.apis.suite_controls import SuiteControls
@@ -93,6 +94,8 @@ class AdminServices:
     mongo_endpoint: Endpoint | None = None
     # The address of the port for clients of graphs; None if it is not served.
     gremlin_endpoint: Endpoint | None = None
+    # Samples of the requests on containers.
+    captures: Captures | None = None
     # Given only to the server of a test suite.
     controls: SuiteControls | None = None
     # The only account that the request may reach, which is then `account` too; None for all of them.

@@ -47,6 +47,7 @@ def build_admin_door(services: DoorServices) -> AdminDoor:
         web_page=_web_page(services),
         mongo_endpoint=services.peers.endpoints.get("mongo"),
         gremlin_endpoint=services.peers.endpoints.get("gremlin"),
+        captures=services.captures,
         controls=services.controls,
     )
     return AdminDoor(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asterism.apis.http_pipeline import HttpCall
 from asterism.apis.nosql import headers
+from asterism.apis.nosql.captured import SampledCall
 from asterism.apis.nosql.context import Context
 from asterism.apis.nosql.errors import ContainerRecreated
 from asterism.apis.pipeline import UNROUTED
@@ -19,7 +20,7 @@ class Call(HttpCall):
     A name may be a resource id instead: clients address things they were given by those.
     """
 
-    __slots__ = ("context", "parts")
+    __slots__ = ("context", "parts", "sampled")
 
     # The segments of the path, once the route is known.
     parts: list[str]
@@ -30,6 +31,8 @@ class Call(HttpCall):
         self.request_id = request_id
         self.operation = UNROUTED
         self.context = context
+        # Set if a capture keeps the request.
+        self.sampled: SampledCall | None = None
 
     # --- names in the path ------------------------------------------------------------------------------------------
 
@@ -100,6 +103,8 @@ class Call(HttpCall):
         container = context.containers.get((context.account, parts[1], parts[3]))
         if container is None or not container.is_current:
             container = context.find_container(parts[1], parts[3])
+        if container.keyspace.record.capture is not None and self.sampled is None:
+            self.sampled = context.sample(container)
         intended = self.request.headers.get(headers.INTENDED_CONTAINER_RID)
         if intended is not None and intended != context.facts(container).rid:
             raise ContainerRecreated(name=container.record.name)

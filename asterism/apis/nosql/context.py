@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from asterism.access.keys import AccountKeys
+from asterism.apis.captures.captures import Captures
 from asterism.apis.nosql import headers
+from asterism.apis.nosql.captured import SampledCall
 from asterism.apis.nosql.item_paths import ItemPaths
 from asterism.apis.nosql.items.batch_turns import new_batch_turns
 from asterism.apis.nosql.scripts.turns import ScriptTurns
@@ -60,6 +62,8 @@ class Context:
     collections: CollectionStore | None = None
     # The address of the door through which they are written; None if it is not served.
     mongo_address: Callable[[], str | None] = lambda: None
+    # Samples of requests, for containers that have an order to capture them.
+    captures: Captures | None = None
     script_turns: ScriptTurns = field(default_factory=ScriptTurns)
     batch_turns: KeyedSemaphore = field(default_factory=new_batch_turns)
     _facts: dict[bytes, ContainerFacts] = field(default_factory=dict)
@@ -69,6 +73,11 @@ class Context:
 
     def now(self) -> int:
         return self.clock.stored_seconds()
+
+    def sample(self, container: Container) -> SampledCall | None:
+        """Return the place for a request on a container that captures them; None if this one is not kept."""
+        recorder = None if self.captures is None else self.captures.sample(container.keyspace)
+        return None if recorder is None else SampledCall(recorder, container.record.definition.segments)
 
     def find_container(self, database: str, container: str) -> Container:
         """Find a container by its names or resource ids, and remember it among the known ones."""

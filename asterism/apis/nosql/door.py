@@ -10,12 +10,14 @@ from urllib.parse import unquote
 from asterism.access.keys import AccountKeys
 from asterism.access.resource_token import ResourceGrant
 from asterism.apis.browser_guard import BrowserGuard
+from asterism.apis.captures.captures import Captures
 from asterism.apis.http_pipeline import REQUEST_ID_CHARACTERS_MAX, describe, make_pipeline
 from asterism.apis.nosql import headers
 from asterism.apis.nosql.accounts import CosmosAccounts
 from asterism.apis.nosql.asked_operation import OPERATIONS, asked_operation
 from asterism.apis.nosql.auth import authorize, signed_links
 from asterism.apis.nosql.call import Call
+from asterism.apis.nosql.captured import keep
 from asterism.apis.nosql.collections.routes import answer_for_collections
 from asterism.apis.nosql.context import Context, check_common_headers
 from asterism.apis.nosql.errors import (
@@ -69,6 +71,7 @@ class NoSqlDoor:
         meter: RequestMeter | None = None,
         collections: CollectionStore | None = None,
         mongo_address: Callable[[], str | None] = lambda: None,
+        captures: Captures | None = None,
     ) -> None:
         """`account`, with its keys and its consistency, is the default one; the catalog has the others. `guard`: given
         while the account's key is a public one. `query_memory` is shared by all queries of the process; without it the
@@ -91,6 +94,7 @@ class NoSqlDoor:
             lenient_sql=lenient_sql,
             collections=collections,
             mongo_address=mongo_address,
+            captures=captures,
         )
         self._accounts = CosmosAccounts(self._context, store.catalog.accounts)
         self._item_paths = self._context.item_paths
@@ -157,6 +161,8 @@ class NoSqlDoor:
         except (ResourceNotFound, OwnerNotFound) as missing:
             response = await answer_for_collections(call, route.operation, grant, missing)
         response.headers.append((headers.ACTIVITY_ID, call.request_id))
+        if call.sampled is not None:
+            keep(call, call.sampled, response)
         return response
 
     def _authorize(self, call: Call, links: list[str], resource_type: str) -> ResourceGrant | None:
@@ -187,8 +193,11 @@ class NoSqlDoor:
         raise AssertionError("there is always the default account")
 
 
-def _with_activity_id(response: Response, call: Call) -> Response:
+def _refused(response: Response, call: Call) -> Response:
+    """Complete the answer of a call that has not come to its own."""
     response.headers.append((headers.ACTIVITY_ID, call.request_id))
+    if call.sampled is not None:
+        keep(call, call.sampled, response)
     return response
 
 
@@ -216,19 +225,19 @@ class _NoSqlWords:
     describe = staticmethod(describe)
 
     def refuse(self, error: AsterismError, call: Call) -> Response:
-        return _with_activity_id(error_response(error, call.request_id), call)
+        return _refused(error_response(error, call.request_id), call)
 
     def refuse_own(self, problem: Exception, call: Call) -> Response | None:
         if isinstance(problem, Refusal):
-            return _with_activity_id(refusal_response(problem, call.request_id), call)
+            return _refused(refusal_response(problem, call.request_id), call)
         if isinstance(problem, QueryAbandoned):
             # No client reads it; metrics and the log count it.
             gone = Refusal(408, "RequestTimeout", "The client has gone.")
-            return _with_activity_id(refusal_response(gone, call.request_id), call)
+            return _refused(refusal_response(gone, call.request_id), call)
         return None
 
     def fail(self, call: Call) -> Response:
-        return _with_activity_id(failure_response(call.request_id), call)
+        return _refused(failure_response(call.request_id), call)
 
     def charge_of(self, call: Call, answer: Response) -> str:  # noqa: ARG002
         return next((value for name, value in answer.headers if name == headers.CHARGE), "")

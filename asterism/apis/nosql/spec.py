@@ -68,6 +68,7 @@ def _build(services: DoorServices, settings: NoSqlSettings) -> Mapping[str, AnyD
         meter=services.meter,
         collections=services.collections,
         mongo_address=lambda: _mongo_address(services),
+        captures=services.captures,
     )
     return {"nosql": door}
 
