@@ -145,8 +145,8 @@ class ItemNotFound(AsterismError):
     category: ClassVar[Category] = Category.ABSENT
     text: ClassVar[str] = "The item does not exist."
     item_id: str
-    # The cost of the search where several logical partitions were asked; None for that of a single read.
-    request_units: float | None = None
+    # The cost of looking: more than that of one read where several logical partitions were asked.
+    request_units: float = 1.0
 
 
 @dataclass(eq=False)

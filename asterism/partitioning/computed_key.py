@@ -86,7 +86,8 @@ class ComputedKey:
         """Return the keys that an item to be written may have, those for new items first. An item that has its
         synthetic property already must have one that the rule can give, and keeps it.
 
-        `named` are the keys that the request names (`keys_named`); the absent value in them leaves a level open.
+        `named` are the keys that the request names (`keys_named`); the absent value in them leaves a level open, and so
+        does null, which the Python client sends for a level of a hierarchical key that an item lacks.
         """
         try:
             keys = self._keys_of(item)
@@ -130,7 +131,7 @@ class ComputedKey:
 
     def _agrees(self, named: PartitionKey, key: PartitionKey) -> bool:
         return len(named) == len(key) and all(
-            same_component(name, component) or (name is UNDEFINED and rule is not None)
+            same_component(name, component) or (_is_missing(name) and rule is not None)
             for name, component, (_, rule) in zip(named, key, self._levels, strict=True)
         )
 

@@ -257,7 +257,7 @@ def error_response(error: AsterismError, activity_id: str) -> Response:
     if rule.substatus is not None:
         answer_headers.append((headers.SUBSTATUS, str(rule.substatus)))
     extra: dict[str, object] = {}
-    if isinstance(error, errors.ItemNotFound) and error.request_units is not None:
+    if isinstance(error, errors.ItemNotFound):
         answer_headers[len(headers.COMMON)] = (headers.CHARGE, str(error.request_units))
     elif isinstance(error, errors.Throttled):
         answer_headers[len(headers.COMMON)] = (headers.CHARGE, _THROTTLED_CHARGE)

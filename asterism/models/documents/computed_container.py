@@ -95,7 +95,7 @@ class ComputedKeyContainer(Container):
         indexes: bool | None = None,
     ) -> ItemAnswer:
         keys, item_id = self._keys_of(document, key), self.codec.id_of(document)
-        found, spent = await self._search(item_id, keys)
+        found, spent = await self._search(item_id, keys) if len(keys) > 1 else (None, 0.0)
         own_key = self._key_of_new(keys, item_id) if found is None else keys[found.place]
         answer = await super().upsert_item(document, own_key, conditions=conditions, indexes=indexes)
         return _with_cost(answer, spent)
@@ -203,9 +203,6 @@ class ComputedKeyContainer(Container):
         return keys[found.place], spent
 
     async def _search(self, item_id: bytes, keys: Sequence[PartitionKey]) -> tuple[FoundItem | None, float]:
-        if len(keys) == 1:
-            # The operation itself looks there.
-            return None, 0.0
         search = await search_item(self, self._services.router, item_id, keys)
         return search.found, search.cost
 

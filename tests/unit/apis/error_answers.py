@@ -20,6 +20,7 @@ Recorded = dict[str, Any]
 
 FIELDS: dict[str, object] = {
     "account": "blue",
+    "request_units": 1.0,
     "quota": "databases_max",
     "limit": 1,
     "total": 2,
