@@ -216,34 +216,42 @@ class Catalog(CatalogFollower):
         with_changes: Batch | None = None,
     ) -> None:
         """Replace the settings. `catching_up` returns the work due on the data of the record as it was; `with_changes`
-        are further changes of the same batch.
-
-        Other processes may still write by the old settings: on return no partition accepts their writes.
-        """
+        are further changes of the same batch. Otherwise as `change_terms`."""
 
         def change(before: KeyspaceRecord) -> KeyspaceRecord:
             due = before.catching_up if catching_up is None else catching_up(before)
-            ranges = self._fenced_map(before.map)
-            return replace(
-                before, settings=settings, etag=self._new_etag(), changed_at=now, catching_up=due, map=ranges
-            )
+            return replace(before, settings=settings, etag=self._new_etag(), changed_at=now, catching_up=due)
 
-        await self._change_keyspace(keyspace, change, with_changes or Batch())
-        await self.fence_off_others(keyspace)
+        await self.change_terms(keyspace, change, with_changes=with_changes)
 
     async def change_keyspace_settings(
         self, keyspace: Keyspace, change: Callable[[Mapping[str, Any]], Mapping[str, Any]], *, now: int
     ) -> None:
         """Change the settings as `change` says, which gets those in force, again if others have changed them meanwhile.
-        Otherwise as `replace_keyspace_settings`."""
+        Otherwise as `change_terms`."""
+        await self.change_terms(
+            keyspace,
+            lambda before: replace(before, settings=change(before.settings), etag=self._new_etag(), changed_at=now),
+        )
+
+    async def change_terms(
+        self,
+        keyspace: Keyspace,
+        change: Callable[[KeyspaceRecord], KeyspaceRecord],
+        *,
+        with_changes: Batch | None = None,
+        as_leader: bool = False,
+    ) -> None:
+        """Change the terms on which requests are served. On return no other process serves them by the earlier ones;
+        `keyspace.earlier_work_done` awaits the requests that this process had begun."""
 
         def changed(before: KeyspaceRecord) -> KeyspaceRecord:
-            after = change(before.settings)
-            return replace(
-                before, settings=after, etag=self._new_etag(), changed_at=now, map=self._fenced_map(before.map)
-            )
+            after = change(before)
+            # Another object, though equal: requests at work under the terms of before can be distinguished.
+            settings = dict(before.settings) if after.settings is before.settings else after.settings
+            return replace(after, settings=settings, map=self._fenced_map(before.map))
 
-        await self._change_keyspace(keyspace, changed, Batch())
+        await self._change_keyspace(keyspace, changed, with_changes or Batch(), as_leader=as_leader)
         await self.fence_off_others(keyspace)
 
     async def fence_off_others(self, keyspace: Keyspace) -> None:
@@ -260,15 +268,8 @@ class Catalog(CatalogFollower):
         await self._change_keyspace(keyspace, lambda before: replace(before, capture=change(before.capture)), Batch())
 
     async def refuse_writes(self, keyspace: Keyspace, sentence: str) -> None:
-        """Refuse writes with this message; "" admits them again. `keyspace.earlier_work_done` awaits earlier writes."""
-
-        def change(before: KeyspaceRecord) -> KeyspaceRecord:
-            # Another object, though equal: requests at work under the settings of before can be distinguished.
-            settings = dict(before.settings)
-            return replace(before, settings=settings, writes_refused=sentence, map=self._fenced_map(before.map))
-
-        await self._change_keyspace(keyspace, change, Batch())
-        await self.fence_off_others(keyspace)
+        """Refuse writes with this message; "" admits them again."""
+        await self.change_terms(keyspace, lambda before: replace(before, writes_refused=sentence))
 
     def _fenced_map(self, current: PartitionMap) -> PartitionMap:
         """Return the map of a change after which requests of other processes must reload the record."""

@@ -16,6 +16,7 @@ from asterism.keyspaces.catalog.owned_records import PERMISSIONS, USERS, OwnedRe
 from asterism.keyspaces.catalog.scripts_catalog import ScriptsCatalog
 from asterism.keyspaces.catalog.store import (
     DATABASE,
+    FORWARDED,
     GARBAGE,
     JOB,
     KEYSPACE,
@@ -23,6 +24,7 @@ from asterism.keyspaces.catalog.store import (
     LSN_FLOOR,
     NEXT_BOOT,
     OFFER,
+    PROMOTION,
     REKEY,
     REKEY_SWITCH,
     TASK,
@@ -36,7 +38,21 @@ from asterism.values.identifiers import Lsn, PartitionNumber
 # Each attempt but the last was overtaken by a change of another process.
 _ATTEMPTS_MAX = 50
 # The records that are kept in memory; counters, names, history and positions are not.
-_FOLLOWED = (DATABASE, KEYSPACE, OFFER, GARBAGE, JOB, TASK, REKEY, REKEY_SWITCH, NODE, WANTED_MOVE, ACCOUNT)
+_FOLLOWED = (
+    DATABASE,
+    KEYSPACE,
+    OFFER,
+    GARBAGE,
+    JOB,
+    TASK,
+    REKEY,
+    REKEY_SWITCH,
+    PROMOTION,
+    FORWARDED,
+    NODE,
+    WANTED_MOVE,
+    ACCOUNT,
+)
 
 _log = logging.getLogger(__name__)
 

@@ -171,10 +171,18 @@ class CatalogMemory:
         elif keyspace.version != version:
             # Every write compares the settings by identity, so equal ones stay the same object.
             known = keyspace.record
-            is_same = (known.settings, known.writes_refused) == (record.settings, record.writes_refused)
-            settings = known.settings if is_same else record.settings
+            settings = known.settings if _same_terms(known, record) else record.settings
             due = known.catching_up if known.catching_up == record.catching_up else record.catching_up
             keyspace.replace_record(replace(record, settings=settings, catching_up=due), version)
         else:
             return
         changes.keyspaces.append(keyspace)
+
+
+def _same_terms(known: KeyspaceRecord, record: KeyspaceRecord) -> bool:
+    """Return whether requests planned under one of the records hold under the other."""
+    return (known.settings, known.writes_refused, known.forwarding) == (
+        record.settings,
+        record.writes_refused,
+        record.forwarding,
+    )

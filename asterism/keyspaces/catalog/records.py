@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from asterism.keyspaces.catalog.capture_order import CaptureOrder
+from asterism.keyspaces.catalog.forwarding import ForwardingRules, pack_rules, unpack_rules
 from asterism.partitioning.partition_key import PartitionKeyDefinition
 from asterism.partitioning.partition_map import PartitionMap
 from asterism.partitioning.placement import Rules
@@ -53,8 +54,9 @@ class KeyspaceRecord(StoredRecord):
         "map": Form(PartitionMap.to_json, PartitionMap.from_json),
         "placement": Form(Rules.to_json, Rules.from_json),
         "capture": Form(CaptureOrder.to_fields, CaptureOrder.from_fields),
+        "forwarding": Form(pack_rules, unpack_rules),
     }
-    STORED_IF_SET: ClassVar = frozenset({"placement", "capture"})
+    STORED_IF_SET: ClassVar = frozenset({"placement", "capture", "forwarding"})
     ABSENT_VALUES: ClassVar = {"layout": _FIRST_LAYOUT}
 
     rid: bytes
@@ -71,6 +73,8 @@ class KeyspaceRecord(StoredRecord):
     layout: int = LAYOUT
     # The last capture of its requests that was ordered; None if there was none.
     capture: CaptureOrder | None = None
+    # The logical partitions that are served by other keyspaces; None, and never empty, if there are none.
+    forwarding: ForwardingRules | None = None
 
     @property
     def database_rid(self) -> bytes:

@@ -46,6 +46,9 @@ TASK = b"b"
 REKEY = b"r"
 # The operator wants a re-keying to switch: apart from its record, which only the leader writes.
 REKEY_SWITCH = b"R"
+# A logical partition on its way to a container of its own, and the use of the rule that forwards its requests.
+PROMOTION = b"v"
+FORWARDED = b"V"
 LEADER = b"L"
 NEXT_PARTITION = b"n/partition"
 NEXT_BOOT = b"n/boot"

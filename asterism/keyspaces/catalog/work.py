@@ -8,13 +8,16 @@ it leads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from asterism.keyspaces.catalog.store import (
+    FORWARDED,
     GARBAGE,
     HISTORY,
     JOB,
     KEYSPACE,
     NEXT_TASK,
+    PROMOTION,
     REKEY,
     REKEY_SWITCH,
     TASK,
@@ -22,7 +25,7 @@ from asterism.keyspaces.catalog.store import (
     number_in,
     numbered,
 )
-from asterism.storage.contract import Batch, Expectation
+from asterism.storage.contract import Batch, Expectation, ExpectationFailed
 from asterism.values.identifiers import PartitionNumber
 
 
@@ -36,7 +39,16 @@ class CatalogWork:
         self.rekeys: dict[int, bytes] = {}
         self.switches: dict[int, bytes] = {}
         self.garbage: set[PartitionNumber] = set()
-        self._kept = {JOB: self.jobs, TASK: self.tasks, REKEY: self.rekeys, REKEY_SWITCH: self.switches}
+        self.promotions: dict[int, bytes] = {}
+        self.forwarded: dict[int, bytes] = {}
+        self._kept = {
+            JOB: self.jobs,
+            TASK: self.tasks,
+            REKEY: self.rekeys,
+            REKEY_SWITCH: self.switches,
+            PROMOTION: self.promotions,
+            FORWARDED: self.forwarded,
+        }
 
     # --- following the store ----------------------------------------------------------------------------------------
 
@@ -151,6 +163,34 @@ class CatalogWork:
 
     async def forget_switch(self, number: int) -> None:
         await self._keep(REKEY_SWITCH, number, None)
+
+    @staticmethod
+    def promotion_entry(number: int, stored: bytes) -> tuple[bytes, bytes]:
+        """Return the entry of a catalog batch that begins a promotion."""
+        return numbered(PROMOTION, number), stored
+
+    async def put_promotion(self, number: int, stored: bytes) -> None:
+        await self._keep(PROMOTION, number, stored)
+
+    async def forget_promotion(self, number: int) -> None:
+        """Forget a promotion that is over. Any process may."""
+        keys = [numbered(PROMOTION, number), numbered(FORWARDED, number)]
+        await self._store.change(Batch(deletes=keys, may_use_reserve=True))
+        self.promotions.pop(number, None)
+        self.forwarded.pop(number, None)
+
+    async def change_forwarded(self, number: int, change: Callable[[bytes | None], bytes]) -> None:
+        """Replace the record of a rule's use, which any process adds to; `change` gets the stored one."""
+        key = numbered(FORWARDED, number)
+        while True:
+            before, promotion = await self._store.read([key, numbered(PROMOTION, number)])
+            if promotion is None:
+                return
+            after = change(before)
+            with suppress(ExpectationFailed):
+                await self._store.change(Batch(expectations=[Expectation(key, before)], puts=[(key, after)]))
+                self.forwarded[number] = after
+                return
 
 
 def _put(kept: dict[int, bytes], number: int, value: bytes | None) -> None:
