@@ -10,6 +10,7 @@ import typer
 
 from asterism.cli import options
 from asterism.cli.failure import CommandFailed
+from asterism.cli.key_rules import rules_of
 
 if TYPE_CHECKING:
     from asterism.cli.client import AdminClient
@@ -19,6 +20,9 @@ REKEY_EXAMPLES = """[bold]Examples[/bold]
 Copy a container into a new one with another partition key, and keep the copy up to date:\n
   asterism rekey shop orders --to orders-by-day --path /day
 
+The same with a synthetic key, which the server computes from other properties:\n
+  asterism rekey shop orders --to orders-by-day --path /pk --synthetic '{"parts": ["/customer", "/day"]}'
+
 Make the old one read-only, and end the copy when both are equal:\n
   asterism rekey shop orders --to orders-by-day --switch"""
 
@@ -26,6 +30,15 @@ RekeyTarget = Annotated[str, typer.Option("--to", metavar="NAME", help="The new 
 Paths = Annotated[
     list[str] | None,
     typer.Option("--path", metavar="/PATH", help="The new partition key. Several are its levels.", show_default=False),
+]
+Synthetic = Annotated[
+    str | None,
+    typer.Option(
+        "--synthetic",
+        metavar="JSON",
+        help="The rule of a computed partition key, or an object with a rule by path. See: asterism synthetic-key",
+        show_default=False,
+    ),
 ]
 Switch = Annotated[
     bool, typer.Option("--switch", help="Make the old one read-only, and stop following when both are equal.")
@@ -37,6 +50,7 @@ def rekey(
     container: options.Container,
     to: RekeyTarget,
     path: Paths = None,
+    synthetic: Synthetic = None,
     switch: Switch = False,
     output_format: options.OutputFormat = options.Format.TABLE,
     endpoint: options.Endpoint = options.DEFAULT_ENDPOINT,
@@ -54,7 +68,8 @@ def rekey(
     if _find(client, names) is None:
         if not path:
             raise CommandFailed(f"{database}/{container} is not being copied to {to!r}; start the copy with --path")
-        client.post("rekey", {**names, "path": path})
+        rules = {} if synthetic is None else {"synthetic": rules_of(synthetic, path)}
+        client.post("rekey", {**names, "path": path, **rules})
     if switch:
         _follow(client, names, until="is_caught_up")
         client.post("rekey/switch", names)

@@ -63,6 +63,29 @@ def test_a_container_is_copied_to_another_key_while_clients_write(
     until_true(lambda: is_written(source))
 
 
+@pytest.mark.parametrize("suffix", [None, {"kind": "hash", "path": "/n", "count": 7}, {"kind": "random", "count": 7}])
+def test_a_container_is_copied_to_a_synthetic_key_while_clients_write(
+    server: RunningServer, database: DatabaseProxy, suffix: dict[str, object] | None
+) -> None:
+    source = database.create_container("source", PartitionKey("/pk"), offer_throughput=12_000)
+    fill(source)
+    writer = Writer(source, "w")
+    writer.start()
+    rule = {"parts": ["/pk", "/day"], "missing": "absent"} | ({} if suffix is None else {"suffix": suffix})
+    options = ("--to", "joined", "--path", "/joined", "--synthetic", json.dumps(rule))
+    assert run_well(server, database.id, "source", *options)["phase"] == "following"
+    source.delete_item("old-5", "k5")
+    writer.stopping.set()
+    writer.join()
+    switched = run_well(server, database.id, "source", "--to", "joined", "--switch")
+    assert (switched["phase"], switched["uncopied_count"]) == ("switched", 0)
+    target = database.get_container_client("joined")
+    items = list(target.read_all_items())
+    assert {item["id"] for item in items} == {item["id"] for item in source.read_all_items()}
+    assert all(item["joined"].startswith(f"{item['pk']}-{item['day']}") for item in items if "joined" in item)
+    assert sum("joined" in item for item in items) > ITEM_COUNT // 2
+
+
 def is_written(container: ContainerProxy) -> bool:
     try:
         container.upsert_item({"id": "later", "pk": "k"})

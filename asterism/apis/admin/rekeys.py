@@ -20,7 +20,9 @@ _SHOWN_UNCOPIED = 20
 async def begin_rekey(services: AdminServices, request: Request) -> Response:
     body = body_object(request)
     source = services.container(text_of(body, "database"), text_of(body, "container"))
-    job = await services.store.begin_rekey(source, text_of(body, "target"), _paths(body.get("path")))
+    job = await services.store.begin_rekey(
+        source, text_of(body, "target"), _paths(body.get("path")), _rules(body.get("synthetic"))
+    )
     return Response(202, JSON_HEADERS, dumps({"rekey": await _describe(services, job)}))
 
 
@@ -42,6 +44,12 @@ def _paths(given: object) -> list[str]:
     if not isinstance(paths, list) or not paths or not all(isinstance(path, str) for path in paths):
         raise MalformedRequest(reason="'path' must be the path of the new partition key, or a list of paths.")
     return paths
+
+
+def _rules(given: object) -> dict[str, Any] | None:
+    if given is not None and not isinstance(given, dict):
+        raise MalformedRequest(reason="'synthetic' must be an object with a rule for each path that is computed.")
+    return given
 
 
 async def rekeys_under_way(services: AdminServices) -> list[dict[str, Any]]:

@@ -154,7 +154,7 @@ ROUTES: dict[RouteKey, Route] = {
     ("GET", "_asterism/jobs"): Route(
         show_jobs, "Splits, merges, moves and index transformations under way.", scoped=True
     ),
-    ("POST", "_asterism/rekey"): Route(begin_rekey, "Copies to another key: database, container, target, path."),
+    ("POST", "_asterism/rekey"): Route(begin_rekey, "Copies to another key: database, container, target, path, synthetic."),
     ("POST", "_asterism/rekey/switch"): Route(switch_rekey, "Ends a copying when both are equal: database, target."),
     ("GET", "_asterism/rekeys"): Route(show_rekeys, "Containers being copied to another partition key."),
     ("POST", "_asterism/scratch"): Route(

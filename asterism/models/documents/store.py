@@ -235,9 +235,18 @@ class DocumentStore:
             self.housekeeper.begin(task)
         return self._container(container.keyspace)
 
-    async def begin_rekey(self, source: Container, name: str, paths: Sequence[str]) -> RekeyJob:
-        """Make a container like `source` with another partition key, and begin to copy the items into it."""
+    async def begin_rekey(
+        self, source: Container, name: str, paths: Sequence[str], synthetic: Mapping[str, Any] | None = None
+    ) -> RekeyJob:
+        """Make a container like `source` with another partition key, and begin to copy the items into it. `synthetic`
+        has the rules of the levels that are computed."""
         record = source.keyspace.record
+        shared = set(synthetic or ()) & set(record.definition.paths)
+        if shared:
+            raise ReshapeRefused(
+                reason=f"The synthetic key {min(shared)} is a path of the present partition key, whose values the "
+                "items have there. Choose another path for it."
+            )
         if self.rekeyer.is_source(record.rid):
             raise ReshapeRefused(reason=f"The container '{record.name}' is being copied to another key already.")
         offer = self.catalog.offer_for(record.rid)
@@ -249,7 +258,7 @@ class DocumentStore:
         # In one batch: whatever happens, every target has a job that fills it.
         target = await self.create_container(
             self.catalog.databases[record.database_rid],
-            self._profile.with_key(record.settings, name=name, paths=paths),
+            self._profile.with_key(record.settings, name=name, paths=paths, synthetic=synthetic),
             None if offer is None else offer.throughput,
             with_puts=lambda rid: [self.catalog.work.rekey_entry(number, new_job(rid).to_bytes())],
         )

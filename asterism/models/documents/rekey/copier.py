@@ -18,6 +18,7 @@ from asterism.errors import (
     ItemNotFound,
     LogicalPartitionFull,
     MalformedRequest,
+    PartitionKeyMismatch,
     PreconditionFailed,
     RequestRateTooLarge,
     TooLarge,
@@ -39,7 +40,7 @@ UNCOPIED_MAX = 1000
 _AT_ONCE = 32
 _COLLISION = "Another item has the same id and the same new partition key."
 # Errors of an item, and not of the moment.
-_ITEM_ERRORS = (UniqueKeyViolation, MalformedRequest, TooLarge, LogicalPartitionFull)
+_ITEM_ERRORS = (UniqueKeyViolation, MalformedRequest, PartitionKeyMismatch, TooLarge, LogicalPartitionFull)
 
 
 class TooManyUncopied(Exception):
@@ -105,7 +106,10 @@ class ItemCopier:
         current = None if stored is None else self._codec.decode(stored.body, key=source_key.key)
         before = self._target_key(image)
         try:
-            wanted = None if current is None else self._required_target_key(current)
+            wanted = None
+            if current is not None:
+                # With the properties that its new key computes.
+                current, wanted = self._in_target(current)
             if before is not None and before != wanted:
                 await self._remove(before, image, source_key)
             if stored is not None and current is not None and wanted is not None:
@@ -151,7 +155,7 @@ class ItemCopier:
             return
         if self._source_key(self._codec.decode(existing.body, key=before.key)) != source_key:
             return
-        key = extract(self._target.record.definition, image)
+        _, key = self._target.with_own_key(image)
         try:
             await self._target.delete_item(before.item_id, key, conditions=self._unchanged(existing))
         except ItemNotFound:
@@ -174,21 +178,21 @@ class ItemCopier:
     # --- keys -------------------------------------------------------------------------------------------------------
 
     def _source_key(self, document: Document) -> ItemKey:
-        return self._key_in(self._source, document)
+        # A stored item has the properties that its key computes.
+        key = extract(self._source.record.definition, document)
+        return ItemKey.at(self._source.planner.point(key), self._codec.stored_id(document))
 
-    def _required_target_key(self, document: Document) -> ItemKey:
-        return self._key_in(self._target, document)
+    def _in_target(self, document: Document) -> tuple[Document, ItemKey]:
+        """Return a document as the target is to have it, and its key there."""
+        filled, key = self._target.with_own_key(document)
+        return filled, ItemKey.at(self._target.planner.point(key), self._codec.stored_id(document))
 
     def _target_key(self, document: Document) -> ItemKey | None:
         """None for a document that has no sound value at the new key's path, and so never was in the target."""
         try:
-            return self._required_target_key(document)
+            return self._in_target(document)[1]
         except AsterismError:
             return None
-
-    def _key_in(self, container: Container, document: Document) -> ItemKey:
-        key = extract(container.record.definition, document)
-        return ItemKey.at(container.planner.point(key), self._codec.stored_id(document))
 
     async def _visible(self, container: Container, item_key: ItemKey) -> StoredItem | None:
         _, _, (stored,) = await self._router.read(container.keyspace, item_key.point, (item_key.key,))
