@@ -78,7 +78,7 @@ class CapturedRequest:
     values: Mapping[str, Scalar] = field(default_factory=dict)
     # Of a query: the paths that its filter fixes by = or IN, with every value that each may have.
     equal: Mapping[str, tuple[Scalar, ...]] = field(default_factory=dict)
-    # Of a query: lower and upper bounds; None where there is none.
+    # Of a query: lower and upper bounds; None for an open end.
     between: Mapping[str, Bounds] = field(default_factory=dict)
     # The paths that a query sorts by.
     order: tuple[str, ...] = ()
@@ -168,7 +168,7 @@ def read_capture(lines: Iterable[bytes | str]) -> Iterator[CaptureHeader | Captu
         try:
             members = _members_of(line)
         except NotARequest as problem:
-            # Whether it is the last line is known at the next.
+            # The next line tells that this was not the last.
             waiting = BadLine(number, str(problem))
             continue
         try:

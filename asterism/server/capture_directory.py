@@ -26,7 +26,7 @@ class CaptureDirectory:
 
     def append(self, capture_id: str, lines: Sequence[bytes], *, first: bytes, bytes_max: int) -> int:
         folder = self._folder / capture_id
-        # Not with `parents`, which would make the outer one for everybody.
+        # One by one: `parents` would let other users into the outer one.
         for made in (self._folder, folder):
             made.mkdir(mode=0o700, exist_ok=True)
         handle = os.open(

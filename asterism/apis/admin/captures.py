@@ -63,7 +63,8 @@ async def show_captures(services: AdminServices, request: Request) -> Response:
     ]
     described = [await _described(services, captures, keyspace) for keyspace in ordered]
     shown = sorted(
-        (found for found in described if found is not None), key=lambda one: (one["database"], one["container"])
+        (found for found in described if found is not None),
+        key=lambda capture: (capture["database"], capture["container"]),
     )
     return Response(200, JSON_HEADERS, dumps({"captures": shown}))
 

@@ -99,7 +99,7 @@ class Captures:
         return recorder if recorder is not None and recorder.takes_next() else None
 
     def _recorder_of(self, keyspace: Keyspace) -> Recorder | None:
-        """Return the recorder of the order in force, made if there is none."""
+        """Return the recorder of the order in force, made if it is a new one."""
         record = keyspace.record
         order, known = record.capture, self._recorders.get(record.rid)
         database = self._catalog.databases.get(record.database_rid)
