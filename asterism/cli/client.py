@@ -6,7 +6,9 @@ import json
 import ssl
 import urllib.error
 import urllib.request
-from http.client import HTTPException
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPException, HTTPResponse
 from typing import Any, cast
 from urllib.parse import urlencode
 
@@ -42,9 +44,22 @@ class AdminClient:
     def post(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
         return self._ask("POST", name, body=body)
 
+    def lines(self, name: str, **parameters: str) -> Iterator[bytes]:
+        """Yield the lines of an answer that is too long to be read as a whole."""
+        with self._open("GET", name, parameters=parameters) as response:
+            yield from response
+
     def _ask(
         self, verb: str, name: str, *, parameters: dict[str, str] | None = None, body: dict[str, Any] | None = None
     ) -> dict[str, Any]:
+        with self._open(verb, name, parameters=parameters, body=body) as response:
+            return cast(dict[str, Any], json.load(response))
+
+    @contextmanager
+    def _open(
+        self, verb: str, name: str, *, parameters: dict[str, str] | None = None, body: dict[str, Any] | None = None
+    ) -> Iterator[HTTPResponse]:
+        """Send a request; failures to read its answer are failures of the request."""
         link = f"_asterism/{name}"
         query = f"?{urlencode(parameters)}" if parameters else ""
         data = None if body is None else json.dumps(body).encode()
@@ -56,7 +71,7 @@ class AdminClient:
         )
         try:
             with self._opener.open(request, timeout=TIMEOUT_SECONDS) as response:
-                return cast(dict[str, Any], json.load(response))
+                yield response
         except urllib.error.HTTPError as refused:
             raise _refusal(refused) from None
         except urllib.error.URLError as error:

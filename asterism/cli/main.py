@@ -11,6 +11,7 @@ import sys
 import typer
 
 from asterism.cli.accounts import accounts
+from asterism.cli.capture import CAPTURE_EXAMPLES, capture
 from asterism.cli.collections import COLLECTIONS_EXAMPLES, collections
 from asterism.cli.demo import DEMO_EXAMPLES, demo
 from asterism.cli.drain import drain
@@ -60,6 +61,7 @@ app.command(rich_help_panel="Partitions of a running server")(partitions)
 app.command(rich_help_panel="Partitions of a running server", no_args_is_help=True)(split)
 app.command(rich_help_panel="Partitions of a running server", no_args_is_help=True)(merge)
 app.command(rich_help_panel="Partitions of a running server")(jobs)
+app.add_typer(capture, name="capture", epilog=CAPTURE_EXAMPLES, rich_help_panel="Partitions of a running server")
 app.command(rich_help_panel="Partitions of a running server", epilog=DEMO_EXAMPLES)(demo)
 app.command(rich_help_panel="A fleet of nodes")(nodes)
 app.command(rich_help_panel="A fleet of nodes", epilog=PLACEMENT_EXAMPLES, no_args_is_help=True)(placement)

@@ -20,9 +20,9 @@ BYTES_DEFAULT: Final = 64 * MIB
 # Less would hold some requests only.
 BYTES_MIN: Final = 64 * 1024
 BYTES_MAX: Final = 100 * GIB
-SECONDS_DEFAULT: Final = 3600.0
+SECONDS_DEFAULT: Final = 3600
 # A capture is for a look at a workload, of a week at most, and not a log of everything.
-SECONDS_MAX: Final = 7 * 86_400.0
+SECONDS_MAX: Final = 7 * 86_400
 
 _LINES_HEADERS: Final = [("content-type", "application/x-ndjson"), ("cache-control", "no-store")]
 
@@ -33,7 +33,7 @@ async def start_capture(services: AdminServices, request: Request) -> Response:
     values = body.get("values", "digests")
     if values not in ("digests", "plain"):
         raise MalformedRequest(reason="'values' must be 'digests' or 'plain'.")
-    sampling = _number(body, "sampling", default=SAMPLING_DEFAULT, maximum=1.0)
+    sampling = _number(body, "sampling", default=SAMPLING_DEFAULT, maximum=1)
     if sampling <= 0:
         raise MalformedRequest(reason="'sampling' must be above 0: the fraction of requests to keep.")
     captures = _captures(services)
@@ -41,7 +41,7 @@ async def start_capture(services: AdminServices, request: Request) -> Response:
         keyspace,
         sampling=sampling,
         bytes_max=int(_number(body, "bytes_max", default=BYTES_DEFAULT, minimum=BYTES_MIN, maximum=BYTES_MAX)),
-        seconds_max=_number(body, "seconds_max", default=SECONDS_DEFAULT, minimum=1.0, maximum=SECONDS_MAX),
+        seconds_max=_number(body, "seconds_max", default=SECONDS_DEFAULT, minimum=1, maximum=SECONDS_MAX),
         keeps_values=values == "plain",
     )
     return await _shown(services, captures, keyspace, status=201)
@@ -120,8 +120,8 @@ async def _described(services: AdminServices, captures: Captures, keyspace: Keys
     }
 
 
-def _number(body: dict[str, Any], name: str, *, default: float, minimum: float = 0.0, maximum: float) -> float:
+def _number(body: dict[str, Any], name: str, *, default: float, minimum: int = 0, maximum: int) -> float:
     value = body.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int | float) or not minimum <= value <= maximum:
-        raise MalformedRequest(reason=f"'{name}' must be a number from {minimum:,g} to {maximum:,g}.")
+        raise MalformedRequest(reason=f"'{name}' must be a number from {minimum:,} to {maximum:,}.")
     return float(value)
