@@ -34,6 +34,7 @@ KnownValues = Mapping[str, Sequence[Component]]
 BetweenValues = Mapping[str, Sequence[Component]]
 
 _NO_BOUNDS: Final[BetweenValues] = {}
+_UNKNOWN: Final[Sequence[Component]] = (UNDEFINED,)
 
 
 def first_of(_count: int) -> int:
@@ -132,6 +133,9 @@ class CandidateKey:
         With the first levels of a hierarchical key alone, the keys are prefixes. A level is not known either if there
         would be more keys than `ROUTES_MAX`.
         """
+        if len(self._levels) == 1:
+            found = self._levels[0].values_known(known, between)
+            return None if found is None or len(found) > ROUTES_MAX else [(value,) for value in dict.fromkeys(found)]
         values: list[Sequence[Component]] = []
         count = 1
         for level in self._levels:
@@ -193,42 +197,30 @@ class _RuleLevel:
         return f"{key}{suffix.separator}{draw(suffix.count) + 1}"
 
     def values_known(self, known: KnownValues, between: BetweenValues) -> Sequence[Component] | None:
-        parts, suffix = self.rule.parts, self.rule.suffix
-        choices = [_part_values(part, known, between) for part in parts]
-        if suffix is not None and suffix.of is not None and suffix.of.path in known:
-            choices.append(known[suffix.of.path])
-        if any(values is None for values in choices):
+        choices = [known.get(path, _UNKNOWN) for path in self.sources]
+        count = 1
+        for values in choices:
+            count *= len(values)
+        if count > ROUTES_MAX:
             return None
-        combinations = list(product(*cast("list[Sequence[Component]]", choices)))
-        if len(combinations) > ROUTES_MAX:
-            return None
-        try:
-            keys = [key for values in combinations for key in self.rule.keys_of_values(values)]
-        except KeyRuleError:
-            return None
-        return list(dict.fromkeys(keys))
+        bounds = [_bounds_at(part.path, between) for part in self._parts]
+        keys: dict[Component, None] = {}
+        for combined in product(*choices):
+            try:
+                found = self.rule.keys_between(combined, bounds)
+            except KeyRuleError:
+                return None
+            if found is None or len(keys) > ROUTES_MAX:
+                return None
+            keys.update(dict.fromkeys(found))
+        return list(keys)
 
 
-def _part_values(part: KeyPart, known: KnownValues, between: BetweenValues) -> Sequence[Component] | None:
-    """Return the values that a part may have: those that are known, or one of each bucket of time between two bounds.
-    Every part reads ISO text, whatever the items have."""
-    values = known.get(part.path)
-    if values is not None or part.bucket is None or part.path not in between:
-        return values
-    low, high = between[part.path]
-    if low is None or high is None:
+def _bounds_at(path: str, between: BetweenValues) -> tuple[Component, Component] | None:
+    bounds = between.get(path)
+    if bounds is None or bounds[0] is None or bounds[1] is None:
         return None
-    try:
-        moment, last = part.moment_of(low), part.moment_of(high)
-    except KeyRuleError:
-        return None
-    moments: list[Component] = []
-    while moment <= last:
-        if len(moments) >= ROUTES_MAX:
-            return None
-        moments.append(moment.isoformat())
-        moment = part.next_bucket(moment)
-    return moments
+    return bounds[0], bounds[1]
 
 
 def rule_name(rule: KeyRule) -> str:

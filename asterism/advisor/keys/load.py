@@ -1,0 +1,257 @@
+"""The load of a workload on the physical partitions of a container with a candidate key: every payment, in time."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from asterism.advisor.keys.candidate import CandidateKey, Draw
+from asterism.advisor.keys.demand import Demand
+from asterism.advisor.keys.key_table import KeyTable
+from asterism.advisor.keys.query_costs import QueryCosts, Scope, lookup_by_id
+from asterism.partitioning.hash_space import even_boundaries
+from asterism.partitioning.partition_key import PartitionKey
+from asterism.throughput import charge
+from asterism.values.undefined import UNDEFINED
+
+# The index entry of the property that a synthetic key adds.
+_SYNTHETIC_TERM_RU: Final = 0.05
+
+
+class Payment(NamedTuple):
+    at: float
+    partition: int
+    cost_ru: float
+    # The number of the request, several of which belong to one.
+    request: int
+
+
+@dataclass(slots=True)
+class Routes:
+    """How many requests reach what, in counts."""
+
+    point: int = 0
+    one: int = 0
+    several: int = 0
+    fan_out: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.point + self.one + self.several + self.fan_out
+
+
+@dataclass(slots=True)
+class Load:
+    """Payments in the order of their requests, and sums of them. `ru_by_key` is by request of one logical partition."""
+
+    partitions: int
+    payments: list[Payment] = field(default_factory=list)
+    ru_by_kind: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    requests_by_kind: Counter[str] = field(default_factory=Counter)
+    routes: Routes = field(default_factory=Routes)
+    # (time, key, request units) of requests for one logical partition.
+    of_keys: list[tuple[float, PartitionKey, float]] = field(default_factory=list)
+    absent_writes: int = 0
+    batches: int = 0
+    broken_batches: int = 0
+
+    @property
+    def total_ru(self) -> float:
+        return sum(self.ru_by_kind.values())
+
+    def ru_by_partition(self) -> list[float]:
+        sums = [0.0] * self.partitions
+        for payment in self.payments:
+            sums[payment.partition] += payment.cost_ru
+        return sums
+
+
+class Placement:
+    """The physical partition of each key, of a container whose line is divided evenly."""
+
+    def __init__(self, candidate: CandidateKey, partitions: int) -> None:
+        self.partitions = partitions
+        self._candidate = candidate
+        self._boundaries = even_boundaries(candidate.parsed, partitions)
+        self._known: dict[PartitionKey, int] = {}
+
+    def partition_of(self, key: PartitionKey) -> int:
+        known = self._known.get(key)
+        if known is None:
+            known = bisect_right(self._boundaries, self._candidate.point(key))
+            self._known[key] = known
+        return known
+
+
+class LoadMaker:
+    """Plays demands against a candidate."""
+
+    def __init__(self, candidate: CandidateKey, table: KeyTable, *, partitions: int, draw: Draw) -> None:
+        self._candidate = candidate
+        self._table = table
+        self._draw = draw
+        self._levels = len(candidate.parsed.paths)
+        self._placement = Placement(candidate, partitions)
+        self._queries = QueryCosts(items=table.profile.items, partitions=partitions)
+        self._pinned = frozenset(candidate.parsed.paths)
+        self._item_bytes = table.profile.mean_bytes
+        self._batches: dict[str, set[PartitionKey | None]] = defaultdict(set)
+        self._load = Load(partitions)
+        self._number = 0
+        # Keys of a synthetic rule are one more property, with its entry in the index.
+        self._write_extra_ru = _SYNTHETIC_TERM_RU if candidate.kind == "synthetic" else 0.0
+
+    def make(self, demands: Sequence[Demand]) -> Load:
+        handlers = {
+            "read": self._read,
+            "insert": self._insert,
+            "write": self._write,
+            "query": self._query,
+            "feed": self._feed,
+            "other": self._other,
+        }
+        load = self._load
+        for number, demand in enumerate(demands):
+            self._number = number
+            before = len(load.payments)
+            handlers[demand.access](demand)
+            cost = sum([payment.cost_ru for payment in load.payments[before:]])
+            load.ru_by_kind[demand.kind] += cost
+            load.requests_by_kind[demand.kind] += 1
+        load.batches = len(self._batches)
+        load.broken_batches = sum(len(keys) > 1 or None in keys for keys in self._batches.values())
+        return load
+
+    # --- payments ---------------------------------------------------------------------------------------------------
+
+    def _pay(self, demand: Demand, key: PartitionKey, cost_ru: float) -> None:
+        """Pay for a request of one logical partition."""
+        self._load.payments.append(Payment(demand.at, self._placement.partition_of(key), cost_ru, self._number))
+        self._load.of_keys.append((demand.at, key, cost_ru))
+
+    def _pay_at(self, demand: Demand, partition: int, cost_ru: float) -> None:
+        self._load.payments.append(Payment(demand.at, partition, cost_ru, self._number))
+
+    def _search(self, demand: Demand, routes: Sequence[PartitionKey]) -> None:
+        """Pay for look-ups of an item under keys that do not have it."""
+        misses: Counter[int] = Counter(map(self._placement.partition_of, routes))
+        for partition, count in misses.items():
+            self._pay_at(demand, partition, charge.MISS * count)
+
+    # --- requests for items -----------------------------------------------------------------------------------------
+
+    def _routes(self, demand: Demand) -> list[PartitionKey] | None:
+        return self._candidate.routes_of(demand.known, demand.between)
+
+    def _read(self, demand: Demand) -> None:
+        routes = self._routes(demand)
+        if routes is None or len(routes[0]) < self._levels:
+            self._lookup(demand, routes)
+        elif len(routes) == 1:
+            self._pay(demand, routes[0], demand.cost_ru)
+            self._load.routes.point += 1
+            self._join_batch(demand, routes[0])
+        else:
+            own = routes.pop(self._draw(len(routes)))
+            self._search(demand, routes)
+            self._pay(demand, own, demand.cost_ru)
+            self._load.routes.several += 1
+            self._join_batch(demand, None)
+
+    def _lookup(self, demand: Demand, routes: list[PartitionKey] | None) -> None:
+        """Pay for a query by id: over all partitions, or over those below the known levels of the key."""
+        self._join_batch(demand, None)
+        if routes is not None and len(routes) == 1:
+            cost = lookup_by_id(partitions=1, item_bytes=self._item_bytes, is_found=True)
+            self._pay_at(demand, self._placement.partition_of(routes[0]), cost)
+            self._load.routes.one += 1
+            return
+        partitions = self._placement.partitions
+        cost = lookup_by_id(partitions=partitions, item_bytes=self._item_bytes, is_found=True)
+        self._pay_at(demand, partitions - 1, cost)
+        self._load.routes.fan_out += 1
+
+    def _insert(self, demand: Demand) -> None:
+        key = self._candidate.key_of_values(demand.values or {}, draw=self._draw)
+        self._load.absent_writes += UNDEFINED in key
+        self._pay(demand, key, demand.cost_ru + self._write_extra_ru)
+        self._load.routes.point += 1
+        self._join_batch(demand, None if self._candidate.is_random else key)
+
+    def _write(self, demand: Demand) -> None:
+        """Pay for a write that may find the item: where its key is known at once, else after a search for it."""
+        if demand.kind in ("upsert", "replace") and not self._candidate.is_random:
+            self._insert(demand)
+            return
+        routes = self._routes(demand)
+        if routes is None or len(routes[0]) < self._levels:
+            self._lookup(demand, routes)
+            self._pay(demand, self._key_of_item(demand), demand.cost_ru + self._write_extra_ru)
+            return
+        own = routes[self._draw(len(routes))]
+        if len(routes) > 1:
+            self._search(demand, routes)
+            self._load.routes.several += 1
+        else:
+            self._load.routes.point += 1
+        self._pay(demand, own, demand.cost_ru + self._write_extra_ru)
+        self._join_batch(demand, own if len(routes) == 1 else None)
+
+    def _key_of_item(self, demand: Demand) -> PartitionKey:
+        """Return the key of an item that the request does not name: its own, if it is known, or that of any item."""
+        if demand.values is not None:
+            return self._candidate.key_of_values(demand.values, draw=self._draw)
+        rows = self._table.key_of_row
+        return rows[self._draw(len(rows))] if rows else (UNDEFINED,) * self._levels
+
+    # --- others -----------------------------------------------------------------------------------------------------
+
+    def _query(self, demand: Demand) -> None:
+        needs = demand.query
+        assert needs is not None, "a query has its needs"
+        routes = self._routes(demand)
+        load, partitions = self._load, self._placement.partitions
+        if routes is None:
+            load.routes.fan_out += 1
+            cost = self._queries.fan_out(needs)
+            asked = range(partitions) if needs.is_merged else (partitions - 1,)
+            for partition in asked:
+                self._pay_at(demand, partition, cost)
+            return
+        is_whole = len(routes[0]) == self._levels
+        scopes = [Scope(self._table.items_below(key), is_whole_key=is_whole) for key in routes]
+        cost = self._queries.within(needs, scopes, self._pinned)
+        if len(routes) == 1:
+            load.routes.one += 1
+            self._pay(demand, routes[0], cost)
+        else:
+            load.routes.several += 1
+            self._pay_at(demand, max(map(self._placement.partition_of, routes)), cost)
+
+    def _feed(self, demand: Demand) -> None:
+        routes = self._routes(demand)
+        if routes is not None and len(routes) == 1:
+            self._load.routes.one += 1
+            self._pay(demand, routes[0], demand.cost_ru)
+        else:
+            self._load.routes.fan_out += 1
+            self._pay_at(demand, self._draw(self._placement.partitions), demand.cost_ru)
+
+    def _other(self, demand: Demand) -> None:
+        routes = self._routes(demand)
+        if routes is not None and len(routes) == 1:
+            self._load.routes.one += 1
+            self._pay(demand, routes[0], demand.cost_ru)
+        else:
+            self._load.routes.fan_out += 1
+            self._pay_at(demand, self._draw(self._placement.partitions), demand.cost_ru)
+        self._join_batch(demand, routes[0] if routes is not None and len(routes) == 1 else None)
+
+    def _join_batch(self, demand: Demand, key: PartitionKey | None) -> None:
+        if demand.batch is not None:
+            self._batches[demand.batch].add(key)
+        elif demand.access == "other":
+            self._batches[f"{demand.kind} {self._number}"].add(key)
