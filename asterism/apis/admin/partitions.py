@@ -14,6 +14,7 @@ from asterism.apis.admin.parameters import keyspace_of, query_parameters, whole_
 from asterism.apis.admin.reshapes import describe_job
 from asterism.apis.admin.services import AdminServices
 from asterism.apis.admin.sizes import PartitionSizes
+from asterism.apis.admin.synthetic_keys import describe_synthetic
 from asterism.apis.admin.throughput import describe_throughput
 from asterism.apis.admin.verdicts import MeasuredPartition, logical_bytes_max, show_verdict
 from asterism.apis.transports.http import Request, Response
@@ -55,9 +56,11 @@ async def show_partitions(services: AdminServices, request: Request) -> Response
     jobs = await _jobs(services, keyspace)
     answer: dict[str, Any] = {name: parameters[name] for name in _NAMES if name in parameters}
     kind = services.kind_of(keyspace)
+    rules, words = describe_synthetic(record)
     answer |= {
         "kind": None if kind is None else kind.noun,
-        "partition_key": _partition_key(record),
+        "partition_key": {**_partition_key(record), **rules},
+        "synthetic_key_words": words,
         "collections": _collections_sharing(keyspace),
         "map_version": record.map.version,
         "throughput": describe_throughput(services, keyspace),

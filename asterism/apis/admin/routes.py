@@ -57,6 +57,7 @@ from asterism.apis.admin.reshapes import (
 from asterism.apis.admin.scratch import create_scratch_database
 from asterism.apis.admin.server_facts import show_server
 from asterism.apis.admin.services import AdminServices
+from asterism.apis.admin.synthetic_keys import explain_synthetic_key
 from asterism.apis.admin.usage import show_usage
 from asterism.apis.transports.http import Answer, Request
 
@@ -137,6 +138,12 @@ ROUTES: dict[RouteKey, Route] = {
     ("GET", "_asterism/plan/delete"): Route(
         plan_delete, "Items and bytes that a deletion would remove, ?database=&container=", scoped=True
     ),
+    ("POST", "_asterism/synthetic-key/explain"): Route(
+        explain_synthetic_key,
+        "A synthetic key in words, and the keys that it gives an item: partition_key, item.",
+        is_query=True,
+        scoped=True,
+    ),
     ("GET", "_asterism/nodes"): Route(show_nodes, "The nodes: partitions, bytes, RU, health, standbys."),
     ("POST", "_asterism/move"): Route(begin_move, "Moves a partition: database, container, range, node.", scoped=True),
     ("GET", "_asterism/rebalance"): Route(show_rebalance, "The moves that would even out the nodes."),
@@ -154,7 +161,9 @@ ROUTES: dict[RouteKey, Route] = {
     ("GET", "_asterism/jobs"): Route(
         show_jobs, "Splits, merges, moves and index transformations under way.", scoped=True
     ),
-    ("POST", "_asterism/rekey"): Route(begin_rekey, "Copies to another key: database, container, target, path, synthetic."),
+    ("POST", "_asterism/rekey"): Route(
+        begin_rekey, "Copies to another key: database, container, target, path, synthetic."
+    ),
     ("POST", "_asterism/rekey/switch"): Route(switch_rekey, "Ends a copying when both are equal: database, target."),
     ("GET", "_asterism/rekeys"): Route(show_rekeys, "Containers being copied to another partition key."),
     ("POST", "_asterism/scratch"): Route(
