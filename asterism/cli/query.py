@@ -143,7 +143,7 @@ def _results(pages: Iterator[dict[str, Any]], explained: dict[str, Any]) -> Iter
     """Yield the results of all pages; add their costs up in `explained`."""
     for page in pages:
         for name, value in page.get("explanation", {}).items():
-            is_new = name not in explained or name == "of_partitions"
+            is_new = name not in explained or name in ("of_partitions", "logical_partitions")
             explained[name] = value if is_new else _together(explained[name], value)
         yield from page["results"]
 
@@ -184,9 +184,11 @@ def print_explanation(explained: dict[str, Any]) -> None:
     from asterism.cli.tables import print_table, readable_bytes
 
     indexes = ", ".join(explained["indexes"])
+    logical = explained["logical_partitions"]
     rows = [
         ["kind", explained["kind"]],
         ["partitions read", f"{', '.join(explained['partitions']) or 'none'} (of {explained['of_partitions']})"],
+        ["logical partitions", "all" if logical is None else f"{logical:,}"],
         ["indexes", indexes or "none"],
         ["scanned", "yes" if explained["scan"] else "no"],
         ["index lookups", f"{explained['index_lookups']:,}"],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, Final
 
 from asterism.errors import MalformedRequest, PartitionKeyMismatch
 from asterism.partitioning.key_parts import KeyRuleError, value_at
@@ -21,8 +21,10 @@ from asterism.partitioning.partition_key import (
     extract,
     same_component,
 )
-from asterism.partitioning.synthetic_key import KeyRule
+from asterism.partitioning.synthetic_key import Bounds, KeyRule
 from asterism.values.undefined import UNDEFINED
+
+NO_BOUNDS: Final[Mapping[tuple[str, ...], Bounds]] = {}
 
 
 class ComputedKey:
@@ -158,18 +160,22 @@ class ComputedKey:
             raise MalformedRequest(reason=str(error)) from None
         return list(product(*levels))
 
-    def keys_of_known(self, known: Mapping[tuple[str, ...], object]) -> list[PartitionKey] | None:
-        """Return the keys of all items whose properties have the known values; None if those do not fix the key."""
+    def keys_of_known(
+        self, known: Mapping[tuple[str, ...], object], bounds: Mapping[tuple[str, ...], Bounds] = NO_BOUNDS
+    ) -> list[PartitionKey] | None:
+        """Return the keys of all items whose properties have the known values, and lie between the bounds; None if that
+        does not fix the key."""
         levels: list[Iterable[Component]] = []
         for segments, rule in self._levels:
             if segments in known:
                 levels.append((as_component(known[segments]),))
                 continue
             values = [] if rule is None else [known.get(part.names, UNDEFINED) for part in rule.source_parts]
-            if rule is None or any(_is_missing(value) for value in values[: len(rule.parts)]):
+            keys = None if rule is None else _keys_known(rule, values, bounds)
+            if keys is None:
                 # The first levels of a hierarchical key are enough for its prefix.
                 break
-            levels.append(_keys_known(rule, values))
+            levels.append(keys)
         return list(product(*levels)) if levels else None
 
 
@@ -177,20 +183,27 @@ def keys_pinned(
     paths: tuple[tuple[str, ...], ...],
     computed: ComputedKey | None,
     pins_at: Callable[[tuple[tuple[str, ...], ...]], Sequence[tuple[object, ...]] | None],
+    bounds: Callable[[], Mapping[tuple[str, ...], Bounds]],
 ) -> Sequence[tuple[object, ...]] | None:
     """Return the keys, or prefixes of them, that a filter leaves of a key with these paths: those it names, or those of
-    the sources it fixes; None if it fixes neither. `pins_at` gives the values that it allows at some paths, or at the
-    first of them."""
+    the sources it fixes or bounds; None if it does neither. `pins_at` gives the values that it allows at some paths, or
+    at the first of them, and `bounds` the least and the greatest value at each path that it bounds on both sides."""
     pins = pins_at(paths)
     if computed is None or (pins is not None and all(len(pin) == len(paths) for pin in pins)):
         return pins
     source_paths = computed.source_paths
-    source_pins = pins_at(source_paths)
+    source_pins, within = pins_at(source_paths), bounds()
     if source_pins is None:
-        return pins
+        if not within:
+            return pins
+        # Only one value at each path, because the first path is not pinned but bounded.
+        single = {path: own[0][0] for path in source_paths if (own := pins_at((path,))) is not None and len(own) == 1}
+        known = [single]
+    else:
+        known = [dict(zip(source_paths, pin, strict=False)) for pin in source_pins]
     keys: dict[PartitionKey, None] = {}
-    for pin in source_pins:
-        of_pin = computed.keys_of_known(dict(zip(source_paths, pin, strict=False)))
+    for values in known:
+        of_pin = computed.keys_of_known(values, within)
         if of_pin is None:
             return pins
         keys.update(dict.fromkeys(of_pin))
@@ -229,12 +242,17 @@ def _values_named(rule: KeyRule | None, value: object) -> list[Component]:
     return [as_component(key) for key in rule.keys_of_value(value)]
 
 
-def _keys_known(rule: KeyRule, values: Sequence[object]) -> list[Component]:
+def _keys_known(
+    rule: KeyRule, values: Sequence[object], bounds: Mapping[tuple[str, ...], Bounds]
+) -> list[Component] | None:
     try:
-        keys = [as_component(key) for key in rule.keys_of_values(values)]
+        known = rule.keys_between(values, [bounds.get(part.names) for part in rule.source_parts])
     except KeyRuleError:
         # No item with such a value could be written.
         return []
+    if known is None:
+        return None
+    keys: list[Component] = [as_component(key) for key in known]
     # Items that lack the source of the suffix may have the other values too.
     lacks_suffix = len(values) > len(rule.parts) and _is_missing(values[-1])
     return [*keys, UNDEFINED] if lacks_suffix and rule.missing == "absent" else keys

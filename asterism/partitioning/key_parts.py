@@ -39,6 +39,9 @@ _DIRECTIVES: Final[Mapping[str, Callable[[datetime], str]]] = {
 _FORMAT_CHARACTERS_MAX = 64
 # Integers beyond are rounded to doubles, as the numbers of JSON's readers are.
 _EXACT_INTEGER_MAX = 2**53
+_DAY = timedelta(days=1)
+_MICROSECOND = timedelta(microseconds=1)
+_DATE_CHARACTERS = len("2026-01-31")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OPTIONS = ("path", "bucket", "format", "unit", "digits", "decimals")
 
@@ -136,7 +139,9 @@ class KeyPart:
 
     def moment_of(self, value: object) -> datetime:
         """Return the moment of a time stamp, in UTC and rolled up to the bucket's start."""
-        moment = self._read_moment(value)
+        return self._bucket_of(self._read_moment(value))
+
+    def _bucket_of(self, moment: datetime) -> datetime:
         match self.bucket:
             case "hour":
                 return moment.replace(minute=0, second=0, microsecond=0)
@@ -150,7 +155,35 @@ class KeyPart:
     def text_at(self, moment: datetime) -> str:
         return "".join([piece if isinstance(piece, str) else piece(moment) for piece in self._pieces])
 
-    def next_bucket(self, moment: datetime) -> datetime:
+    def texts_between(self, low: object, high: object, *, count_max: int) -> list[str] | None:
+        """Return what values between two bounds can be written as; None if these are too many, or cannot be told."""
+        span = self._moments_between(low, high) if self.bucket is not None else None
+        if span is None:
+            return None
+        texts: list[str] = []
+        moment, end = span
+        while moment <= end:
+            if len(texts) == count_max:
+                return None
+            texts.append(self.text_at(moment))
+            moment = self._next_bucket(moment)
+        return texts
+
+    def _moments_between(self, low: object, high: object) -> tuple[datetime, datetime] | None:
+        """Return the first and the last moment that values between two bounds can have."""
+        try:
+            first, last = self._read_moment(low), self._read_moment(high)
+            if type(low) is str and type(high) is str:
+                # Texts compare by their own dates, whatever their distance from UTC, which is less than a day.
+                first = _moment_of_text(low[:_DATE_CHARACTERS]) - _DAY
+                last = _moment_of_text(high[:_DATE_CHARACTERS]) + 2 * _DAY - _MICROSECOND
+            elif type(low) is str or type(high) is str:
+                return None
+            return self._bucket_of(first), last
+        except (KeyRuleError, OverflowError):
+            return None
+
+    def _next_bucket(self, moment: datetime) -> datetime:
         """Return the start of the bucket after the one that begins at `moment`."""
         match self.bucket:
             case "hour":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any, Final, Literal
 
 import mmh3
@@ -24,6 +25,8 @@ from asterism.partitioning.key_parts import (
 from asterism.values.undefined import UNDEFINED
 
 Missing = Literal["refuse", "absent"]
+# The least and the greatest value that a filter allows.
+Bounds = tuple[object, object]
 
 _SEPARATOR: Final = "-"
 _SUFFIX_SEPARATOR: Final = "."
@@ -201,6 +204,27 @@ class KeyRule:
             if value is None or value is UNDEFINED:
                 raise KeyRuleError(f"The partition key is made of {part.path}, for which the request names no value.")
         return self._keys_from(values)
+
+    def keys_between(self, values: Sequence[object], bounds: Sequence[Bounds | None]) -> tuple[str, ...] | None:
+        """Return the values that items have whose sources have these values, or lie between these bounds where a value
+        is missing; None if these are too many, or cannot be told."""
+        texts: list[Sequence[str]] = []
+        count = 1 if self.suffix is None else len(self.suffix.numbers_of(values[-1]))
+        for part, value, bound in zip(self.parts, values, bounds, strict=False):
+            if value is not None and value is not UNDEFINED:
+                texts.append((part.text(value),))
+                continue
+            count_max = SYNTHETIC_KEY_SUFFIXES_MAX // count
+            between = None if bound is None else part.texts_between(*bound, count_max=count_max)
+            if between is None:
+                return None
+            texts.append(between)
+            count *= max(1, len(between))
+        bases = [self.separator.join(combined) for combined in product(*texts)]
+        if self.suffix is None:
+            return tuple(bases)
+        numbers = self.suffix.numbers_of(values[-1] if len(values) > len(self.parts) else UNDEFINED)
+        return tuple(key for base in bases for key in self._with_suffixes(base, numbers))
 
     def keys_of_value(self, value: object) -> tuple[object, ...]:
         """Return the values that a single value of a request stands for: a value that the rule can give is itself;

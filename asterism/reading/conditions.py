@@ -88,5 +88,16 @@ Condition: TypeAlias = (
     Comparison | OneOf | Prefix | ArrayHolds | Defined | Touches | AllOf | AnyOf | Unrestricted | Unsatisfiable
 )
 
+
+def bounds_of(condition: Condition) -> dict[PropertyPath, tuple[object, object]]:
+    """Return a lower and an upper bound of the values at each path that the conditions bound on both sides."""
+    lows: dict[PropertyPath, object] = {}
+    highs: dict[PropertyPath, object] = {}
+    for part in condition.conditions if isinstance(condition, AllOf) else (condition,):
+        if isinstance(part, Comparison) and part.operator != "=":
+            (lows if part.operator in (">", ">=") else highs).setdefault(part.path, part.value)
+    return {path: (low, highs[path]) for path, low in lows.items() if path in highs}
+
+
 # Conditions on the value at one path, of which an item has one.
 PathCondition: TypeAlias = Comparison | OneOf | Prefix | Defined

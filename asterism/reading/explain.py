@@ -28,10 +28,14 @@ class ExplainedPage(Protocol):
     def charge(self) -> float: ...
 
 
-def explanation(keyspace: Keyspace, query: Runnable, page: ExplainedPage) -> dict[str, object]:
-    """Return the explanation of one page, the same at every door; callers that read several pages add up the counts."""
+def explanation(
+    keyspace: Keyspace, query: Runnable, page: ExplainedPage, *, logical_partitions: int | None
+) -> dict[str, object]:
+    """Return the explanation of one page, the same at every door; callers that read several pages add up the counts.
+    `logical_partitions` is the number of those that the query reads, None for all."""
     return {
         "kind": query.kind.value,
+        "logical_partitions": logical_partitions,
         "partitions": [str(range_id) for range_id in sorted(page.ranges_read)],
         "of_partitions": len(keyspace.record.map.ranges),
         "indexes": sorted(page.indexes_used),

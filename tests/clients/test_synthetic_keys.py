@@ -9,6 +9,10 @@ import pytest
 from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy, PartitionKey, exceptions
 from azure.cosmos.partition_key import NonePartitionKeyValue
 
+from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY
+from asterism.cli.client import AdminClient
+from tests.support.server import RunningServer
+
 CHARGE = "x-ms-request-charge"
 CONCATENATED = {"parts": ["/deviceId", "/date"]}
 HASHED = {"parts": ["/date"], "suffix": {"kind": "hash", "path": "/vin", "count": 50}}
@@ -38,10 +42,13 @@ def charge_of(container: ContainerProxy) -> float:
     return float(container.client_connection.last_response_headers[CHARGE])
 
 
-def explained(container: ContainerProxy, text: str, **options: Any) -> tuple[list[Any], list[str]]:
-    """Return the results of a query, and the physical partitions that its pages read."""
-    found = list(container.query_items(text, enable_cross_partition_query=True, **options))
-    return found, []
+def logical_partitions(server: RunningServer, container: ContainerProxy, text: str) -> int | None:
+    """Return how many logical partitions a query reads; None for all."""
+    _, database, _, name = container.container_link.split("/")
+    client = AdminClient(server.endpoint, WELL_KNOWN_EMULATOR_KEY, insecure=False)
+    answer = client.post("query", {"database": database, "container": name, "query": text, "explain": True})
+    number: int | None = answer["explanation"]["logical_partitions"]
+    return number
 
 
 def test_a_plain_item_gets_the_key_that_its_properties_give(devices: ContainerProxy) -> None:
@@ -125,15 +132,19 @@ def test_writes_under_a_random_suffix_spread_and_are_found_by_their_source(datab
         container.read_item("7", "d")
 
 
-def test_a_query_that_fixes_the_sources_reads_their_partitions_alone(database: DatabaseProxy) -> None:
+def test_a_query_that_fixes_the_sources_reads_their_partitions_alone(
+    server: RunningServer, database: DatabaseProxy
+) -> None:
     container = make(database, "queried", HASHED)
     for number in range(60):
         container.create_item({"id": str(number), "date": f"day-{number % 2}", "vin": f"vin-{number}"})
     fixed = "SELECT * FROM c WHERE c.date = 'day-1' AND c.vin = 'vin-7'"
     # Without the permission to cross partitions: a filter that fixes the key needs none.
     assert [item["id"] for item in container.query_items(fixed)] == ["7"]
+    assert logical_partitions(server, container, fixed) == 1
     of_day = "SELECT VALUE c.id FROM c WHERE c.date = 'day-1'"
     assert sorted(container.query_items(of_day)) == sorted(str(number) for number in range(1, 60, 2))
+    assert logical_partitions(server, container, of_day) == 50
     ordered = "SELECT VALUE c.vin FROM c WHERE c.date = 'day-0' ORDER BY c.vin"
     found = list(container.query_items(ordered, enable_cross_partition_query=True))
     assert found == sorted(f"vin-{number}" for number in range(0, 60, 2))
@@ -238,3 +249,15 @@ def test_a_level_of_a_hierarchical_key_can_be_synthetic(database: DatabaseProxy)
     query = "SELECT VALUE c.id FROM c WHERE c.tenant = 't' AND c.at = '2026-01-05T10:00:00Z'"
     assert list(container.query_items(query)) == ["1"]
     assert list(container.query_items("SELECT VALUE c.id FROM c", partition_key=["t"])) == ["1"]
+
+
+def test_a_range_of_time_stamps_reads_their_buckets_alone(server: RunningServer, database: DatabaseProxy) -> None:
+    container = make(database, "ranged", BY_DAY)
+    for day in range(1, 29):
+        container.create_item({"id": str(day), "at": f"2026-01-{day:02}T12:00:00Z"})
+    text = "SELECT VALUE c.id FROM c WHERE c.at >= '2026-01-10' AND c.at < '2026-01-13'"
+    assert sorted(container.query_items(text)) == ["10", "11", "12"]
+    ordered = f"{text} ORDER BY c.at DESC"
+    assert list(container.query_items(ordered, enable_cross_partition_query=True)) == ["12", "11", "10"]
+    # A day more before and two behind: texts compare by their own dates, and buckets are in UTC.
+    assert logical_partitions(server, container, text) == 6

@@ -22,7 +22,7 @@ from asterism.reading.collection_source import CollectionSource, intervals_of_qu
 from asterism.reading.continuation import BEGINNING, Continuation
 from asterism.reading.execute import run_page
 from asterism.reading.explain import ExplainedPage, explanation
-from asterism.reading.pinned_scopes import scopes_of
+from asterism.reading.pinned_scopes import logical_partition_count, scopes_of
 from asterism.reading.source_page import BEGINNING as SOURCE_BEGINNING
 from asterism.reading.source_page import SourceContinuation, run_source_page
 from asterism.values.json.text import dumps
@@ -46,11 +46,12 @@ async def run_query(services: AdminServices, request: Request) -> Response:
     query = read_query_request(
         body, evaluation, udfs=services.udfs_of(container), distance_function_of=distance_functions(container)
     ).compiled
+    scopes = scopes_of(container, query, _WHOLE_LINE)
     page = await run_page(
         services.router,
         container,
         query,
-        scopes_of(container, query, _WHOLE_LINE),
+        scopes,
         continuation=_continuation(body.get("continuation")),
         items_max=_items_max(body.get("max_items")),
         monotonic_seconds=clock.monotonic_seconds,
@@ -62,7 +63,9 @@ async def run_query(services: AdminServices, request: Request) -> Response:
         identity=dumps([container.record.rid.hex(), container.record.etag, body["query"], body.get("parameters")]),
     )
     rest = None if page.continuation is None else page.continuation.to_bytes().decode()
-    return _response(page, rest, explanation(container.keyspace, query, page) if body.get("explain") else None)
+    count = logical_partition_count(container, scopes)
+    explained = explanation(container.keyspace, query, page, logical_partitions=count)
+    return _response(page, rest, explained if body.get("explain") else None)
 
 
 async def _query_collection(
@@ -91,7 +94,8 @@ async def _query_collection(
         identity=dumps([rid.hex(), body["query"], body.get("parameters")]),
     )
     rest = None if page.continuation is None else page.continuation.to_bytes().decode()
-    return _response(page, rest, explanation(keyspace, query, page) if body.get("explain") else None)
+    explained = explanation(keyspace, query, page, logical_partitions=None)
+    return _response(page, rest, explained if body.get("explain") else None)
 
 
 def _response(page: ExplainedPage, continuation: str | None, explained: dict[str, object] | None) -> Response:

@@ -66,6 +66,7 @@ async def test_an_order_over_all_partitions_is_merged_by_the_server(asker: Asker
     assert page["continuation"] is None
     assert page["explanation"] | {"bytes_loaded": 0, "index_lookups": 0, "request_units": 0} == {
         "kind": "ordered",
+        "logical_partitions": None,
         "partitions": ["1", "2"],
         "of_partitions": 2,
         "indexes": ["/n/?"],

@@ -35,7 +35,7 @@ from asterism.partitioning.key_range import FULL
 from asterism.reading.continuation import BEGINNING, Continuation
 from asterism.reading.execute import run_page
 from asterism.reading.explain import explanation
-from asterism.reading.pinned_scopes import pinned_keys, scopes_of
+from asterism.reading.pinned_scopes import logical_partition_count, pinned_keys, scopes_of
 from asterism.reading.turns import Turns
 from asterism.throughput.charge import QUERY_PLAN
 from asterism.values.json.text import dumps, loads
@@ -148,7 +148,9 @@ async def query_items(call: Call) -> Response:
         answer_headers.append((headers.QUERY_EXECUTION_INFO, dumps(info).decode()))
     if is_true(given.get(headers.EXPLAIN)):
         # Header values are ASCII; paths in it may not be.
-        text = json.dumps(explanation(container.keyspace, query.compiled, page), separators=(",", ":"))
+        count = logical_partition_count(container, scopes)
+        explained = explanation(container.keyspace, query.compiled, page, logical_partitions=count)
+        text = json.dumps(explained, separators=(",", ":"))
         answer_headers.append((headers.EXPLANATION, text))
     return Response(200, answer_headers, feed_body(context.facts(container).rid, "Documents", page.results))
 
@@ -196,6 +198,7 @@ def plan_of(container: Container, query: QueryRequest, given: Headers) -> dict[s
         parameters=query.parameters,
         partition_key_paths=definition.segments,
         computed_key=container.computed_key,
+        conditions=query.compiled.index_conditions,
         range_of_key=range_of_key(definition),
         distance_function_of=distance_functions(container),
     )

@@ -5,7 +5,7 @@ Nothing here runs a query or knows a partition. Callers check first that the que
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -50,7 +50,7 @@ from asterism.languages.cosmos_sql.service_refusals import NO_ORDER_PATH, NO_ORD
 from asterism.languages.cosmos_sql.syntax import tree
 from asterism.languages.cosmos_sql.syntax.printer import to_text
 from asterism.partitioning.computed_key import ComputedKey, keys_pinned
-from asterism.reading.conditions import PropertyPath
+from asterism.reading.conditions import Condition, PropertyPath, Unrestricted, bounds_of
 
 PLAN_VERSION: Final = 2
 
@@ -94,9 +94,11 @@ def make_plan(
     partition_key_paths: tuple[PropertyPath, ...],
     range_of_key: RangeOfKey,
     computed_key: ComputedKey | None = None,
+    conditions: Callable[[], Condition] = Unrestricted,
     distance_function_of: DistanceFunctionOf = no_distance_function,
 ) -> QueryPlan:
-    """Return the plan of a query. `text` is the query's own; names of `parameters` have their at-sign.
+    """Return the plan of a query. `text` is the query's own; names of `parameters` have their at-sign, and `conditions`
+    gives what of its filter an index can use.
 
     Raises MalformedQuery or MalformedRequest for queries whose results no client can merge.
     """
@@ -106,7 +108,12 @@ def make_plan(
     if query.from_clause is None:
         has_select_value = isinstance(query.select.selection, tree.SelectValue)
         return QueryPlan(QueryInfo(has_select_value=has_select_value), (ANYWHERE,))
-    keys = keys_pinned(partition_key_paths, computed_key, lambda paths: pinned_keys(filtered, scope, paths))
+    keys = keys_pinned(
+        partition_key_paths,
+        computed_key,
+        lambda paths: pinned_keys(filtered, scope, paths),
+        lambda: bounds_of(conditions()),
+    )
     ranges = planned_ranges(keys, range_of_key)
     if query.order_by is not None and query.order_by.by_rank:
         search = search_info(
