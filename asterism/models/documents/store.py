@@ -22,6 +22,7 @@ from asterism.keyspaces.routing.statistics import stored_bytes
 from asterism.limits import Limits
 from asterism.models.documents.computed_container import ComputedKeyContainer
 from asterism.models.documents.container import Container, DocumentServices
+from asterism.models.documents.rekey.copy_jobs import CopyTools
 from asterism.models.documents.rekey.job import RekeyJob, RekeyStep
 from asterism.models.documents.rekey.rekeyer import Rekeyer
 from asterism.models.documents.upkeep.conversion import StoreConversion
@@ -58,7 +59,8 @@ class DocumentStore:
         self.conversion = StoreConversion(catalog, services)
         self._containers: dict[bytes, Container] = {}
         self.housekeeper = Housekeeper(catalog, services, self.find_container)
-        self.rekeyer = Rekeyer(catalog, services, self.find_container, self.replace_container, self.housekeeper)
+        tools = CopyTools(catalog, services, self.find_container, self.replace_container, self.housekeeper)
+        self.rekeyer = Rekeyer(tools)
         self.scratch = ScratchSweeper(catalog, services.clock, self._delete_database)
         # Called when a container appears that keeps versions; set by the service that removes them in time.
         self.on_versions_kept: Callable[[], None] | None = None

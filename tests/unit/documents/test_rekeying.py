@@ -14,7 +14,7 @@ from asterism.keyspaces.catalog.store import REKEY
 from asterism.models.documents.changes.feed import FeedPage
 from asterism.models.documents.container import Container
 from asterism.models.documents.pages import range_scope, scan_items
-from asterism.models.documents.rekey import rekeyer as rekeyer
+from asterism.models.documents.rekey import copy_jobs
 from asterism.models.documents.rekey.job import RekeyJob, RekeyPhase, Uncopied
 from asterism.partitioning.key_range import FULL
 from asterism.values.json.text import loads
@@ -98,7 +98,7 @@ async def test_a_switch_asked_for_in_the_middle_of_a_look_waits_until_writes_are
         job = await world.store.begin_rekey(await filled(world), "new", ["/day"])
         await until(lambda: job.is_caught_up)
         database = world.store.database(ACCOUNT, "d")
-        read_page = rekeyer.read_feed_page
+        read_page = copy_jobs.read_feed_page
 
         async def asked_meanwhile(*arguments: Any, **named: Any) -> FeedPage:
             page = await read_page(*arguments, **named)
@@ -106,7 +106,7 @@ async def test_a_switch_asked_for_in_the_middle_of_a_look_waits_until_writes_are
                 await world.store.rekeyer.switch(world.store.container(database, "new"))
             return page
 
-        monkeypatch.setattr(rekeyer, "read_feed_page", asked_meanwhile)
+        monkeypatch.setattr(copy_jobs, "read_feed_page", asked_meanwhile)
         await until(lambda: job.phase is RekeyPhase.SWITCHED)
         with pytest.raises(Forbidden):
             await world.store.container(database, "c").create_item({"id": "late", "pk": "k", "day": 1, "n": 0}, None)
