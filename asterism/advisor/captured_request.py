@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from asterism.advisor.value_digests import Scalar
@@ -99,32 +99,12 @@ class CapturedRequest:
     # Of a query or feed: True for every page but the first.
     continued: bool = False
 
-    def with_values(self, change: Callable[[Scalar], Scalar]) -> CapturedRequest:
-        """Return the request with other values; absent ones and bounds that are not there stay so."""
-        key = self.key
-        item_id = None if self.item_id is None else change(self.item_id)
-        return replace(
-            self,
-            item_id=None if item_id is None else str(item_id),
-            key=None if key is None else tuple([v if isinstance(v, Undefined) else change(v) for v in key]),
-            values={path: change(value) for path, value in self.values.items()},
-            equal={path: tuple(map(change, values)) for path, values in self.equal.items()},
-            between={
-                path: (None if low is None else change(low), None if high is None else change(high))
-                for path, (low, high) in self.between.items()
-            },
-        )
-
-    def to_json(self) -> bytes:
-        """Return the request as a line, with its end."""
+    def to_json(self, *, shown: Callable[[Scalar], Scalar] | None = None) -> bytes:
+        """Return the request as a line, with its end. `shown` puts others in the place of the values that it named."""
         members = {
             "at": self.at,
             "operation": self.operation,
-            "id": self.item_id,
-            "key": None if self.key is None else [{} if value is UNDEFINED else value for value in self.key],
-            "values": self.values or None,
-            "equal": self.equal or None,
-            "between": self.between or None,
+            **self._named_values(_as_it_is if shown is None else shown),
             "order": self.order or None,
             "shape": self.shape,
             "bytes": self.size_bytes,
@@ -139,6 +119,24 @@ class CapturedRequest:
         }
         present = {name: value for name, value in members.items() if value is not None}
         return dumps_parsed(present) + b"\n"
+
+    def _named_values(self, shown: Callable[[Scalar], Scalar]) -> dict[str, object]:
+        """Return the members that have values of requests; an absent value and an open bound stay as they are."""
+        named: dict[str, object] = {}
+        if self.item_id is not None:
+            named["id"] = shown(self.item_id)
+        if self.key is not None:
+            named["key"] = [{} if isinstance(value, Undefined) else shown(value) for value in self.key]
+        if self.values:
+            named["values"] = {path: shown(value) for path, value in self.values.items()}
+        if self.equal:
+            named["equal"] = {path: [shown(value) for value in values] for path, values in self.equal.items()}
+        if self.between:
+            named["between"] = {
+                path: [None if bound is None else shown(bound) for bound in bounds]
+                for path, bounds in self.between.items()
+            }
+        return named
 
     @classmethod
     def from_json(cls, line: bytes | str) -> CapturedRequest:
@@ -177,6 +175,10 @@ def read_capture(lines: Iterable[bytes | str]) -> Iterator[CaptureHeader | Captu
             yield BadLine(number, str(problem))
     if waiting is not None:
         yield BadLine(waiting.number, waiting.reason, is_torn=True)
+
+
+def _as_it_is(value: Scalar) -> Scalar:
+    return value
 
 
 # --- the parts of a line ----------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final, cast
 
 from asterism.advisor.captured_request import Bounds
@@ -23,8 +24,14 @@ _PLAIN_NAME: Final = re.compile(r"[\w-]+")
 
 def path_text(path: PropertyPath) -> str | None:
     """Return a path as a partition key definition names it; None for one that is too long."""
-    text = "".join(f"/{name if _PLAIN_NAME.fullmatch(name) else json.dumps(name, ensure_ascii=False)}" for name in path)
+    text = "".join(map(_step, path))
     return text if len(text) <= PATH_CHARACTERS_MAX else None
+
+
+# Programs have some hundred names of properties.
+@lru_cache(maxsize=4096)
+def _step(name: str) -> str:
+    return f"/{name if _PLAIN_NAME.fullmatch(name) else json.dumps(name, ensure_ascii=False)}"
 
 
 def equalities(condition: Condition) -> dict[PropertyPath, tuple[Scalar, ...]]:
@@ -90,18 +97,19 @@ def scalars_of(item: Mapping[str, object], *, is_hidden: Callable[[str], bool]) 
     """Return the scalars of an item by path, those near its top first, no more than a record holds. Elements of arrays
     have no path; `is_hidden` tells the names of properties of the system."""
     found: dict[str, Scalar] = {}
-    level: list[tuple[PropertyPath, Mapping[str, object]]] = [((), item)]
+    level: list[tuple[str, Mapping[str, object]]] = [("", item)]
     while level and len(found) < PATHS_MAX:
-        below: list[tuple[PropertyPath, Mapping[str, object]]] = []
-        for path, held in level:
+        below: list[tuple[str, Mapping[str, object]]] = []
+        for place, held in level:
             for name, value in held.items():
-                if not path and is_hidden(name):
+                if len(found) == PATHS_MAX or (not place and is_hidden(name)) or isinstance(value, list):
+                    continue
+                path = place + _step(name)
+                if len(path) > PATH_CHARACTERS_MAX:
                     continue
                 if isinstance(value, dict):
-                    below.append(((*path, name), value))
-                elif not isinstance(value, list) and len(found) < PATHS_MAX:
-                    text = path_text((*path, name))
-                    if text is not None:
-                        found[text] = cast(Scalar, value)
+                    below.append((path, value))
+                else:
+                    found[path] = cast(Scalar, value)
         level = below[:PATHS_MAX]
     return found

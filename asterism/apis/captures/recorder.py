@@ -75,7 +75,7 @@ class Recorder:
 
     def add(self, requests: Sequence[CapturedRequest]) -> None:
         """Keep all operations of a request, or count them as dropped."""
-        lines = [request.with_values(self._shown).to_json() for request in requests]
+        lines = [request.to_json(shown=self._shown) for request in requests]
         size = sum(map(len, lines))
         if not self.is_open or self._waiting_bytes + size > self._waiting_bytes_max:
             self._dropped += len(lines)

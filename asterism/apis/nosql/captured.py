@@ -65,7 +65,7 @@ def keep(call: Call, sampled: SampledCall, response: Response) -> None:
 
 def _request(call: Call, operation: str, response: Response) -> CapturedRequest:
     """Return what all operations have in common."""
-    charge = next((value for name, value in response.headers if name == headers.CHARGE), None)
+    charge = _header(response, headers.CHARGE)
     return CapturedRequest(
         at=round(call.context.clock.wall_seconds(), 3),
         operation=operation,
@@ -73,6 +73,13 @@ def _request(call: Call, operation: str, response: Response) -> CapturedRequest:
         charge=None if charge is None else float(charge),
         status=response.status,
     )
+
+
+def _header(response: Response, wanted: str) -> str | None:
+    for name, value in response.headers:
+        if name == wanted:
+            return value
+    return None
 
 
 def _key_of(text: str | None) -> tuple[KeyComponent, ...] | None:
@@ -179,8 +186,8 @@ def _pages(call: Call, operation: str, response: Response) -> CapturedRequest:
     request.continued = headers.CONTINUATION in given
     request.partitions = 1
     if response.status in _OK:
-        count = next((value for name, value in response.headers if name == headers.ITEM_COUNT), "0")
-        request.results, request.size_bytes = int(count), len(response.body)
+        count = _header(response, headers.ITEM_COUNT)
+        request.results, request.size_bytes = int(count or 0), len(response.body)
     return request
 
 
