@@ -141,7 +141,7 @@ $(STAMPS)/node: | $(BIN)/python
 
 # Examples and tests for Node.js are run with its clients.
 $(STAMPS)/node_clients: $(STAMPS)/node
-	@npm install --silent --no-audit --no-fund --prefix $(VENV)/node mongodb@7 gremlin@3.8
+	@npm install --silent --no-audit --no-fund --prefix $(VENV)/node mongodb@7 gremlin@3.8 @azure/cosmos@4
 	@touch $@
 
 $(STAMPS)/%: pyproject.toml | $(BIN)/python
