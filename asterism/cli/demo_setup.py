@@ -10,6 +10,7 @@ from asterism.cli.client import AdminClient
 from asterism.cli.data_client import DataClient
 from asterism.cli.demo_load import DemoContainer
 from asterism.cli.failure import CommandFailed
+from asterism.cli.offers import set_throughput
 from asterism.cli.progress import POLL_SECONDS
 
 DATABASE = "asterism-demo"
@@ -22,7 +23,6 @@ RU_PER_SECOND = 400
 # A partition of 3,000 RU/s or more keeps no reserve for bursts (docs/request-units.md).
 _RU_PER_SECOND_WITHOUT_RESERVE = 3_000 * PARTITIONS
 _SPLIT_SECONDS_MAX = 300.0
-_PAGE_ITEMS = 100
 
 
 def create_containers(client: DataClient) -> None:
@@ -93,21 +93,7 @@ def empty_reserves(client: DataClient) -> None:
     """
     for container in CONTAINERS:
         for ru_per_second in (_RU_PER_SECOND_WITHOUT_RESERVE, RU_PER_SECOND):
-            _set_throughput(client, container, ru_per_second)
-
-
-def _set_throughput(client: DataClient, container: DemoContainer, ru_per_second: int) -> None:
-    resource = client.need("GET", container.link, type_="colls", link=container.link).body["_rid"]
-    for page in client.feed("offers", "Offers", type_="offers", link="", page_items=_PAGE_ITEMS):
-        for offer in page:
-            if offer["offerResourceId"] == resource:
-                changed = {**offer, "content": {"offerThroughput": ru_per_second}}
-                # Offers are addressed by their resource ids, which are signed in small letters.
-                client.need("PUT", f"offers/{offer['id']}", changed, type_="offers", link=offer["id"].lower())
-                return
-    raise CommandFailed(
-        f"{DATABASE}/{container.name} has no throughput of its own; run `asterism demo --remove` and start again"
-    )
+            set_throughput(client, container.link, ru_per_second)
 
 
 def remove_database(client: DataClient) -> bool:

@@ -45,7 +45,7 @@ def import_file(
     except OSError as error:
         raise CommandFailed(f"{file} cannot be read: {error.strerror}") from None
     with byte_bar(file.name, size) as show:
-        writer: _BulkWriter | DocumentWriter | None = None
+        writer: BulkWriter | DocumentWriter | None = None
         total = 0
         for number, bytes_read, parsed in read_dump(file):
             if isinstance(parsed, ContainerLine | CollectionLine):
@@ -75,7 +75,7 @@ def _begin(
     database: str | None,
     container: str | None,
     number: int,
-) -> tuple[_BulkWriter | DocumentWriter, dict[str, Any]]:
+) -> tuple[BulkWriter | DocumentWriter, dict[str, Any]]:
     """Create a container or a collection; return the writer of its items, and its names."""
     if isinstance(parsed, CollectionLine):
         collection = replace(parsed, database=database or parsed.database, name=container or parsed.name)
@@ -84,13 +84,13 @@ def _begin(
     line = _renamed(parsed, database, container)
     make_container(clients[0], line, number)
     names = {"database": line.database, "container": line.name}
-    return _BulkWriter(f"dbs/{line.database}/colls/{line.name}", clients), names
+    return BulkWriter(f"dbs/{line.database}/colls/{line.name}", clients), names
 
 
-def _add(writer: _BulkWriter | DocumentWriter, number: int, parsed: ItemLine | DocumentLine) -> None:
+def _add(writer: BulkWriter | DocumentWriter, number: int, parsed: ItemLine | DocumentLine) -> None:
     if isinstance(writer, DocumentWriter) and isinstance(parsed, DocumentLine):
         writer.add(number, parsed.raw)
-    elif isinstance(writer, _BulkWriter) and isinstance(parsed, ItemLine):
+    elif isinstance(writer, BulkWriter) and isinstance(parsed, ItemLine):
         writer.add(number, parsed.item, parsed.indexing)
     else:
         raise CommandFailed(f"line {number}: items belong to containers, and documents to collections")
@@ -153,7 +153,7 @@ class _Bulk:
     indexing: str | None = None
 
 
-class _BulkWriter:
+class BulkWriter:
     """Writer of upserts into one container, over several connections, with a bounded number of items in memory."""
 
     def __init__(self, link: str, clients: Iterable[DataClient]) -> None:

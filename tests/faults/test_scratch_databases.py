@@ -1,7 +1,10 @@
-"""Databases for trials end with their lease, whoever was killed meanwhile; databases of users never do."""
+"""Databases for trials end with their lease, also after a kill -9; databases of users never do."""
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,10 +15,12 @@ from azure.cosmos.exceptions import CosmosResourceNotFoundError
 from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY, AccountKeys
 from asterism.cli.client import AdminClient, Refused
 from tests.support.ports import free_port
-from tests.support.scratch import PREFIX, make_scratch_database, scratch_databases, wait_until_gone
-from tests.support.server import PlainClient, RunningServer, running_server
+from tests.support.scratch import PREFIX, make_scratch_database, scratch_databases, wait_for_replay, wait_until_gone
+from tests.support.server import PROJECT, WAIT_SECONDS_MAX, PlainClient, RunningServer, running_server
 
 HOUR_SECONDS = 3600
+# A command that is killed leaves its lease behind; one that is interrupted deletes the database at once.
+LEASES_SECONDS = {signal.SIGKILL: HOUR_SECONDS + 1, signal.SIGINT: 0}
 
 
 @pytest.fixture(scope="module")
@@ -103,3 +108,35 @@ def test_a_read_only_key_makes_no_scratch_database(server: RunningServer) -> Non
     reader = AdminClient(server.endpoint, keys.primary_readonly, insecure=False)
     with pytest.raises(Refused, match="A read-only key cannot change anything"):
         reader.post("scratch", {"lease_seconds": 60, "partitions": 1})
+
+
+@pytest.mark.parametrize("stop_signal", [signal.SIGKILL, signal.SIGINT])
+def test_a_replay_that_is_stopped_leaves_nothing_behind(server: RunningServer, stop_signal: signal.Signals) -> None:
+    admin, client = admin_of(server), server.client()
+    command = subprocess.Popen(
+        [sys.executable, "-m", "tests.faults.replay_victim", server.endpoint], cwd=PROJECT, stderr=subprocess.DEVNULL
+    )
+    wait_for_replay(client)
+    command.send_signal(stop_signal)
+    command.wait(WAIT_SECONDS_MAX)
+    admin.post("testing/clock-skew", {"seconds": LEASES_SECONDS[stop_signal]})
+    wait_until_gone(client)
+    admin.post("testing/clock-skew", {"seconds": 0})
+
+
+def test_a_replay_and_its_server_that_are_killed_leave_nothing_behind(tmp_path: Path) -> None:
+    port = free_port()
+    with running_server(tmp_path, "--test-controls", port=port, alone=True) as server:
+        command = subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.replay_victim", server.endpoint],
+            cwd=PROJECT,
+            stderr=subprocess.DEVNULL,
+        )
+        wait_for_replay(server.client())
+        server.kill()
+        command.kill()
+        command.wait(WAIT_SECONDS_MAX)
+    with running_server(tmp_path, "--test-controls", port=port, alone=True) as server:
+        assert len(scratch_databases(server.client())) == 1
+        admin_of(server).post("testing/clock-skew", {"seconds": HOUR_SECONDS + 1})
+        wait_until_gone(server.client())

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
+from contextlib import suppress
 
 from azure.cosmos import CosmosClient
+from azure.cosmos.exceptions import CosmosHttpResponseError
 
 from asterism.cli.client import AdminClient
 from tests.support.server import WAIT_SECONDS_MAX
@@ -27,3 +29,15 @@ def wait_until_gone(client: CosmosClient, *, but: Collection[str] = ()) -> None:
     while left := set(scratch_databases(client)).difference(but):
         assert time.monotonic() < give_up_at, left
         time.sleep(0.05)
+
+
+def wait_for_replay(client: CosmosClient, *, container: str = "key-1", item: str = "new1", key: str = "c1") -> str:
+    """Return the name of a scratch database when a replay has created an item in it."""
+    give_up_at = time.monotonic() + WAIT_SECONDS_MAX
+    while True:
+        assert time.monotonic() < give_up_at
+        for name in scratch_databases(client):
+            with suppress(CosmosHttpResponseError):
+                client.get_database_client(name).get_container_client(container).read_item(item, key)
+                return name
+        time.sleep(0.02)

@@ -1,0 +1,121 @@
+"""The report of a replay: predicted against measured, as tables and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+
+from asterism.advisor.candidate_keys import CandidateKey
+from asterism.advisor.keys.assessment import Prediction
+from asterism.advisor.replay_figures import Measured, error_of, skew_of
+from asterism.advisor.replay_schedule import Schedule
+from asterism.cli.tables import print_table
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedKey:
+    key: CandidateKey
+    measured: Measured
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    schedule: Schedule
+    items: int
+    keys: Sequence[ReplayedKey]
+
+
+def describe_replay(replay: Replay, predicted: Mapping[str, Prediction]) -> dict[str, Any]:
+    """Return the replay as JSON; predictions are by the names of keys."""
+    schedule = replay.schedule
+    return {
+        "requests": len(schedule.units),
+        "of_requests": schedule.captured_units,
+        "items": replay.items,
+        "seconds": round(schedule.seconds, 1),
+        "compression": round(schedule.compression, 3),
+        "ru_per_second": schedule.ru_per_second,
+        "stands_for_ru_per_second": schedule.given_ru_per_second,
+        "is_to_scale": schedule.is_to_scale,
+        "keys": [_describe_key(each, schedule, predicted.get(each.key.name)) for each in replay.keys],
+    }
+
+
+def _describe_key(replayed: ReplayedKey, schedule: Schedule, predicted: Prediction | None) -> dict[str, Any]:
+    measured = replayed.measured
+    found = {
+        "ru_per_second": round(measured.ru_per_second(schedule), 2),
+        "charges": {kind: round(figures.charge, 2) for kind, figures in sorted(measured.kinds.items())},
+        "skew": round(measured.skew, 3),
+        "throttled_share": round(measured.throttled_share, 4),
+    }
+    described: dict[str, Any] = {"key": replayed.key.name, "definition": dict(replayed.key.definition)}
+    described["measured"] = found | {
+        "shares_of_partitions": [round(share, 4) for share in measured.shares()],
+        "broken_batches": measured.broken_batches,
+        "moved_items": measured.moved_items,
+        "refused": {str(status): count for status, count in sorted(measured.refused.items())},
+        "late_seconds": round(measured.late_seconds, 2),
+    }
+    if predicted is not None:
+        described["predicted"] = {
+            "ru_per_second": round(predicted.ru_per_second, 2),
+            "charges": {kind: round(charge, 2) for kind, charge in sorted(predicted.ru_by_kind.items())},
+            "skew": round(skew_of(predicted), 3),
+            "throttled_share": round(predicted.throttled_share, 4),
+        }
+        described["ru_error"] = round(error_of(predicted.ru_per_second, measured.ru_per_second(schedule)), 4)
+    return described
+
+
+def print_replay(replay: Replay, predicted: Mapping[str, Prediction]) -> None:
+    """Print predicted figures beside measured ones, and then the mean charges by kind of request."""
+    described = describe_replay(replay, predicted)
+    rows, charges = [], []
+    for key in described["keys"]:
+        found, expected = key["measured"], key.get("predicted")
+        rows.append(
+            [
+                key["key"],
+                _pair(expected, found, "ru_per_second", "{:,.1f}"),
+                _pair(expected, found, "skew", "{:.2f}"),
+                _pair(expected, found, "throttled_share", "{:.1%}"),
+                str(found["broken_batches"]),
+                str(found["moved_items"]),
+            ]
+        )
+        for kind, charge in found["charges"].items():
+            shown = "" if expected is None or kind not in expected["charges"] else f"{expected['charges'][kind]:,.2f}"
+            charges.append([key["key"], kind, shown, f"{charge:,.2f}"])
+    columns = ["key", "RU/s", "busiest partition / mean", "429", "batches broken", "items moved"]
+    print_table("Replay: predicted → measured", columns, rows)
+    print_table("RU of a request", ["key", "requests", "predicted", "measured"], charges)
+    for sentence in sentences_about(replay):
+        typer.echo(sentence)
+
+
+def _pair(expected: Mapping[str, Any] | None, found: Mapping[str, Any], name: str, form: str) -> str:
+    measured = form.format(found[name])
+    return measured if expected is None else f"{form.format(expected[name])} → {measured}"
+
+
+def sentences_about(replay: Replay) -> list[str]:
+    """Return what a reader has to know about the scale and the limits of a replay."""
+    schedule = replay.schedule
+    said = [
+        f"{len(schedule.units):,} of {schedule.captured_units:,} requests with {replay.items:,} items, in "
+        f"{schedule.seconds:,.0f} s for each key. A second stands for {schedule.compression:,.3g} s of the capture, "
+        f"and {schedule.ru_per_second:,} RU/s for {schedule.given_ru_per_second:,} RU/s."
+    ]
+    if not schedule.is_to_scale:
+        said.append("The requests came closer together than the RU/s could be raised: the 429 are an upper bound.")
+    late = max((each.measured.late_seconds for each in replay.keys), default=0.0)
+    if late > 1.0:
+        said.append(f"The machine was too busy: requests were sent up to {late:.1f} s late, and the 429 are too few.")
+    refused = {status for each in replay.keys for status in each.measured.refused}
+    if refused:
+        said.append(f"Some requests were refused with {', '.join(map(str, sorted(refused)))}; --json has the counts.")
+    return said
