@@ -11,7 +11,7 @@ from typing import Final, Literal
 from asterism.advisor.keys.candidate import CandidateKey
 from asterism.advisor.keys.key_table import GROWTH_ITEMS_MIN, StorageFigures
 from asterism.advisor.keys.load import Load, Routes
-from asterism.advisor.keys.windows import Windows
+from asterism.advisor.keys.windows import Windows, busiest_window_ru
 from asterism.advisor.wording import about_bytes, about_duration, about_share
 from asterism.limits import Limits
 from asterism.partitioning.partition_key import Component, PartitionKey
@@ -54,6 +54,8 @@ class Prediction:
     # Of all requests, at `throttled_at_ru` RU/s.
     throttled_share: float = 0.0
     throttled_at_ru: int = 0
+    # The RU/s that the busiest partition needs in the busiest of twenty windows, times the partitions.
+    ru_in_busiest_window: float = 0.0
     # The RU/s at which no request is refused; None if no throughput is enough, 0 without requests.
     ru_needed: float | None = 0.0
 
@@ -113,6 +115,7 @@ def prediction_of(load: Load, *, span_seconds: float, weight: float, ru_needed: 
         requests_by_kind=dict(load.requests_by_kind),
         ru_per_second=load.total_ru * weight / span_seconds,
         ru_share_by_partition=tuple(ru / total for ru in by_partition) if total else (),
+        ru_in_busiest_window=busiest_window_ru(load, span_seconds=span_seconds) * weight,
         ru_needed=ru_needed,
     )
 

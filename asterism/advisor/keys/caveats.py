@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from asterism.advisor.keys.demand import Demand
 from asterism.advisor.keys.item_profile import PATHS_MAX, ItemProfile
+from asterism.advisor.keys.scoring import Workload
 from asterism.advisor.wording import about_duration
 
 if TYPE_CHECKING:
@@ -17,9 +17,8 @@ _REQUESTS_MIN: Final = 500
 _SPAN_SECONDS_MIN: Final = 600.0
 
 
-def caveats_of(
-    profile: ItemProfile, demands: Sequence[Demand], options: AdviseOptions, span_seconds: float, partitions: int
-) -> Iterator[str]:
+def caveats_of(profile: ItemProfile, workload: Workload, options: AdviseOptions, partitions: int) -> Iterator[str]:
+    demands, span_seconds = workload.demands, workload.span_seconds
     if profile.items < _ITEMS_MIN:
         yield f"Only {profile.items:,} items: how evenly a key divides more of them cannot be told."
     if not demands:

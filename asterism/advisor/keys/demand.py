@@ -21,8 +21,6 @@ from asterism.values.undefined import Undefined
 
 Access = Literal["read", "insert", "write", "query", "feed", "other"]
 
-# What a query needs of all partitions before its first result: clients ask every partition, and merge.
-_MERGED: Final = re.compile(r"\b(TOP|DISTINCT|GROUP\s+BY|ORDER\s+BY|OFFSET|COUNT|SUM|AVG|MIN|MAX)\b", re.IGNORECASE)
 _AGGREGATE: Final = re.compile(r"\b(COUNT|SUM|AVG|MIN|MAX)\s*\(", re.IGNORECASE)
 # Operations in a captured batch or script that are not described: about those of a small transaction.
 _UNKNOWN_CHARGE: Final = 10.0
@@ -40,7 +38,6 @@ class QueryNeeds:
     page_items: int
     bytes_per_result: float
     bytes_per_item: float
-    is_merged: bool = False
     is_aggregate: bool = False
     is_ordered: bool = False
     # Request units for computation, which no key changes.
@@ -228,7 +225,6 @@ class DemandMaker:
             page_items=page_items,
             bytes_per_result=measured / results if measured and results else bytes_per_item,
             bytes_per_item=bytes_per_item,
-            is_merged=bool(request.order) or bool(_MERGED.search(shape)),
             is_aggregate=is_aggregate,
             is_ordered=bool(request.order),
         )

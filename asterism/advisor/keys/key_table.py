@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from asterism.advisor.keys.candidate import CandidateKey, Draw
-from asterism.advisor.keys.item_profile import ItemProfile
+from asterism.advisor.keys.item_profile import ItemProfile, SampledItem
 from asterism.advisor.keys.sketches import estimate_distinct
 from asterism.advisor.keys.spread import gini, top_share
 from asterism.advisor.keys.time_stamps import BUCKET_SECONDS, TimeShape
@@ -43,15 +43,19 @@ class StorageFigures:
 class KeyTable:
     """Items and bytes of the sample by key, each item standing for `scale` items."""
 
-    def __init__(self, profile: ItemProfile, candidate: CandidateKey, draw: Draw) -> None:
+    def __init__(self, profile: ItemProfile, candidate: CandidateKey, draw: Draw, *, rows_max: int) -> None:
+        """Look at no more than `rows_max` items of the sample, evenly chosen."""
         self.profile = profile
         self.candidate = candidate
-        self.scale = profile.scale
+        kept = profile.sample.kept
+        self.rows = kept[:: -(-len(kept) // rows_max) or 1]
+        self.is_whole = len(self.rows) == profile.items
+        self.scale = profile.items / max(1, len(self.rows))
         self.items: Counter[PartitionKey] = Counter()
         self.bytes: Counter[PartitionKey] = Counter()
         self.absent = 0
         self.key_of_row: list[PartitionKey] = []
-        for item in profile.sample.kept:
+        for item in self.rows:
             key = candidate.key_of_values(item.values, draw=draw)
             self.key_of_row.append(key)
             self.items[key] += 1
@@ -65,7 +69,7 @@ class KeyTable:
         counted = self.items if is_whole_key else self._prefixes.get(len(key)) or self._count_prefixes(len(key))
         count = counted.get(key, 0)
         # A sample overstates the rare keys that it has, and lacks most.
-        return count * self.scale if count > 1 or self.profile.sample.is_whole else self.mean_items
+        return count * self.scale if count > 1 or self.is_whole else self.mean_items
 
     @property
     def mean_items(self) -> float:
@@ -84,7 +88,7 @@ class KeyTable:
         profile, sources = self.profile, self.candidate.sources
         sampled = len(self.key_of_row)
         estimate = estimate_distinct(Counter(self.items.values()), sampled=sampled, total=profile.items)
-        if profile.sample.is_whole or self.candidate.rule is not None:
+        if self.is_whole or self.candidate.rule is not None:
             return estimate
         counts = [profile.distinct(path) for path in sources]
         if len(sources) == 1:
@@ -142,7 +146,7 @@ class KeyTable:
 
     def _rates_of_items(self, factor: float) -> dict[PartitionKey, float]:
         """Return the bytes per second of each key in the latest quarter of the time that the items cover."""
-        times = _times(self.profile)
+        times = _times(self.profile, self.rows)
         if not times:
             return {}
         low, high = min(times.values()), max(times.values())
@@ -155,16 +159,16 @@ class KeyTable:
             if seconds >= high - span:
                 key = self.key_of_row[row]
                 counted[key] += 1
-                latest[key] += self.profile.sample.kept[row].size_bytes
+                latest[key] += self.rows[row].size_bytes
         return {key: latest[key] * factor / span for key in latest if counted[key] >= GROWTH_ITEMS_MIN}
 
 
-def _times(profile: ItemProfile) -> dict[int, float]:
-    """Return the time of each sampled item that has one, by the path that most have."""
+def _times(profile: ItemProfile, rows: Sequence[SampledItem]) -> dict[int, float]:
+    """Return the time of each of the items that has one, by the path that most have."""
     shapes = profile.time_shapes()
     best = max(shapes, key=lambda path: (profile.share_with(path), profile.distinct(path)), default=None)
     if best is None:
         return {}
     shape: TimeShape = shapes[best]
-    found = ((row, shape.seconds(item.values.get(best))) for row, item in enumerate(profile.sample.kept))
+    found = ((row, shape.seconds(item.values.get(best))) for row, item in enumerate(rows))
     return {row: seconds for row, seconds in found if seconds is not None}

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from asterism.advisor.keys.candidate import CandidateKey, Draw
 from asterism.advisor.keys.demand import Demand
@@ -21,12 +21,9 @@ from asterism.values.undefined import UNDEFINED
 _SYNTHETIC_TERM_RU: Final = 0.05
 
 
-class Payment(NamedTuple):
-    at: float
-    partition: int
-    cost_ru: float
-    # The number of the request, several of which belong to one.
-    request: int
+# (time, partition, request units, number of the request): a plain tuple, because there are millions. Several payments
+# may belong to one request.
+Payment = tuple[float, int, float, int]
 
 
 @dataclass(slots=True)
@@ -64,8 +61,8 @@ class Load:
 
     def ru_by_partition(self) -> list[float]:
         sums = [0.0] * self.partitions
-        for payment in self.payments:
-            sums[payment.partition] += payment.cost_ru
+        for _, partition, cost_ru, _ in self.payments:
+            sums[partition] += cost_ru
         return sums
 
 
@@ -97,10 +94,17 @@ class LoadMaker:
         self._placement = Placement(candidate, partitions)
         self._queries = QueryCosts(items=table.profile.items, partitions=partitions)
         self._pinned = frozenset(candidate.parsed.paths)
-        self._item_bytes = table.profile.mean_bytes
+        size = table.profile.mean_bytes
+        # Of the partition that does not have the item, and of the one that has.
+        self._lookup_costs = (
+            lookup_by_id(item_bytes=size, is_found=False),
+            lookup_by_id(item_bytes=size, is_found=True),
+        )
+        self._only_path = candidate.sources[0] if candidate.kind == "plain" else None
         self._batches: dict[str, set[PartitionKey | None]] = defaultdict(set)
         self._load = Load(partitions)
         self._number = 0
+        self._spent = 0.0
         # Keys of a synthetic rule are one more property, with its entry in the index.
         self._write_extra_ru = _SYNTHETIC_TERM_RU if candidate.kind == "synthetic" else 0.0
 
@@ -115,11 +119,9 @@ class LoadMaker:
         }
         load = self._load
         for number, demand in enumerate(demands):
-            self._number = number
-            before = len(load.payments)
+            self._number, self._spent = number, 0.0
             handlers[demand.access](demand)
-            cost = sum([payment.cost_ru for payment in load.payments[before:]])
-            load.ru_by_kind[demand.kind] += cost
+            load.ru_by_kind[demand.kind] += self._spent
             load.requests_by_kind[demand.kind] += 1
         load.batches = len(self._batches)
         load.broken_batches = sum(len(keys) > 1 or None in keys for keys in self._batches.values())
@@ -129,11 +131,17 @@ class LoadMaker:
 
     def _pay(self, demand: Demand, key: PartitionKey, cost_ru: float) -> None:
         """Pay for a request of one logical partition."""
-        self._load.payments.append(Payment(demand.at, self._placement.partition_of(key), cost_ru, self._number))
+        self._pay_at(demand, self._placement.partition_of(key), cost_ru)
         self._load.of_keys.append((demand.at, key, cost_ru))
 
     def _pay_at(self, demand: Demand, partition: int, cost_ru: float) -> None:
-        self._load.payments.append(Payment(demand.at, partition, cost_ru, self._number))
+        self._spent += cost_ru
+        self._load.payments.append((demand.at, partition, cost_ru, self._number))
+
+    def _pay_everywhere(self, demand: Demand, cost_ru: float) -> None:
+        at, number, partitions = demand.at, self._number, self._placement.partitions
+        self._spent += cost_ru * partitions
+        self._load.payments.extend([(at, partition, cost_ru, number) for partition in range(partitions)])
 
     def _search(self, demand: Demand, routes: Sequence[PartitionKey]) -> None:
         """Pay for look-ups of an item under keys that do not have it."""
@@ -144,6 +152,11 @@ class LoadMaker:
     # --- requests for items -----------------------------------------------------------------------------------------
 
     def _routes(self, demand: Demand) -> list[PartitionKey] | None:
+        if self._only_path is not None:
+            # Most candidates, and all that a request needs of them.
+            values = demand.known.get(self._only_path)
+            if values is None or len(values) == 1:
+                return None if values is None else [(values[0],)]
         return self._candidate.routes_of(demand.known, demand.between)
 
     def _read(self, demand: Demand) -> None:
@@ -164,14 +177,14 @@ class LoadMaker:
     def _lookup(self, demand: Demand, routes: list[PartitionKey] | None) -> None:
         """Pay for a query by id: over all partitions, or over those below the known levels of the key."""
         self._join_batch(demand, None)
+        miss, found = self._lookup_costs
         if routes is not None and len(routes) == 1:
-            cost = lookup_by_id(partitions=1, item_bytes=self._item_bytes, is_found=True)
-            self._pay_at(demand, self._placement.partition_of(routes[0]), cost)
+            self._pay_at(demand, self._placement.partition_of(routes[0]), found)
             self._load.routes.one += 1
             return
-        partitions = self._placement.partitions
-        cost = lookup_by_id(partitions=partitions, item_bytes=self._item_bytes, is_found=True)
-        self._pay_at(demand, partitions - 1, cost)
+        own = self._placement.partition_of(self._key_of_item(demand))
+        for partition in range(self._placement.partitions):
+            self._pay_at(demand, partition, found if partition == own else miss)
         self._load.routes.fan_out += 1
 
     def _insert(self, demand: Demand) -> None:
@@ -213,13 +226,10 @@ class LoadMaker:
         needs = demand.query
         assert needs is not None, "a query has its needs"
         routes = self._routes(demand)
-        load, partitions = self._load, self._placement.partitions
+        load = self._load
         if routes is None:
             load.routes.fan_out += 1
-            cost = self._queries.fan_out(needs)
-            asked = range(partitions) if needs.is_merged else (partitions - 1,)
-            for partition in asked:
-                self._pay_at(demand, partition, cost)
+            self._pay_everywhere(demand, self._queries.fan_out(needs))
             return
         is_whole = len(routes[0]) == self._levels
         scopes = [Scope(self._table.items_below(key), is_whole_key=is_whole) for key in routes]
@@ -238,7 +248,9 @@ class LoadMaker:
             self._pay(demand, routes[0], demand.cost_ru)
         else:
             self._load.routes.fan_out += 1
-            self._pay_at(demand, self._draw(self._placement.partitions), demand.cost_ru)
+            # Each partition answers a part of the page, and each has its base.
+            further = charge.feed_page(items=0, page_bytes=0) * (self._placement.partitions - 1)
+            self._pay_everywhere(demand, (demand.cost_ru + further) / self._placement.partitions)
 
     def _other(self, demand: Demand) -> None:
         routes = self._routes(demand)

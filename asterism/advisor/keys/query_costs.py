@@ -1,8 +1,8 @@
-"""The request units of a page of a query, and where they are taken from, as `asterism.reading` charges them.
+"""The request units of the pages of a query, as `asterism.reading` charges them.
 
 A page pays its base once, a tenth of a unit for each read of an index, and for the items that it loads and returns. A
-streamed page goes over all of its partitions and is paid by the last one; where a client has to merge, every partition
-is asked for a page of its own. The counts follow `reading.item_reads` and `reading.candidates`.
+client asks every physical partition that it cannot rule out, each for a page of its own; the server answers a query
+that fixes a few logical partitions with one page. The counts follow `reading.item_reads` and `reading.candidates`.
 """
 
 from __future__ import annotations
@@ -57,11 +57,10 @@ class QueryCosts:
         self._within: dict[tuple[int, tuple[float, ...]], tuple[QueryNeeds, float]] = {}
 
     def fan_out(self, needs: QueryNeeds) -> float:
-        """Return the cost of a page over all partitions; of one partition's page if the client merges them."""
+        """Return the cost of the page of one physical partition, when all are asked."""
         known = self._by_needs.get(id(needs))
         if known is None:
-            cost = self._merged_page(needs) if needs.is_merged else self._streamed_page(needs)
-            known = self._by_needs[id(needs)] = (needs, cost)
+            known = self._by_needs[id(needs)] = (needs, self._page_of_partition(needs))
         return known[1]
 
     def within(self, needs: QueryNeeds, scopes: Sequence[Scope], pinned: frozenset[str]) -> float:
@@ -82,17 +81,7 @@ class QueryCosts:
 
     # --- reads ------------------------------------------------------------------------------------------------------
 
-    def _streamed_page(self, needs: QueryNeeds) -> float:
-        conditions = [matches for _, matches in needs.conditions]
-        if not conditions:
-            return _page(needs, lookups=0, loaded=min(self._items, needs.results))
-        each = self._partition_reads(needs, conditions)
-        part = _part_answered(needs)
-        loaded = max(each.loaded * self._partitions * part, needs.results)
-        return _page(needs, lookups=each.lookups * self._partitions, loaded=loaded)
-
-    def _merged_page(self, needs: QueryNeeds) -> float:
-        """Return the cost of the page of one partition of all."""
+    def _page_of_partition(self, needs: QueryNeeds) -> float:
         own = needs.matches / self._partitions
         conditions = [matches for _, matches in needs.conditions]
         if needs.is_aggregate:
@@ -102,11 +91,13 @@ class QueryCosts:
         results = min(own, needs.page_items)
         if needs.is_ordered and own > SORTED_CANDIDATES_MAX:
             return _page(needs, lookups=1 + len(conditions), loaded=results, results=results)
+        if not conditions and not needs.is_ordered:
+            return _page(needs, lookups=0, loaded=results, results=results)
         reads = self._partition_reads(needs, conditions) if conditions else Reads(1, own)
-        # Counted once to choose the way, and read once.
+        # An order is counted once, to choose the way, and then read.
         lookups = reads.lookups * (2 if needs.is_ordered else 1)
-        loaded = reads.loaded if needs.is_ordered else min(reads.loaded, results)
-        return _page(needs, lookups=lookups, loaded=loaded, results=results)
+        part = 1.0 if needs.is_ordered else results / max(own, 1e-9)
+        return _page(needs, lookups=lookups, loaded=max(results, reads.loaded * part), results=results)
 
     def _partition_reads(self, needs: QueryNeeds, conditions: Sequence[Matches]) -> Reads:
         """Return the reads of one whole physical partition."""
@@ -190,9 +181,7 @@ def _page(needs: QueryNeeds, *, lookups: float, loaded: float, results: float | 
     return cost + needs.further_ru
 
 
-def lookup_by_id(*, partitions: int, item_bytes: float, is_found: bool) -> float:
-    """Return the cost of a query for one id over so many partitions."""
+def lookup_by_id(*, item_bytes: float, is_found: bool) -> float:
+    """Return the cost of one partition's page of a query for an id."""
     found, size = int(is_found), round(item_bytes) * is_found
-    return charge.query(
-        index_lookups=partitions, items_loaded=found, bytes_loaded=size, results=found, bytes_returned=size
-    )
+    return charge.query(index_lookups=1, items_loaded=found, bytes_loaded=size, results=found, bytes_returned=size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -54,23 +54,39 @@ def window_seconds(span_seconds: float) -> float:
 def windows_of(load: Load, *, seconds: float) -> Windows:
     if not load.payments:
         return Windows(seconds, (), Skew(), Skew())
-    start = load.payments[0].at
+    start = load.payments[0][0]
     rows: dict[int, list[float]] = {}
-    requests: dict[int, set[int]] = defaultdict(set)
-    for payment in load.payments:
-        window = int((payment.at - start) / seconds)
+    # A request may pay several partitions, but only in one window.
+    requests: Counter[int] = Counter()
+    latest = -1
+    for at, partition, cost_ru, request in load.payments:
+        window = int((at - start) / seconds)
         row = rows.get(window)
         if row is None:
             row = rows[window] = [0.0] * load.partitions
-        row[payment.partition] += payment.cost_ru
-        requests[window].add(payment.request)
+        row[partition] += cost_ru
+        if request != latest:
+            latest = request
+            requests[window] += 1
     keys: dict[int, dict[PartitionKey, float]] = defaultdict(lambda: defaultdict(float))
     for at, key, cost in load.of_keys:
         keys[int((at - start) / seconds)][key] += cost
-    busy = [window for window in rows if len(requests[window]) >= REQUESTS_MIN] or list(rows)
+    busy = [window for window in rows if requests[window] >= REQUESTS_MIN] or list(rows)
     totals = {window: sum(rows[window]) for window in busy}
     physical = [(max(rows[window]) / totals[window], totals[window]) for window in busy if totals[window]]
     logical = [
         (max(keys[window].values(), default=0.0) / totals[window], totals[window]) for window in busy if totals[window]
     ]
     return Windows(seconds, tuple(tuple(rows[window]) for window in sorted(rows)), Skew.of(physical), Skew.of(logical))
+
+
+def busiest_window_ru(load: Load, *, span_seconds: float, windows: int = 20) -> float:
+    """Return the RU/s at which no partition is asked for more than its share in the busiest window of the span, whose
+    shorter peaks are evened out."""
+    if not load.payments:
+        return 0.0
+    start, seconds = load.payments[0][0], span_seconds / windows
+    spent: dict[tuple[int, int], float] = defaultdict(float)
+    for at, partition, cost_ru, _ in load.payments:
+        spent[min(windows - 1, int((at - start) / seconds)), partition] += cost_ru
+    return max(spent.values()) / seconds * load.partitions
