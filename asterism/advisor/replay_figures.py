@@ -76,7 +76,7 @@ class Measured:
                 self.refused[reply.status] += 1
             if reply.range_id is not None:
                 place = self._ranges.setdefault(reply.range_id, len(self._ranges))
-                self.payments.append(Payment(unit[0].at, place, reply.charge, self._units))
+                self.payments.append((unit[0].at, place, reply.charge, self._units))
         self._units += 1
 
     @property
@@ -112,8 +112,8 @@ class Measured:
 
         Refused requests have no charge, so it is a true figure only if there were none.
         """
-        ordered = sorted(self.payments, key=lambda payment: payment.at)
-        return rate_needed(Load(self.partitions, payments=ordered)) * self.partitions / schedule.kept
+        load = Load(self.partitions, payments=sorted(self.payments))
+        return rate_needed(load) * self.partitions / schedule.kept
 
 
 def skew_of(prediction: Prediction) -> float:
