@@ -11,6 +11,7 @@ import sys
 import typer
 
 from asterism.cli.accounts import accounts
+from asterism.cli.advise import ADVISE_EXAMPLES, advise
 from asterism.cli.capture import CAPTURE_EXAMPLES, capture
 from asterism.cli.collections import COLLECTIONS_EXAMPLES, collections
 from asterism.cli.demo import DEMO_EXAMPLES, demo
@@ -34,6 +35,7 @@ from asterism.cli.rekey import REKEY_EXAMPLES, rekey
 from asterism.cli.serve import SERVE_EXAMPLES, serve
 from asterism.cli.simulate import SIMULATE_EXAMPLES, simulate
 from asterism.cli.split import split
+from asterism.cli.synthetic_key import SYNTHETIC_KEY_EXAMPLES, synthetic_key
 from asterism.cli.version import version
 
 app = typer.Typer(
@@ -56,6 +58,10 @@ app.add_typer(graphs, name="graphs", rich_help_panel="Data of a running server")
 app.command(rich_help_panel="Data of a running server", epilog=COLLECTIONS_EXAMPLES)(collections)
 app.command(rich_help_panel="Data of a running server", epilog=EXPORT_EXAMPLES, no_args_is_help=True)(export)
 app.command("import", rich_help_panel="Data of a running server", epilog=IMPORT_EXAMPLES, no_args_is_help=True)(import_)
+app.add_typer(
+    synthetic_key, name="synthetic-key", rich_help_panel="Data of a running server", epilog=SYNTHETIC_KEY_EXAMPLES
+)
+app.command(rich_help_panel="Data of a running server", epilog=ADVISE_EXAMPLES, no_args_is_help=True)(advise)
 app.command(rich_help_panel="Data of a running server", epilog=REKEY_EXAMPLES, no_args_is_help=True)(rekey)
 app.command(rich_help_panel="Partitions of a running server")(partitions)
 app.command(rich_help_panel="Partitions of a running server", no_args_is_help=True)(split)

@@ -70,7 +70,7 @@ class Suffix:
                 return cls(count, separator=separator)
             case "hash":
                 of = KeyPart(checked_path(given.get("path"), what="The suffix of a synthetic key"))
-                return cls(count, of, separator, _earlier_counts_of(given, count))
+                return cls(count, of, separator, _earlier_counts_of(given))
             case kind:
                 raise KeyRuleError(f"The kind {kind!r} of a suffix must be 'random' or 'hash'.")
 
@@ -291,9 +291,10 @@ def _separator_of(given: Mapping[str, Any], default: str) -> str:
     return separator
 
 
-def _earlier_counts_of(given: Mapping[str, Any], count: int) -> tuple[int, ...]:
+def _earlier_counts_of(given: Mapping[str, Any]) -> tuple[int, ...]:
     earlier = given.get("earlierCounts", [])
-    if not isinstance(earlier, list | tuple) or not all(type(each) is int and 0 < each < count for each in earlier):
+    is_list = isinstance(earlier, list | tuple) and len(earlier) <= _EARLIER_COUNTS_MAX
+    if not is_list or not all(type(each) is int and 1 <= each <= SYNTHETIC_KEY_SUFFIXES_MAX for each in earlier):
         raise KeyRuleError("The 'earlierCounts' of a suffix are kept by the server: leave them out, or as they are.")
     return tuple(earlier)
 
