@@ -70,5 +70,7 @@ def _explain_item(computed: ComputedKey, item: object) -> dict[str, Any]:
         filled = computed.fill(item, keys[0])
     except AsterismError as refusal:
         return {"reason": message_of(refusal)}
-    shown = [[{} if value is UNDEFINED else value for value in key] for key in keys[:KEYS_SHOWN_MAX]]
+    shown: list[list[object]] = [
+        [{} if value is UNDEFINED else value for value in key] for key in keys[:KEYS_SHOWN_MAX]
+    ]
     return {"reason": None, "keys": shown, "key_count": len(keys), "is_drawn": computed.is_drawn, "filled": filled}
