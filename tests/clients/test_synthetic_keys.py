@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy, PartitionKey, exceptions
 from azure.cosmos.partition_key import NonePartitionKeyValue
+from gremlin_python.driver.driver_remote_connection import DriverRemoteConnection
+from gremlin_python.driver.protocol import GremlinServerError
+from gremlin_python.process.anonymous_traversal import traversal
 
 from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY
 from asterism.cli.client import AdminClient
@@ -261,3 +264,18 @@ def test_a_range_of_time_stamps_reads_their_buckets_alone(server: RunningServer,
     assert list(container.query_items(ordered, enable_cross_partition_query=True)) == ["12", "11", "10"]
     # A day more before and two behind: texts compare by their own dates, and buckets are in UTC.
     assert logical_partitions(server, container, text) == 6
+
+
+def test_a_graph_cannot_have_a_synthetic_key(server: RunningServer, database: DatabaseProxy) -> None:
+    make(database, "no-graph", CONCATENATED)
+    connection = DriverRemoteConnection(
+        f"ws://127.0.0.1:{server.ports['gremlin']}/",
+        "g",
+        username=f"/dbs/{database.id}/colls/no-graph",
+        password=WELL_KNOWN_EMULATOR_KEY,
+    )
+    try:
+        with pytest.raises(GremlinServerError, match="synthetic partition key"):
+            traversal().with_remote(connection).V().to_list()
+    finally:
+        connection.close()

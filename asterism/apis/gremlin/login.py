@@ -13,7 +13,7 @@ from asterism.apis.gremlin.malformed import InvalidCredentials
 from asterism.apis.gremlin.sasl import Credentials, read_graph_link
 from asterism.errors import Forbidden, OwnerNotFound, Unauthorized
 from asterism.languages.gremlin.evaluation import GraphName
-from asterism.languages.gremlin.graph.session import check_definition
+from asterism.languages.gremlin.graph.session import check_graph
 from asterism.models.documents.container import Container
 from asterism.models.documents.store import DocumentStore
 
@@ -130,7 +130,7 @@ class LoginDesk:
             # Another process may have created it a moment ago.
             await documents.catch_up()
             found = documents.container_for_items(account, *link)
-        check_definition(found.record.definition)
+        check_graph(found)
         return found
 
     def _name(self, account: str, container: Container) -> GraphName:

@@ -25,13 +25,18 @@ from asterism.languages.gremlin.graph.staged import StagedItems, fits
 from asterism.languages.gremlin.graph.writes import GraphWrites, PartlyWritten
 from asterism.models.documents.container import Container, DocumentServices
 from asterism.models.documents.transaction import Overtaken
-from asterism.partitioning.partition_key import PartitionKeyDefinition
 
 
-def check_definition(definition: PartitionKeyDefinition) -> None:
-    """Refuse a container that cannot be a graph: its partition key must be one property of vertices."""
+def check_graph(container: Container) -> None:
+    """Refuse a container that cannot be a graph: its partition key must be one property that vertices have."""
+    definition = container.record.definition
     if definition.system_key:
         return
+    if container.computed_key is not None:
+        raise MalformedRequest(
+            reason="A graph cannot have a synthetic partition key: edges lie with their source by its own property. "
+            "Read and write this container through the NoSQL interface."
+        )
     if definition.only_property is None:
         raise MalformedRequest(reason="A graph needs a partition key with one path of one segment, such as /pk.")
     if definition.only_property in ("id", "label"):
@@ -331,5 +336,5 @@ def open_session(
 
     A traversal that ends with Overtaken has written nothing, and runs again in a new session that `looks_first`.
     """
-    check_definition(container.record.definition)
+    check_graph(container)
     return StoredGraph(container, services, may_write=may_write, looks_first=looks_first)
