@@ -43,7 +43,7 @@ class CaptureHeader:
     # The fraction of requests that was captured: totals are to be divided by it.
     sampling: float = 1.0
     values: Values = "plain"
-    # Operations that the server could not keep since the header before.
+    # Requests that the server could not keep since the header before.
     dropped: int = 0
 
     def to_json(self) -> bytes:
@@ -101,10 +101,9 @@ class CapturedRequest:
 
     def to_json(self, *, shown: Callable[[Scalar], Scalar] | None = None) -> bytes:
         """Return the request as a line, with its end. `shown` puts others in the place of the values that it named."""
-        members = {
-            "at": self.at,
-            "operation": self.operation,
-            **self._named_values(_as_it_is if shown is None else shown),
+        members: dict[str, object] = {"at": self.at, "operation": self.operation}
+        members |= self._named_values(_as_it_is if shown is None else shown)
+        facts = {
             "order": self.order or None,
             "shape": self.shape,
             "bytes": self.size_bytes,
@@ -117,8 +116,8 @@ class CapturedRequest:
             "ofRange": self.of_range or None,
             "continued": self.continued or None,
         }
-        present = {name: value for name, value in members.items() if value is not None}
-        return dumps_parsed(present) + b"\n"
+        members |= {name: value for name, value in facts.items() if value is not None}
+        return dumps_parsed(members) + b"\n"
 
     def _named_values(self, shown: Callable[[Scalar], Scalar]) -> dict[str, object]:
         """Return the members that have values of requests; an absent value and an open bound stay as they are."""

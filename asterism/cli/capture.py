@@ -250,7 +250,7 @@ def _notes(summary: CaptureSummary, *, filters_left: int) -> Iterator[str]:
     if summary.batches:
         yield f"{summary.batches:,} of the requests were transactional batches; their operations are counted above."
     if summary.dropped:
-        yield f"{summary.dropped:,} operations were dropped, because they came faster than the disk took them."
+        yield f"{summary.dropped:,} requests were left out, because they came faster than they could be written."
     if summary.bad_lines:
         yield f"{len(summary.bad_lines):,} lines were passed over:"
         for bad in summary.bad_lines[:_SHOWN_BAD_LINES]:

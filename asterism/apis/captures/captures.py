@@ -22,7 +22,6 @@ from asterism.clock import Clock
 from asterism.errors import AsterismError, CaptureRefused
 from asterism.keyspaces.catalog.capture_order import CaptureOrder
 from asterism.keyspaces.catalog.catalog import Catalog
-from asterism.keyspaces.processes.background_tasks import end_tasks
 from asterism.keyspaces.routing.keyspace import Keyspace
 
 _log = logging.getLogger(__name__)
@@ -72,6 +71,7 @@ class Captures:
         self._outdated: list[str] = []
         self._flushing = asyncio.Lock()
         self._flusher: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
 
     # --- the life of the process ------------------------------------------------------------------------------------
 
@@ -86,7 +86,10 @@ class Captures:
             await asyncio.to_thread(self._files.remove, capture_id)
 
     async def close(self) -> None:
-        await end_tasks([self._flusher])
+        """Write what waits, and end."""
+        self._closing.set()
+        if self._flusher is not None:
+            await self._flusher
         await self.flush()
 
     # --- for requests -----------------------------------------------------------------------------------------------
@@ -96,7 +99,9 @@ class Captures:
         order = keyspace.record.capture
         known = self._recorders.get(keyspace.record.rid)
         recorder = known[1] if known is not None and known[1].order is order else self._recorder_of(keyspace)
-        return recorder if recorder is not None and recorder.takes_next() else None
+        if recorder is None or not recorder.is_open or self._random() >= recorder.sampling:
+            return None
+        return recorder
 
     def _recorder_of(self, keyspace: Keyspace) -> Recorder | None:
         """Return the recorder of the order in force, made if it is a new one."""
@@ -112,9 +117,7 @@ class Captures:
         else:
             if known is not None:
                 self._outdated.append(known[1].order.id)
-            recorder = Recorder(
-                order, database=database.name, container=record.name, part=self._part, random=self._random
-            )
+            recorder = Recorder(order, database=database.name, container=record.name, part=self._part)
             self._recorders[record.rid] = keyspace, recorder
         if not order.is_running(now=self._wall_seconds()):
             recorder.close()
@@ -218,9 +221,14 @@ class Captures:
                 await asyncio.to_thread(self._files.remove, self._outdated.pop())
 
     async def _flush_forever(self) -> None:
-        while any(recorder.is_open for _, recorder in self._recorders.values()):
-            await asyncio.sleep(FLUSH_SECONDS)
-            await self.flush()
+        while not self._closing.is_set() and any(recorder.is_open for _, recorder in self._recorders.values()):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(FLUSH_SECONDS):
+                    await self._closing.wait()
+            try:
+                await self.flush()
+            except Exception:
+                _log.exception("captured requests are not written for now")
 
     def _forget(self, rid: bytes, recorder: Recorder, *, is_deleted: bool) -> None:
         recorder.close()
@@ -241,7 +249,7 @@ class Captures:
 
     async def _write(self, order: CaptureOrder, recorder: Recorder) -> str:
         """Write what waits; return the reason why some of it could not be written."""
-        lines = recorder.take()
+        lines = await recorder.take()
         if not lines:
             return ""
         first, bytes_max = recorder.first_line, order.bytes_max

@@ -103,8 +103,10 @@ class Call(HttpCall):
         container = context.containers.get((context.account, parts[1], parts[3]))
         if container is None or not container.is_current:
             container = context.find_container(parts[1], parts[3])
-        if container.keyspace.record.capture is not None and self.sampled is None:
-            self.sampled = context.sample(container)
+        if container.keyspace.record.capture is not None and context.captures is not None:
+            recorder = context.captures.sample(container.keyspace)
+            if recorder is not None:
+                self.sampled = SampledCall(recorder, container.record.definition.segments)
         intended = self.request.headers.get(headers.INTENDED_CONTAINER_RID)
         if intended is not None and intended != context.facts(container).rid:
             raise ContainerRecreated(name=container.record.name)

@@ -1,12 +1,12 @@
-"""Requests of this door as a capture keeps them (`apis/captures`): read from the request and its answer, once both are
-there, so that handlers do nothing for it. Only a query adds what it has compiled and read.
+"""Requests of this door as a capture keeps them (`apis/captures`): read from the request and its answer, after that was
+sent. Handlers do nothing for it, but that a query adds what it has compiled and read.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from asterism.advisor.captured_request import CapturedRequest, KeyComponent
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from asterism.reading.conditions import PropertyPath
     from asterism.reading.query_page import QueryPage
 
-_log = logging.getLogger(__name__)
-
 _OK: Final = (200, 207)
 # Requests that no other partition key would have made better: malformed ones, and those without the right.
 _STATUSES_NOT_KEPT: Final = frozenset({400, 401, 413})
@@ -41,33 +39,34 @@ _CHANGE_FEED: Final = "(change feed)"
 
 @dataclass(slots=True)
 class SampledCall:
-    """A request that a capture keeps. The handler of a query adds the last two."""
+    """A request that a capture keeps. The handler of a query adds what it has compiled and read."""
 
     recorder: Recorder
     key_paths: tuple[PropertyPath, ...]
     query: QueryRequest | None = None
     page: QueryPage | None = None
+    # Wall seconds.
+    answered_at: float = 0.0
 
 
 def keep(call: Call, sampled: SampledCall, response: Response) -> None:
-    """Hand a request that was sampled to its recorder. A failure to describe it must not be one of the request."""
+    """Hand a request that was sampled, with its answer, to its recorder, which describes it when there is time."""
     describe = _DESCRIPTIONS.get(call.operation)
     if describe is None or response.status in _STATUSES_NOT_KEPT:
         return
-    try:
-        sampled.recorder.add(describe(call, sampled, response))
-    except Exception:
-        _log.exception("request %r is left out of its capture", call.request_id)
+    sampled.answered_at = call.context.clock.wall_seconds()
+    bytes_held = len(call.request.body) + len(response.body)
+    sampled.recorder.add(partial(describe, call, sampled, response), bytes_held=bytes_held)
 
 
 # --- single items -----------------------------------------------------------------------------------------------------
 
 
-def _request(call: Call, operation: str, response: Response) -> CapturedRequest:
+def _request(call: Call, operation: str, sampled: SampledCall, response: Response) -> CapturedRequest:
     """Return what all operations have in common."""
     charge = _header(response, headers.CHARGE)
     return CapturedRequest(
-        at=round(call.context.clock.wall_seconds(), 3),
+        at=round(sampled.answered_at, 3),
         operation=operation,
         key=_key_of(call.request.headers.get(headers.PARTITION_KEY)),
         charge=None if charge is None else float(charge),
@@ -90,22 +89,22 @@ def _key_of(text: str | None) -> tuple[KeyComponent, ...] | None:
     return tuple([UNDEFINED if value == {} else value for value in values])
 
 
-def _read(call: Call, _: SampledCall, response: Response) -> list[CapturedRequest]:
-    request = _request(call, "read", response)
+def _read(call: Call, sampled: SampledCall, response: Response) -> list[CapturedRequest]:
+    request = _request(call, "read", sampled, response)
     request.item_id = call.item_name
     if response.status in _OK:
         request.size_bytes = len(response.body)
     return [request]
 
 
-def _delete(call: Call, _: SampledCall, response: Response) -> list[CapturedRequest]:
-    request = _request(call, "delete", response)
+def _delete(call: Call, sampled: SampledCall, response: Response) -> list[CapturedRequest]:
+    request = _request(call, "delete", sampled, response)
     request.item_id = call.item_name
     return [request]
 
 
-def _patch(call: Call, _: SampledCall, response: Response) -> list[CapturedRequest]:
-    request = _request(call, "patch", response)
+def _patch(call: Call, sampled: SampledCall, response: Response) -> list[CapturedRequest]:
+    request = _request(call, "patch", sampled, response)
     request.item_id = call.item_name
     request.values = _values_set(loads(call.request.body))
     request.size_bytes = len(response.body) or None
@@ -113,8 +112,8 @@ def _patch(call: Call, _: SampledCall, response: Response) -> list[CapturedReque
 
 
 def _writer(operation: str) -> Callable[[Call, SampledCall, Response], list[CapturedRequest]]:
-    def describe(call: Call, _: SampledCall, response: Response) -> list[CapturedRequest]:
-        request = _request(call, operation, response)
+    def describe(call: Call, sampled: SampledCall, response: Response) -> list[CapturedRequest]:
+        request = _request(call, operation, sampled, response)
         _add_item(request, cast(Item, loads(call.request.body)), size_bytes=len(call.request.body))
         return [request]
 
@@ -154,7 +153,7 @@ def _batch(call: Call, sampled: SampledCall, response: Response) -> list[Capture
     size_bytes = len(request.body) // len(entries)
     kept = []
     for entry, result in zip(entries, cast("list[dict[str, Any]]", results), strict=True):
-        operation = _request(call, entry["operationType"].lower(), response)
+        operation = _request(call, entry["operationType"].lower(), sampled, response)
         operation.batch = name
         operation.key = _key_of(entry.get("partitionKey")) or operation.key
         operation.status = result.get("statusCode", response.status)
@@ -170,8 +169,8 @@ def _batch(call: Call, sampled: SampledCall, response: Response) -> list[Capture
     return kept
 
 
-def _script(call: Call, _: SampledCall, response: Response) -> list[CapturedRequest]:
-    request = _request(call, "script", response)
+def _script(call: Call, sampled: SampledCall, response: Response) -> list[CapturedRequest]:
+    request = _request(call, "script", sampled, response)
     request.shape = call.script_name
     return [request]
 
@@ -179,9 +178,9 @@ def _script(call: Call, _: SampledCall, response: Response) -> list[CapturedRequ
 # --- many items -------------------------------------------------------------------------------------------------------
 
 
-def _pages(call: Call, operation: str, response: Response) -> CapturedRequest:
+def _pages(call: Call, operation: str, sampled: SampledCall, response: Response) -> CapturedRequest:
     given = call.request.headers
-    request = _request(call, operation, response)
+    request = _request(call, operation, sampled, response)
     request.of_range = headers.PARTITION_RANGE_ID in given or headers.START_EPK in given
     request.continued = headers.CONTINUATION in given
     request.partitions = 1
@@ -191,21 +190,21 @@ def _pages(call: Call, operation: str, response: Response) -> CapturedRequest:
     return request
 
 
-def _feed(call: Call, _: SampledCall, response: Response) -> list[CapturedRequest]:
-    request = _pages(call, "feed", response)
+def _feed(call: Call, sampled: SampledCall, response: Response) -> list[CapturedRequest]:
+    request = _pages(call, "feed", sampled, response)
     request.loaded = request.results
     return [request]
 
 
-def _changes(call: Call, _: SampledCall, response: Response) -> list[CapturedRequest]:
-    request = _pages(call, "feed", response)
+def _changes(call: Call, sampled: SampledCall, response: Response) -> list[CapturedRequest]:
+    request = _pages(call, "feed", sampled, response)
     request.loaded = request.results
     request.shape = _CHANGE_FEED
     return [request]
 
 
 def _query(call: Call, sampled: SampledCall, response: Response) -> list[CapturedRequest]:
-    request = _pages(call, "query", response)
+    request = _pages(call, "query", sampled, response)
     query, page = sampled.query, sampled.page
     if query is not None:
         compiled = query.compiled

@@ -9,7 +9,6 @@ from urllib.parse import quote
 from asterism.access.keys import AccountKeys
 from asterism.apis.captures.captures import Captures
 from asterism.apis.nosql import headers
-from asterism.apis.nosql.captured import SampledCall
 from asterism.apis.nosql.item_paths import ItemPaths
 from asterism.apis.nosql.items.batch_turns import new_batch_turns
 from asterism.apis.nosql.scripts.turns import ScriptTurns
@@ -73,11 +72,6 @@ class Context:
 
     def now(self) -> int:
         return self.clock.stored_seconds()
-
-    def sample(self, container: Container) -> SampledCall | None:
-        """Return the place for a request on a container that captures them; None if this one is not kept."""
-        recorder = None if self.captures is None else self.captures.sample(container.keyspace)
-        return None if recorder is None else SampledCall(recorder, container.record.definition.segments)
 
     def find_container(self, database: str, container: str) -> Container:
         """Find a container by its names or resource ids, and remember it among the known ones."""
