@@ -29,6 +29,7 @@ from asterism.cli.move import MOVE_EXAMPLES, move
 from asterism.cli.nodes import nodes
 from asterism.cli.partitions import partitions
 from asterism.cli.placement import PLACEMENT_EXAMPLES, placement
+from asterism.cli.promote_tenant import PROMOTE_TENANT_EXAMPLES, promote_tenant
 from asterism.cli.query import QUERY_EXAMPLES, query
 from asterism.cli.rebalance import rebalance
 from asterism.cli.rekey import REKEY_EXAMPLES, rekey
@@ -63,6 +64,9 @@ app.add_typer(
 )
 app.command(rich_help_panel="Data of a running server", epilog=ADVISE_EXAMPLES, no_args_is_help=True)(advise)
 app.command(rich_help_panel="Data of a running server", epilog=REKEY_EXAMPLES, no_args_is_help=True)(rekey)
+app.command(rich_help_panel="Data of a running server", epilog=PROMOTE_TENANT_EXAMPLES, no_args_is_help=True)(
+    promote_tenant
+)
 app.command(rich_help_panel="Partitions of a running server")(partitions)
 app.command(rich_help_panel="Partitions of a running server", no_args_is_help=True)(split)
 app.command(rich_help_panel="Partitions of a running server", no_args_is_help=True)(merge)

@@ -7,7 +7,7 @@ is a function of its arguments: a seeded generator gives the same advice again.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -83,6 +83,7 @@ class _Advisor:
             HIGHEST_CARDINALITY: highest_cardinality(profile),
             MOST_FILTERED: most_filtered(profile, workload.demands),
         }
+        self._done = 0
         self._peak_ru = self._scorer.peak_ru(FIRST_ROUND)
         self._partitions = self._partition_count()
 
@@ -112,15 +113,20 @@ class _Advisor:
             len(self._profile.sample.kept) > FIRST_ROUND.rows_max
             or len(self._workload.demands) > FIRST_ROUND.requests_max
         )
-        total, done = len(candidates) + FINALISTS * is_much, 0
-        ranked: dict[str, Assessment] = {}
-        for effort in (FIRST_ROUND, SECOND_ROUND) if is_much else (SECOND_ROUND,):
-            for candidate in candidates:
-                ranked[candidate.name] = self._scorer.assess(candidate, effort, partitions=self._partitions)
-                done += 1
-                self._options.on_progress(min(done, total), total)
-            candidates = self._finalists(rank(list(ranked.values())))
-        return rank(list(ranked.values()))
+        total = len(candidates) + FINALISTS * is_much
+        if not is_much:
+            return rank(self._assessed(candidates, SECOND_ROUND, total))
+        first = {each.candidate.name: each for each in self._assessed(candidates, FIRST_ROUND, total)}
+        second = self._assessed(self._finalists(rank(list(first.values()))), SECOND_ROUND, total)
+        return rank([*second, *_raised(first, second)])
+
+    def _assessed(self, candidates: Sequence[CandidateKey], effort: Effort, total: int) -> list[Assessment]:
+        assessed = []
+        for candidate in candidates:
+            assessed.append(self._scorer.assess(candidate, effort, partitions=self._partitions))
+            self._done += 1
+            self._options.on_progress(min(self._done, total), total)
+        return assessed
 
     def _finalists(self, ranked: Sequence[Assessment]) -> list[CandidateKey]:
         asked_for = {key.name for key in (*self._options.wanted, *self._baselines.values()) if key is not None}
@@ -154,3 +160,13 @@ class _Advisor:
             return self._options.ru_per_second
         needed = ranked[0].predicted.ru_needed if ranked else None
         return rounded_ru(self._peak_ru if needed is None else needed, self._options.limits)
+
+
+def _raised(first: Mapping[str, Assessment], second: Sequence[Assessment]) -> list[Assessment]:
+    """Return the other candidates of the first round, whose part of the requests may lack the peaks: with the RU/s
+    needed raised as those of the finalists were."""
+    names = {each.candidate.name for each in second}
+    pairs = [(each.predicted.ru_needed, first[each.candidate.name].predicted.ru_needed) for each in second]
+    factors = sorted(after / before for after, before in pairs if after and before)
+    factor = factors[len(factors) // 2] if factors else 1.0
+    return [each.with_need_times(factor) for name, each in first.items() if name not in names]

@@ -102,6 +102,10 @@ class Assessment:
     def severity(self) -> int:
         return sum(problem.severity for problem in self.problems)
 
+    def with_need_times(self, factor: float) -> Assessment:
+        needed = self.predicted.ru_needed
+        return replace(self, predicted=replace(self.predicted, ru_needed=None if needed is None else needed * factor))
+
     def with_why(self, why: str) -> Assessment:
         return replace(self, why=why)
 

@@ -68,7 +68,10 @@ class ItemProfile:
     sample: Reservoir[SampledItem] = field(init=False)
     twins: IdFamilies = field(init=False)
     _top: dict[str, PathProfile] = field(default_factory=dict)
+    # Computed when they are first asked for, after the last item.
     _shapes: dict[str, TimeShape] | None = None
+    _times: list[float | None] | None = None
+    _distinct: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.sample = Reservoir(self.sampled_items, self.rng)
@@ -137,8 +140,11 @@ class ItemProfile:
         return profile.count / self.items if profile is not None and self.items else 0.0
 
     def distinct(self, path: str) -> int:
-        profile = self.paths.get(path)
-        return profile.distinct.estimate() if profile is not None else 0
+        known = self._distinct.get(path)
+        if known is None:
+            profile = self.paths.get(path)
+            known = self._distinct[path] = profile.distinct.estimate() if profile is not None else 0
+        return known
 
     def time_shapes(self) -> dict[str, TimeShape]:
         """Return the paths whose values are time stamps."""
@@ -146,6 +152,15 @@ class ItemProfile:
             shapes = ((path, shape_of(self.sampled_values(path))) for path in self.paths)
             self._shapes = {path: shape for path, shape in shapes if shape is not None}
         return self._shapes
+
+    def sampled_times(self) -> list[float | None]:
+        """Return the time of each sampled item, by the path of time stamps that most items have; empty without one."""
+        if self._times is None:
+            shapes = self.time_shapes()
+            best = max(shapes, key=lambda path: (self.share_with(path), self.distinct(path)), default=None)
+            kept = self.sample.kept
+            self._times = [] if best is None else [shapes[best].seconds(item.values.get(best)) for item in kept]
+        return self._times
 
     def sampled_values(self, path: str) -> list[Scalar]:
         return [item.values[path] for item in self.sample.kept if path in item.values]

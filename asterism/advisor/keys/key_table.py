@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from asterism.advisor.keys.candidate import CandidateKey, Draw
-from asterism.advisor.keys.item_profile import ItemProfile, SampledItem
+from asterism.advisor.keys.item_profile import ItemProfile
 from asterism.advisor.keys.sketches import estimate_distinct
 from asterism.advisor.keys.spread import gini, top_share
-from asterism.advisor.keys.time_stamps import BUCKET_SECONDS, TimeShape
+from asterism.advisor.keys.time_stamps import BUCKET_SECONDS
 from asterism.limits import Limits
 from asterism.partitioning.partition_key import PartitionKey
 from asterism.values.undefined import UNDEFINED
@@ -48,7 +48,8 @@ class KeyTable:
         self.profile = profile
         self.candidate = candidate
         kept = profile.sample.kept
-        self.rows = kept[:: -(-len(kept) // rows_max) or 1]
+        self._step = max(1, -(-len(kept) // rows_max))
+        self.rows = kept[:: self._step]
         self.is_whole = len(self.rows) == profile.items
         self.scale = profile.items / max(1, len(self.rows))
         self.items: Counter[PartitionKey] = Counter()
@@ -62,6 +63,9 @@ class KeyTable:
             self.bytes[key] += item.size_bytes
             self.absent += UNDEFINED in key
         self._prefixes: dict[int, Counter[PartitionKey]] = {}
+        self.cardinality = self._cardinality()
+        # The items of an ordinary key: of most there is at most one in a sample.
+        self._mean_items = max(1.0, profile.items / max(1, self.cardinality))
 
     def items_below(self, key: PartitionKey) -> float:
         """Return the estimated items with a key, or with a key that begins so."""
@@ -69,12 +73,7 @@ class KeyTable:
         counted = self.items if is_whole_key else self._prefixes.get(len(key)) or self._count_prefixes(len(key))
         count = counted.get(key, 0)
         # A sample overstates the rare keys that it has, and lacks most.
-        return count * self.scale if count > 1 or self.is_whole else self.mean_items
-
-    @property
-    def mean_items(self) -> float:
-        """The items of an ordinary key: of most there is at most one in a sample."""
-        return max(1.0, self.profile.items / max(1, self.cardinality()))
+        return count * self.scale if count > 1 or self.is_whole else self._mean_items
 
     def _count_prefixes(self, length: int) -> Counter[PartitionKey]:
         counted: Counter[PartitionKey] = Counter()
@@ -83,7 +82,7 @@ class KeyTable:
         self._prefixes[length] = counted
         return counted
 
-    def cardinality(self) -> int:
+    def _cardinality(self) -> int:
         """Return how many keys all items have: counted over all of them for a single path, estimated for several."""
         profile, sources = self.profile, self.candidate.sources
         sampled = len(self.key_of_row)
@@ -108,7 +107,7 @@ class KeyTable:
         factor = self.profile.total_bytes / max(1, sampled_bytes)
         growth, full_after = self._growth(limits, factor, write_bytes_per_second)
         return StorageFigures(
-            cardinality=self.cardinality(),
+            cardinality=self.cardinality,
             largest_bytes=largest * factor,
             largest_share=largest / sampled_bytes,
             largest_key=largest_key,
@@ -146,29 +145,19 @@ class KeyTable:
 
     def _rates_of_items(self, factor: float) -> dict[PartitionKey, float]:
         """Return the bytes per second of each key in the latest quarter of the time that the items cover."""
-        times = _times(self.profile, self.rows)
+        times = self.profile.sampled_times()
         if not times:
             return {}
-        low, high = min(times.values()), max(times.values())
+        own = [(row, seconds) for row, seconds in enumerate(times[:: self._step]) if seconds is not None]
+        low, high = min(own, key=lambda entry: entry[1])[1], max(own, key=lambda entry: entry[1])[1]
         span = (high - low) * _LATEST_PART
         if span <= 0:
             return {}
         latest: Counter[PartitionKey] = Counter()
         counted: Counter[PartitionKey] = Counter()
-        for row, seconds in times.items():
+        for row, seconds in own:
             if seconds >= high - span:
                 key = self.key_of_row[row]
                 counted[key] += 1
                 latest[key] += self.rows[row].size_bytes
         return {key: latest[key] * factor / span for key in latest if counted[key] >= GROWTH_ITEMS_MIN}
-
-
-def _times(profile: ItemProfile, rows: Sequence[SampledItem]) -> dict[int, float]:
-    """Return the time of each of the items that has one, by the path that most have."""
-    shapes = profile.time_shapes()
-    best = max(shapes, key=lambda path: (profile.share_with(path), profile.distinct(path)), default=None)
-    if best is None:
-        return {}
-    shape: TimeShape = shapes[best]
-    found = ((row, shape.seconds(item.values.get(best))) for row, item in enumerate(rows))
-    return {row: seconds for row, seconds in found if seconds is not None}

@@ -94,6 +94,8 @@ class LoadMaker:
         self._placement = Placement(candidate, partitions)
         self._queries = QueryCosts(items=table.profile.items, partitions=partitions)
         self._pinned = frozenset(candidate.parsed.paths)
+        rule = candidate.rule
+        self._implied = frozenset(() if rule is None else [part.path for part in rule.parts])
         size = table.profile.mean_bytes
         # Of the partition that does not have the item, and of the one that has.
         self._lookup_costs = (
@@ -233,7 +235,7 @@ class LoadMaker:
             return
         is_whole = len(routes[0]) == self._levels
         scopes = [Scope(self._table.items_below(key), is_whole_key=is_whole) for key in routes]
-        cost = self._queries.within(needs, scopes, self._pinned)
+        cost = self._queries.within(needs, scopes, pinned=self._pinned, implied=self._implied)
         if len(routes) == 1:
             load.routes.one += 1
             self._pay(demand, routes[0], cost)

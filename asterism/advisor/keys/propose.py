@@ -105,7 +105,7 @@ class _Proposer:
         named = self._known.shares.get(path, 0.0) > 0
         if not profile.count or (self._profile.share_with(path) < _PRESENCE_MIN and not named):
             return False
-        if profile.distinct.estimate() < 2 and not named:
+        if self._profile.distinct(path) < 2 and not named:
             return False
         try:
             check_key_path(path)

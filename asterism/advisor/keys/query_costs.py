@@ -63,16 +63,25 @@ class QueryCosts:
             known = self._by_needs[id(needs)] = (needs, self._page_of_partition(needs))
         return known[1]
 
-    def within(self, needs: QueryNeeds, scopes: Sequence[Scope], pinned: frozenset[str]) -> float:
-        """Return the cost of a page over logical partitions whose key fixes the `pinned` paths."""
+    def within(
+        self, needs: QueryNeeds, scopes: Sequence[Scope], *, pinned: frozenset[str], implied: frozenset[str]
+    ) -> float:
+        """Return the cost of a page over logical partitions. Conditions on `pinned` paths are those of the key, which
+        are not looked up; those on `implied` ones are, though all items of the partitions meet them."""
         key = (id(needs), tuple([scope.items for scope in scopes]))
         known = self._within.get(key)
         if known is None:
-            known = self._within[key] = (needs, self._cost_within(needs, scopes, pinned))
+            known = self._within[key] = (needs, self._cost_within(needs, scopes, pinned, implied))
         return known[1]
 
-    def _cost_within(self, needs: QueryNeeds, scopes: Sequence[Scope], pinned: frozenset[str]) -> float:
-        rest = [matches for path, matches in needs.conditions if path not in pinned or not matches.is_equal]
+    def _cost_within(
+        self, needs: QueryNeeds, scopes: Sequence[Scope], pinned: frozenset[str], implied: frozenset[str]
+    ) -> float:
+        rest = [
+            (matches, path in implied and matches.is_equal)
+            for path, matches in needs.conditions
+            if path not in pinned or not matches.is_equal
+        ]
         total = sum(scope.items for scope in scopes)
         reads = [self._scope_reads(needs, scope, rest, share=scope.items / max(total, 1.0)) for scope in scopes]
         part = _part_answered(needs)
@@ -114,16 +123,22 @@ class QueryCosts:
             return Reads(lookups + _pages(own[0]), own[0])
         return Reads(lookups, self._items_each)
 
-    def _scope_reads(self, needs: QueryNeeds, scope: Scope, rest: Sequence[Matches], *, share: float) -> Reads:
+    def _scope_reads(
+        self, needs: QueryNeeds, scope: Scope, rest: Sequence[tuple[Matches, bool]], *, share: float
+    ) -> Reads:
+        """Return the reads of one scope for its conditions, each with True if all items of the scope meet it."""
         if not rest:
             return Reads(0, scope.items)
         matches = needs.matches * share
         # An index has the entries of the whole physical partition.
-        own = [max(condition.count / self._partitions, min(matches, condition.count)) for condition in rest]
+        own = [max(condition.count / self._partitions, min(matches, condition.count)) for condition, _ in rest]
         entries_max = float(ENTRIES_MAX)
         if scope.is_whole_key:
             entries_max = max(PAGE_ENTRIES, min(ENTRIES_MAX, _ENTRIES_PER_ITEM * scope.items))
-        within = [min(scope.items, max(matches, scope.items * condition.count / self._items)) for condition in rest]
+        within = [
+            scope.items if is_implied else min(scope.items, max(matches, scope.items * condition.count / self._items))
+            for condition, is_implied in rest
+        ]
         lookups, found = self._search(own, matches, most=self._worth(needs), entries_max=entries_max, within=within)
         return Reads(lookups, scope.items if found is None else found)
 

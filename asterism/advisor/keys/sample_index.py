@@ -64,7 +64,7 @@ class SampleIndex:
         if self.is_whole or profile is None:
             return float(len(rows or ()))
         # A sample overstates the rare values that it has, and lacks most: take the mean unless it has several.
-        mean = profile.count / max(1, profile.distinct.estimate())
+        mean = profile.count / max(1, self.profile.distinct(path))
         return len(rows) * self.scale if rows is not None and len(rows) > 2 else mean
 
     def _values_at(self, path: str) -> dict[Scalar, frozenset[int]]:
