@@ -100,7 +100,7 @@ def create(
     key: Key = DEFAULT_KEY,
     insecure: Insecure = False,
 ) -> None:
-    """Create a container, and its database if there is none, whose partition key is computed."""
+    """Create a container whose partition key is computed, and its database if it does not exist."""
     from asterism.cli.data_client import DataClient
 
     partition_key = _partition_key(path, rule, part, separator, random, hash_, of, absent=absent)
@@ -210,7 +210,7 @@ def _show_item(explained: dict[str, Any], partition_key: dict[str, Any], ranges:
         raise CommandFailed(explained["reason"])
     keys, count = explained["keys"], explained["key_count"]
     more = f" … ({count:,} in all)" if count > len(keys) else ""
-    typer.echo(f"keys: {', '.join(json.dumps(one, ensure_ascii=False) for one in keys)}{more}")
+    typer.echo(f"keys: {', '.join(json.dumps(shown, ensure_ascii=False) for shown in keys)}{more}")
     if ranges and count == 1:
         typer.echo(f"physical partition: {_partition_of(keys[0], partition_key, ranges)}")
     if count > 1:

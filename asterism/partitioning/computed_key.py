@@ -95,7 +95,7 @@ class ComputedKey:
             keys = self._keys_of(item)
         except KeyRuleError as error:
             raise MalformedRequest(reason=str(error)) from None
-        if named is None:
+        if named is None or (len(named) == 1 and self._only_rule is not None and named[0][0] is UNDEFINED):
             return keys
         whole = {name for name in named if all(type(component) is str for component in name)}
         others = [name for name in named if name not in whole]
@@ -227,7 +227,12 @@ def put_value(item: dict[str, Any], segments: tuple[str, ...], value: object) ->
 def _level_values(rule: KeyRule, segments: tuple[str, ...], item: Mapping[str, Any]) -> Iterable[Component]:
     own = value_at(item, segments)
     if own is UNDEFINED:
-        return [as_component(value) for value in rule.keys_of(item)] or (UNDEFINED,)
+        values = rule.keys_of(item)
+        if not values:
+            return (UNDEFINED,)
+        # All have the same base; the last has the longest suffix.
+        as_component(values[-1])
+        return values
     if not rule.accepts(item, own):
         raise PartitionKeyMismatch
     return (as_component(own),)

@@ -62,12 +62,19 @@ class KeyPart:
     digits: int | None = None
     decimals: int | None = None
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    # The name of a property at the top of an item, and whether texts are taken as they are: of nearly every part.
+    _only_name: str | None = field(init=False, repr=False, compare=False)
+    _takes_texts: bool = field(init=False, repr=False, compare=False)
     _pieces: tuple[Callable[[datetime], str] | str, ...] = field(init=False, repr=False, compare=False)
     # The form of the texts that `text_at` gives.
     _written: re.Pattern[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "names", parse_key_path(self.path))
+        names = parse_key_path(self.path)
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "_only_name", names[0] if len(names) == 1 else None)
+        takes_texts = not self.is_time and self.digits is None and self.decimals is None
+        object.__setattr__(self, "_takes_texts", takes_texts)
         text = self.format if self.format is not None else _FORMATS.get(self.bucket or "", "")
         object.__setattr__(self, "_pieces", _pieces_of(text))
         object.__setattr__(self, "_written", _form_of(text))
@@ -97,7 +104,8 @@ class KeyPart:
         return self.path if len(shown) == 1 else shown
 
     def value_in(self, item: Mapping[str, Any]) -> object:
-        return value_at(item, self.names)
+        name = self._only_name
+        return value_at(item, self.names) if name is None else item.get(name, UNDEFINED)
 
     def is_written(self, value: object) -> bool:
         """Return whether a value has the form that values are written in, and so need not be the source itself."""
@@ -105,10 +113,10 @@ class KeyPart:
 
     def text(self, value: object) -> str:
         """Return how a value is written in a key. The caller has seen that the item has one."""
+        if type(value) is str and self._takes_texts:
+            return value
         if self.is_time:
             return self.text_at(self.moment_of(value))
-        if type(value) is str and self.digits is None and self.decimals is None:
-            return value
         if isinstance(value, dict | list):
             raise KeyRuleError(
                 f"The value at {self.path} is an {'object' if isinstance(value, dict) else 'array'}, which a synthetic "

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import product
 from typing import Any, Final, Literal
 
@@ -83,11 +84,13 @@ class Suffix:
             shown["earlierCounts"] = list(self.earlier_counts)
         return shown
 
-    def numbers_of(self, value: object) -> tuple[int, ...]:
+    def numbers_of(self, value: object) -> Sequence[int]:
         """Return the suffixes that an item may have, newest first; `value` is that at the path of a hashed one."""
         if self.of is None or value is None or value is UNDEFINED:
-            return tuple(range(1, self.count + 1))
+            return range(1, self.count + 1)
         hashed = mmh3.hash(_utf8(self.of.text(value)), signed=False)
+        if not self.earlier_counts:
+            return (hashed % self.count + 1,)
         return tuple(dict.fromkeys(hashed % count + 1 for count in (self.count, *self.earlier_counts)))
 
     def base_of(self, key: str) -> str | None:
@@ -124,10 +127,14 @@ class KeyRule:
     separator: str = _SEPARATOR
     suffix: Suffix | None = None
     missing: Missing = "refuse"
+    # The parts, and that of a hashed suffix behind them.
+    source_parts: tuple[KeyPart, ...] = field(init=False, repr=False, compare=False)
     # The one part that the whole base is, if there are no others: nearly every suffixed and every bucketed key.
     _only_part: KeyPart | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        of = None if self.suffix is None else self.suffix.of
+        object.__setattr__(self, "source_parts", self.parts if of is None else (*self.parts, of))
         object.__setattr__(self, "_only_part", self.parts[0] if len(self.parts) == 1 else None)
 
     @classmethod
@@ -167,11 +174,6 @@ class KeyRule:
         return tuple(part.path for part in self.source_parts)
 
     @property
-    def source_parts(self) -> tuple[KeyPart, ...]:
-        of = None if self.suffix is None else self.suffix.of
-        return self.parts if of is None else (*self.parts, of)
-
-    @property
     def is_random(self) -> bool:
         """True if which of its keys an item gets is drawn."""
         return self.suffix is not None and self.suffix.of is None
@@ -181,8 +183,10 @@ class KeyRule:
     def keys_of(self, item: Mapping[str, Any]) -> tuple[str, ...]:
         """Return every value that an item may have, the one of new items first (of a random suffix all are). Return
         none for an item without a source, if the rule counts it as one without a key."""
-        values = [part.value_in(item) for part in self.source_parts]
-        for part, value in zip(self.source_parts, values, strict=True):
+        values = []
+        for part in self.source_parts:
+            value = part.value_in(item)
+            values.append(value)
             if value is None or value is UNDEFINED:
                 if self.missing == "absent":
                     return ()
@@ -281,7 +285,15 @@ class KeyRule:
     def _with_suffixes(self, base: str, numbers: Sequence[int]) -> tuple[str, ...]:
         assert self.suffix is not None
         front = base + self.suffix.separator
+        if isinstance(numbers, range):
+            return _with_all_suffixes(front, len(numbers))
         return tuple([front + str(number) for number in numbers])
+
+
+# Many writes in a row have the same base, such as a day.
+@lru_cache(maxsize=256)
+def _with_all_suffixes(front: str, count: int) -> tuple[str, ...]:
+    return tuple([front + str(number) for number in range(1, count + 1)])
 
 
 def _separator_of(given: Mapping[str, Any], default: str) -> str:
