@@ -269,6 +269,7 @@ def _background(
             (store.reindexer.start, store.reindexer.stop),
             (store.housekeeper.recover, store.housekeeper.stop),
             (store.rekeyer.recover, store.rekeyer.stop),
+            (store.promoter.recover, store.promoter.stop),
             (store.scratch.start, store.scratch.stop),
             (retention.start, retention.stop),
             (upkeep.start, upkeep.stop),

@@ -239,6 +239,7 @@ def _background(world: World) -> Services:
             (world.mover.start, world.mover.stop),
             (store.housekeeper.recover, store.housekeeper.stop),
             (store.rekeyer.recover, store.rekeyer.stop),
+            (store.promoter.recover, store.promoter.stop),
             (store.reindexer.start, store.reindexer.stop),
         ]
     )

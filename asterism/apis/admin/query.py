@@ -17,6 +17,7 @@ from asterism.languages.cosmos_sql.request import read_query_request
 from asterism.limits import PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX
 from asterism.models.collections.collection import Collection as MongoCollection
 from asterism.models.collections.item_view import item_key, item_rid
+from asterism.models.documents.forwarding import own_scopes
 from asterism.models.documents.results import Scope
 from asterism.reading.collection_source import CollectionSource, intervals_of_query
 from asterism.reading.continuation import BEGINNING, Continuation
@@ -46,7 +47,7 @@ async def run_query(services: AdminServices, request: Request) -> Response:
     query = read_query_request(
         body, evaluation, udfs=services.udfs_of(container), distance_function_of=distance_functions(container)
     ).compiled
-    scopes = scopes_of(container, query, _WHOLE_LINE)
+    scopes = own_scopes(container.keyspace.record, scopes_of(container, query, _WHOLE_LINE))
     page = await run_page(
         services.router,
         container,

@@ -7,6 +7,7 @@ from typing import Any
 from asterism.apis.admin.errors import JSON_HEADERS
 from asterism.apis.admin.job_progress import percent_of
 from asterism.apis.admin.parameters import body_object, keyspace_of, query_parameters, range_id_of
+from asterism.apis.admin.promotions import promotions_under_way
 from asterism.apis.admin.rekeys import rekeys_under_way
 from asterism.apis.admin.services import AdminServices
 from asterism.apis.transports.http import Request, Response
@@ -46,6 +47,7 @@ async def show_jobs(services: AdminServices, _: Request) -> Response:
     for walk in await services.store.reindexer.all_walks():
         shown += await _describe_walk(services, walk)
     shown += await rekeys_under_way(services)
+    shown += await promotions_under_way(services)
     return Response(200, JSON_HEADERS, dumps({"jobs": shown, "tasks": _tasks(services)}))
 
 

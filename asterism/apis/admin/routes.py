@@ -45,6 +45,7 @@ from asterism.apis.admin.plans import (
     plan_split,
     plan_throughput,
 )
+from asterism.apis.admin.promotions import end_promotion, forget_promotion, post_promotion, show_promotions
 from asterism.apis.admin.query import run_query
 from asterism.apis.admin.rekeys import begin_rekey, show_rekeys, switch_rekey
 from asterism.apis.admin.reshapes import (
@@ -185,6 +186,18 @@ ROUTES: dict[RouteKey, Route] = {
     ),
     ("GET", "_asterism/capture/salt"): Route(
         show_capture_salt, "The key of the digests in a capture, of ?database=&container=", scoped=True
+    ),
+    ("POST", "_asterism/promotions"): Route(
+        post_promotion, "Moves a partition key on line: database, container, key, target, ru or autoscale, path."
+    ),
+    ("POST", "_asterism/promotions/end"): Route(
+        end_promotion, "Ends the forwarding of its requests: database, container, key."
+    ),
+    ("POST", "_asterism/promotions/forget"): Route(
+        forget_promotion, "Admits the key to the old container again: database, container, key."
+    ),
+    ("GET", "_asterism/promotions"): Route(
+        show_promotions, "Partition keys in containers of their own, and the use of their rules."
     ),
     ("GET", "_asterism/history"): Route(
         show_history, "Splits and merges that are over, ?database=&container=", scoped=True

@@ -27,6 +27,7 @@ from asterism.apis.nosql.errors import (
     failure_response,
     refusal_response,
 )
+from asterism.apis.nosql.forwarding import answer_elsewhere
 from asterism.apis.nosql.routes import BY_KEY, OF_FEEDS, OF_ITEMS, Handler, refusal_for, route_key
 from asterism.apis.nosql.scripts.triggers import names_triggers
 from asterism.apis.nosql.session import ConsistencyRules
@@ -37,6 +38,7 @@ from asterism.clock import Clock
 from asterism.errors import AsterismError, OwnerNotFound, ResourceNotFound, Unauthorized
 from asterism.limits import Limits
 from asterism.models.collections.store import CollectionStore
+from asterism.models.documents.forwarding import PartitionFenced, PartitionForwarded
 from asterism.models.documents.store import DocumentStore
 from asterism.reading.limits import QueryMemory
 from asterism.reading.page_progress import QueryAbandoned
@@ -158,6 +160,8 @@ class NoSqlDoor:
                     await check_token_scope(call, grant)
                 check_common_headers(request.headers)
                 response = await route.handler(call)
+        except (PartitionForwarded, PartitionFenced) as detour:
+            response = await answer_elsewhere(call, route.handler, detour)
         except (ResourceNotFound, OwnerNotFound) as missing:
             response = await answer_for_collections(call, route.operation, grant, missing)
         response.headers.append((headers.ACTIVITY_ID, call.request_id))

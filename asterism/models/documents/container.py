@@ -30,6 +30,7 @@ from asterism.keyspaces.routing.router import PartitionRouter, PlanOutdated
 from asterism.limits import Limits
 from asterism.models.documents.batch import BatchAnswer, Operation, OperationKind, carry_out
 from asterism.models.documents.codec import Document, DocumentCodec
+from asterism.models.documents.forwarding import check_read, check_write
 from asterism.models.documents.incoming.entries import EntryChanges
 from asterism.models.documents.incoming.writes import EntryWriter
 from asterism.models.documents.indexes.missing_values import MissingValues
@@ -37,6 +38,7 @@ from asterism.models.documents.indexes.rules import IndexingRules
 from asterism.models.documents.item_key import ItemKey
 from asterism.models.documents.item_record import body_of, tag_and_body
 from asterism.models.documents.planner import ChangePlanner, earliest_expiry
+from asterism.models.documents.point_reads import PointReads
 from asterism.models.documents.results import ItemAnswer, Scope
 from asterism.models.documents.settings import DocumentProfile
 from asterism.models.documents.transaction import (
@@ -71,20 +73,6 @@ class DocumentServices:
     profile: DocumentProfile
     expiry: ExpirySchedule = field(default_factory=ExpirySchedule)
     writer_queues: WriterQueues = field(default_factory=WriterQueues)
-
-
-class _PointReads:
-    """Reads of one logical partition, each of the newest moment."""
-
-    __slots__ = ("_keyspace", "_point", "_router")
-
-    def __init__(self, router: PartitionRouter, keyspace: Keyspace, point: bytes) -> None:
-        self._router = router
-        self._keyspace = keyspace
-        self._point = point
-
-    async def read(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
-        return (await self._router.read(self._keyspace, self._point, keys))[2]
 
 
 class Container:
@@ -202,6 +190,8 @@ class Container:
         point = planner.point(key)
         stored_key = ITEMS + point + id_key(item_id)
         partition, lsn, (stored,) = await (router or self._services.router).read(keyspace, point, (stored_key,))
+        if keyspace.record.forwarding is not None:
+            check_read(keyspace.record, point)
         if session is not None:
             check_session(session, partition, lsn)
         if stored is not None:
@@ -240,6 +230,8 @@ class Container:
         while True:
             with keyspace.in_flight:
                 planner = self.planner
+                if keyspace.record.forwarding is not None:
+                    check_write(keyspace.record, item_key.point)
                 if planner.unique_keys is not None:
                     return None
                 if planner.sink_rule is not None and planner.sink_rule(document) is not None:
@@ -365,24 +357,6 @@ class Container:
             partition, lsn = await self.commit(work)
         return BatchAnswer(results, partition.id, lsn, round(work.cost, 2))
 
-    async def run_operation(self, key: PartitionKey, operation: Operation) -> ItemAnswer:
-        """Carry out one operation of a bulk request, as a unit of its own."""
-        item_id, document, conditions = operation.item_id, operation.document, operation.conditions
-        match operation.kind:
-            case OperationKind.CREATE:
-                return await self.create_item(document, key)
-            case OperationKind.UPSERT:
-                return await self.upsert_item(document, key, conditions=conditions)
-            case OperationKind.READ:
-                return await self.read_item(item_id, key)
-            case OperationKind.REPLACE:
-                return await self.replace_item(item_id, document, key, conditions=conditions)
-            case OperationKind.DELETE:
-                return await self.delete_item(item_id, key, conditions=conditions)
-            case OperationKind.PATCH:
-                assert operation.edit is not None, "a patch operation is made with its patch"
-                return await self.patch_item(item_id, operation.edit, key, conditions=conditions)
-
     @asynccontextmanager
     async def snapshot_transaction(self, key: PartitionKey) -> AsyncIterator[tuple[Transaction, UnitReads]]:
         """Open a unit of work whose reads all see one moment, for stored procedures; `commit` it before the end.
@@ -395,6 +369,7 @@ class Container:
             point = planner.point(key)
             snapshot = await self._services.router.snapshot(self.keyspace, point)
             try:
+                check_write(self.keyspace.record, point)
                 next_number = self._services.next_item_number
                 work = Transaction(planner, key, point, reads=snapshot, next_item_number=next_number)
                 yield work, UnitReads(work, snapshot)
@@ -492,12 +467,14 @@ class Container:
         return own_key
 
     def _transaction(self, key: PartitionKey, point: bytes, indexes: bool | None = None) -> Transaction:
-        services = self._services
+        services, keyspace = self._services, self.keyspace
+        if keyspace.record.forwarding is not None:
+            check_write(keyspace.record, point)
         return Transaction(
             self.planner,
             key,
             point,
-            reads=_PointReads(services.router, self.keyspace, point),
+            reads=PointReads(services.router, keyspace, point),
             next_item_number=services.next_item_number,
             indexes=indexes,
         )

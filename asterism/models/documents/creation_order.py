@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from asterism.keyspaces.routing import slice_sizes
@@ -23,6 +23,7 @@ from asterism.keyspaces.routing.families import (
 from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.keyspaces.routing.router import Reads
 from asterism.models.documents.container import Container
+from asterism.models.documents.forwarding import is_hidden
 from asterism.models.documents.indexes.reader import MapChanged, PartitionReader
 from asterism.models.documents.item_position import Numbered, Piece, Position, pieces_of
 from asterism.models.documents.item_record import HEADER_BYTES, NUMBER_AT, NUMBER_END, is_indexed
@@ -78,6 +79,19 @@ class Slice:
         keys, items = self.keys[start:stop], self.items[start:stop]
         unindexed, is_in_key_order = self.unindexed, self.is_in_key_order
         return Slice(self.partition, keys, items, self.left, behind, lengths, unindexed, is_in_key_order)
+
+    def without(self, hidden: Sequence[Scope]) -> Slice:
+        """Return the slice without the items of some scopes."""
+        kept = [index for index, (reference, _) in enumerate(self.items) if not is_hidden(hidden, reference)]
+        if len(kept) == len(self.items):
+            return self
+        lengths = self.point_lengths
+        return replace(
+            self,
+            keys=[self.keys[index] for index in kept],
+            items=[self.items[index] for index in kept],
+            point_lengths=None if lengths is None else [lengths[index] for index in kept],
+        )
 
 
 def position_at(left: Sequence[Piece], number: int, point: bytes | None) -> Position:

@@ -13,6 +13,7 @@ from asterism.keyspaces.routing.slice_sizes import SliceSize
 from asterism.limits import PAGE_BYTES_MAX
 from asterism.models.documents.container import Container
 from asterism.models.documents.creation_order import SLICE_BYTES, SLICE_ITEMS, Slice, walk_items
+from asterism.models.documents.forwarding import hidden_scopes
 from asterism.models.documents.item_position import Position
 from asterism.models.documents.item_record import BODY_ENDS, HEADER_BYTES, NUMBER_AT, NUMBER_END, body_of, is_indexed
 from asterism.models.documents.results import Scope, Stopped
@@ -75,12 +76,15 @@ async def read_items_page(
     body_ends = BODY_ENDS[container.codec.record_format]
     page = _Page(items_max, container.keyspace.record.map.find(start), body_ends)
     slice_items = min(items_max + 1, SLICE_ITEMS)
+    hidden = hidden_scopes(container.keyspace.record)
     ended: tuple[Position | None, Stopped] = (None, Stopped.END_OF_DATA)
     pieces = walk_items(
         router, container, scope, position=position, slice_items=slice_items, tells_unindexed=tells_unindexed
     )
     async for piece in pieces:
         page.enter(piece.partition)
+        if hidden:
+            piece = piece.without(hidden)
         is_first = page.charge == 0.0
         stopped_at = page.take(piece)
         try:

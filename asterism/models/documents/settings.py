@@ -106,6 +106,10 @@ class DocumentProfile(Protocol):
         rules of its computed levels, by path."""
         ...
 
+    def with_name(self, settings: StoredSettings, /, *, name: str) -> Mapping[str, Any]:
+        """Return the description of a container like this one under another name."""
+        ...
+
     def with_versions_kept(self, settings: StoredSettings, /, *, minutes: int) -> Mapping[str, Any]:
         """Return the description of the container with another retention of versions; 0 ends it."""
         ...

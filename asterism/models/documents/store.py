@@ -22,6 +22,8 @@ from asterism.keyspaces.routing.statistics import stored_bytes
 from asterism.limits import Limits
 from asterism.models.documents.computed_container import ComputedKeyContainer
 from asterism.models.documents.container import Container, DocumentServices
+from asterism.models.documents.promotion.promoter import Promoter
+from asterism.models.documents.promotion.use import ForwardingUse
 from asterism.models.documents.rekey.copy_jobs import CopyTools
 from asterism.models.documents.rekey.job import RekeyJob, RekeyStep
 from asterism.models.documents.rekey.rekeyer import Rekeyer
@@ -61,6 +63,8 @@ class DocumentStore:
         self.housekeeper = Housekeeper(catalog, services, self.find_container)
         tools = CopyTools(catalog, services, self.find_container, self.replace_container, self.housekeeper)
         self.rekeyer = Rekeyer(tools)
+        self.promoter = Promoter(tools)
+        self.forwarding_use = ForwardingUse(catalog, services.clock)
         self.scratch = ScratchSweeper(catalog, services.clock, self._delete_database)
         # Called when a container appears that keeps versions; set by the service that removes them in time.
         self.on_versions_kept: Callable[[], None] | None = None
@@ -106,7 +110,9 @@ class DocumentStore:
         self.scratch.wake()
         if changes.work:
             self.rekeyer.wake()
+            self.promoter.wake()
         self.rekeyer.look_again()
+        self.promoter.look_again()
         if changes.keyspaces and self.on_versions_kept is not None:
             self.on_versions_kept()
 
@@ -251,6 +257,11 @@ class DocumentStore:
             )
         if self.rekeyer.is_source(record.rid):
             raise ReshapeRefused(reason=f"The container '{record.name}' is being copied to another key already.")
+        if record.forwarding is not None or self.promoter.is_busy_with(record.rid):
+            raise ReshapeRefused(
+                reason=f"Partition keys of '{record.name}' are served by containers of their own. End that with "
+                "`asterism promote-tenant --end` and --forget before you copy it to another key."
+            )
         offer = self.catalog.offer_for(record.rid)
         number = await self.catalog.work.new_task_number()
 
@@ -274,6 +285,7 @@ class DocumentStore:
         await self.catalog.delete_keyspace(container.keyspace)
         self._containers.pop(container.record.rid, None)
         self.rekeyer.look_again()
+        self.promoter.look_again()
         self.services.reshaper.collect_garbage()
 
     def find_container(self, rid: bytes) -> Container | None:

@@ -11,6 +11,7 @@ from asterism.apis.nosql import headers
 from asterism.apis.nosql.call import Call
 from asterism.apis.nosql.context import Context
 from asterism.apis.nosql.errors import TRANSLATION
+from asterism.apis.nosql.forwarding import run_elsewhere
 from asterism.apis.nosql.headers import is_true
 from asterism.apis.nosql.items.partition_key_header import required_key
 from asterism.apis.nosql.items.patches import patch_of
@@ -19,7 +20,9 @@ from asterism.apis.transports.http import HeaderList, Request, Response
 from asterism.errors import AsterismError, MalformedRequest, PartitionKeyMismatch, RequestRateTooLarge, TooLarge
 from asterism.limits import ITEM_NESTING_LEVELS_MAX
 from asterism.models.documents.batch import BATCH_BYTES_MAX, BATCH_OPERATIONS_MAX, Operation, OperationKind
+from asterism.models.documents.bulk import run_operation
 from asterism.models.documents.container import Container
+from asterism.models.documents.forwarding import PartitionFenced, PartitionForwarded
 from asterism.models.documents.results import ItemAnswer
 from asterism.models.documents.transaction import UNCONDITIONAL, Conditions, Outcome
 from asterism.partitioning.partition_key import PartitionKey, header_agrees_with_item
@@ -136,7 +139,7 @@ async def _run_each(context: Context, container: Container, request: Request, en
     async def run(chain: Sequence[tuple[int, PartitionKey, Operation]]) -> None:
         for place, key, operation in chain:
             try:
-                results[place] = await container.run_operation(key, operation)
+                results[place] = await _run_alone(context, container, key, operation)
             except AsterismError as error:
                 results[place] = error
                 if not goes_on:
@@ -153,6 +156,13 @@ async def _run_each(context: Context, container: Container, request: Request, en
     status = _OK if len(answers) == len(results) else _MULTI_STATUS
     answer_headers = _headers(context, container, charge=charge, lsns=lsns)
     return Response(status, answer_headers, _results(request, operations, results))
+
+
+async def _run_alone(context: Context, container: Container, key: PartitionKey, operation: Operation) -> ItemAnswer:
+    try:
+        return await run_operation(container, key, operation)
+    except (PartitionForwarded, PartitionFenced) as detour:
+        return await run_elsewhere(context, container, key, operation, detour)
 
 
 def _own_key(container: Container, request: Request, entry: object, operation: Operation) -> PartitionKey:

@@ -23,6 +23,7 @@ from asterism.models.documents.changes.feed import (
     read_feed_page,
 )
 from asterism.models.documents.container import Container
+from asterism.models.documents.forwarding import own_scopes
 from asterism.models.documents.results import Scope
 from asterism.partitioning.feed_position import FeedPosition
 from asterism.values.identifiers import Lsn
@@ -54,7 +55,8 @@ async def read_changes(call: Call) -> Response:
     given = request.headers
     container = call.items_container()
     log = _log_of(container, given)
-    scope = scope_of(container, given)
+    scope, rules = scope_of(container, given), container.keyspace.record.forwarding
+    own_scopes(container.keyspace.record, [scope])
     items_max = page_items_max(given)
     await check_sessions(context, container, scope, context.consistency_rules.session_of(given))
     position = await _position_of(context, container, scope, given)
@@ -69,6 +71,9 @@ async def read_changes(call: Call) -> Response:
         items_max=items_max,
         is_time_up=lambda: services.clock.monotonic_seconds() >= finish_at,
     )
+    if container.keyspace.record.forwarding is not rules:
+        # Items may have left the container while the page was read.
+        return await read_changes(call)
     answer_headers = _headers(context, container, page)
     if not page.rows and not page.was_cut_short:
         # Clients take this, not an empty page, as the sign that they have caught up.

@@ -14,6 +14,7 @@ from asterism.apis.transports.http import HeaderList, Headers, Response
 from asterism.errors import MalformedRequest
 from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.models.documents.container import Container, check_session
+from asterism.models.documents.forwarding import own_scopes
 from asterism.models.documents.item_position import Position
 from asterism.models.documents.pages import range_scope, read_items_page
 from asterism.models.documents.results import Scope
@@ -170,7 +171,8 @@ async def read_item_feed(call: Call) -> Response:
     context, request = call.context, call.request
     given = request.headers
     container = call.items_container()
-    scope = scope_of(container, given)
+    scope, rules = scope_of(container, given), container.keyspace.record.forwarding
+    own_scopes(container.keyspace.record, [scope])
     session = context.consistency_rules.session_of(given)
     await check_sessions(context, container, scope, session)
     token = position_of(given)
@@ -182,6 +184,9 @@ async def read_item_feed(call: Call) -> Response:
         items_max=page_items_max(given),
         tells_unindexed=is_true(given.get(headers.INDEX_MARKS)),
     )
+    if container.keyspace.record.forwarding is not rules:
+        # Items may have left the container while the page was read.
+        return await read_item_feed(call)
     answer_headers = page_headers(
         context,
         container,

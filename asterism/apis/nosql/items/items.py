@@ -20,6 +20,7 @@ from asterism.keyspaces.routing.families import ITEMS
 from asterism.limits import ITEM_NESTING_LEVELS_MAX
 from asterism.models.documents.batch import Operation, OperationKind
 from asterism.models.documents.container import Container
+from asterism.models.documents.forwarding import check_read
 from asterism.models.documents.pages import scan_items
 from asterism.models.documents.results import ItemAnswer
 from asterism.models.documents.transaction import UNCONDITIONAL, Conditions, DocumentEdit
@@ -200,6 +201,8 @@ async def id_in_path(
         raise MalformedRequest(
             reason=f"An item addressed by resource ids needs its partition key in {headers.PARTITION_KEY}."
         )
+    if container.keyspace.record.forwarding is not None:
+        check_read(container.keyspace.record, container.logical_scope(key).start)
     wanted = f'"_rid":"{text}"'.encode()
     router = call.context.store.services.router
     for scope in map(container.logical_scope, container.keys_named(key)):

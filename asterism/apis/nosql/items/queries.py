@@ -29,6 +29,7 @@ from asterism.languages.cosmos_sql.plans.plan import make_plan, needs_plan
 from asterism.languages.cosmos_sql.plans.ranges import range_of_key
 from asterism.languages.cosmos_sql.request import QueryRequest, read_query_request
 from asterism.models.documents.container import Container
+from asterism.models.documents.forwarding import own_scopes
 from asterism.models.documents.pages import range_scope
 from asterism.models.documents.results import Scope
 from asterism.partitioning.key_range import FULL
@@ -105,7 +106,7 @@ async def query_items(call: Call) -> Response:
         raise NeedsQueryPlan(plan_json=dumps(plan_of(container, query, given)).decode())
     asked = asked_scopes(container, given)
     scopes = [scope for each in asked for scope in scopes_of(container, query.compiled, each)]
-    is_whole = scopes == [range_scope(FULL)]
+    is_whole, rules = scopes == [range_scope(FULL)], container.keyspace.record.forwarding
     session = context.consistency_rules.session_of(given)
     for scope in asked:
         await check_sessions(context, container, scope, session)
@@ -115,7 +116,7 @@ async def query_items(call: Call) -> Response:
         context.reading_router(given, session),
         container,
         query.compiled,
-        scopes,
+        own_scopes(container.keyspace.record, scopes),
         continuation=BEGINNING if position is None else Continuation.from_bytes(position),
         items_max=page_items_max(given),
         monotonic_seconds=context.clock.monotonic_seconds,
@@ -126,6 +127,9 @@ async def query_items(call: Call) -> Response:
         memory=context.result_sets.memory,
         identity=_identity(container, request.body, asked),
     )
+    if container.keyspace.record.forwarding is not rules:
+        # Items may have left the container while the page was read.
+        return await query_items(call)
     if call.sampled is not None:
         call.sampled.page = page
     answer_headers = page_headers(

@@ -21,6 +21,7 @@ from asterism.keyspaces.routing.slice_sizes import LOG_ENTRIES, LOG_ENTRIES_MIN
 from asterism.limits import PAGE_BYTES_MAX
 from asterism.models.documents.changes.item_version import changed_at_seconds, unpack_version
 from asterism.models.documents.container import Container
+from asterism.models.documents.forwarding import hidden_scopes, is_hidden
 from asterism.models.documents.item_record import body_of
 from asterism.models.documents.results import Scope
 from asterism.partitioning.feed_position import FeedPosition
@@ -264,6 +265,9 @@ class _Reader:
     def _wanted(self, entries: list[Entry], start: bytes, end: bytes) -> list[Entry]:
         """Return the entries that belong to the scope and that the reader has not seen."""
         inside = [entry for entry in entries if start <= entry[1] < end]
+        hidden = hidden_scopes(self.container.keyspace.record)
+        if hidden:
+            inside = [entry for entry in inside if not is_hidden(hidden, entry[1])]
         if self.position.is_level(start, end):
             return inside
         lsn_at = self.position.lsn_at

@@ -103,6 +103,9 @@ class CosmosProfile:
             del described[_INCOMING_EDGES]
         return described
 
+    def with_name(self, settings: StoredSettings, *, name: str) -> Mapping[str, Any]:
+        return {**settings, ID: name}
+
     def with_versions_kept(self, settings: StoredSettings, *, minutes: int) -> Mapping[str, Any]:
         policy = {**settings.get(_CHANGE_FEED_POLICY, {}), "retentionDuration": minutes}
         return {**settings, _CHANGE_FEED_POLICY: policy}

@@ -21,6 +21,7 @@ from asterism.keyspaces.routing.families import ITEMS, expiry_key
 from asterism.keyspaces.routing.scan import read_slice
 from asterism.keyspaces.routing.slice_sizes import SliceSize
 from asterism.models.documents.container import Container, DocumentServices
+from asterism.models.documents.forwarding import check_write
 from asterism.models.documents.item_record import StoredItem, unpack_item
 from asterism.models.documents.pages import range_scope
 from asterism.models.documents.upkeep.background_task import BackgroundTask, TaskKind
@@ -107,6 +108,7 @@ class Housekeeper:
             version = keyspace.version
             if keyspace.record.writes_refused:
                 raise Forbidden(reason=keyspace.record.writes_refused)
+            check_write(keyspace.record, point)
             _, lsn, _ = await self._services.router.read(keyspace, point, ())
             number = await self._catalog.work.new_task_number()
             recorded = BackgroundTask(
