@@ -27,10 +27,11 @@ in each line, such as\n
 
 [bold]What the columns mean[/bold]
 
-RU/s needed: at which no request is refused with 429; it has the cost of fan-outs and the skew in it. RU/s: the mean
-use. 429: the refused share at the throughput named above the table. To one, to all: the shares of requests that reach
-one logical partition, or ask all partitions. Hottest: the share of the load that the hottest partition, and the
-hottest key, have in a window of time on average. Keys: how many there are. Largest: the most data under one key.
+RU/s needed: what busy times need; it has the cost of fan-outs and the skew in it. For no 429: what the highest peak
+needs. RU/s: the mean use. 429: the refused share at the throughput named above the table. To one, to all: the shares of
+requests that reach one logical partition, or ask all partitions. Hottest: the share of the load that the hottest
+partition, and the hottest key, have in a window of time on average. Keys: how many there are. Largest: the most data
+under one key, as a share.
 
 [bold]Examples[/bold]
 

@@ -18,6 +18,7 @@ _COLUMNS: Final = (
     "",
     "key",
     "RU/s needed",
+    "for no 429",
     "RU/s",
     "429",
     "to one",
@@ -62,12 +63,15 @@ def headline(report: Report, names: tuple[str, str]) -> str:
 def _row(rank: int, assessment: Assessment) -> list[str]:
     storage, predicted, windows = assessment.storage, assessment.predicted, assessment.windows
     rough = "~" if assessment.is_estimate else ""
-    needed = "never enough" if predicted.ru_needed is None else f"{rough}{predicted.ru_needed:,.0f}"
+    needed, peak = "never enough", "never enough"
+    if predicted.ru_needed is not None:
+        needed, peak = f"{rough}{assessment.ru_ranked:,.0f}", f"{rough}{predicted.ru_needed:,.0f}"
     present = " (present)" if assessment.is_present else ""
     return [
         "✗" if assessment.problems else str(rank),
         f"{assessment.candidate.name}{present}",
         needed,
+        peak,
         f"{predicted.ru_per_second:,.0f}",
         f"{predicted.throttled_share:.1%}",
         f"{assessment.routes.routed:.0%}",

@@ -6,6 +6,7 @@ is a function of its arguments: a seeded generator gives the same advice again.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -166,7 +167,7 @@ def _raised(first: Mapping[str, Assessment], second: Sequence[Assessment]) -> li
     """Return the other candidates of the first round, whose part of the requests may lack the peaks: with the RU/s
     needed raised as those of the finalists were."""
     names = {each.candidate.name for each in second}
-    pairs = [(each.predicted.ru_needed, first[each.candidate.name].predicted.ru_needed) for each in second]
-    factors = sorted(after / before for after, before in pairs if after and before)
+    pairs = [(each.ru_ranked, first[each.candidate.name].ru_ranked) for each in second]
+    factors = sorted(after / before for after, before in pairs if 0 < before < math.inf)
     factor = factors[len(factors) // 2] if factors else 1.0
     return [each.with_need_times(factor) for name, each in first.items() if name not in names]

@@ -11,7 +11,7 @@ from typing import Final, Literal
 from asterism.advisor.keys.candidate import CandidateKey
 from asterism.advisor.keys.key_table import GROWTH_ITEMS_MIN, StorageFigures
 from asterism.advisor.keys.load import Load, Routes
-from asterism.advisor.keys.windows import Windows, busiest_window_ru
+from asterism.advisor.keys.windows import Windows, busiest_window_ru, busy_ru
 from asterism.advisor.wording import about_bytes, about_duration, about_share
 from asterism.limits import Limits
 from asterism.partitioning.partition_key import Component, PartitionKey
@@ -29,6 +29,8 @@ _SEVERITY: Final[Mapping[ProblemKind, int]] = {
 }
 # A logical partition that is full sooner is a problem now.
 GROWTH_HORIZON_SECONDS: Final = 365 * 86_400.0
+# A peak counts as far as it is above so many times the busy windows: less is chance, and evened out by retries.
+PEAK_RATIO: Final = 1.5
 # All items without a value are one logical partition.
 ABSENT_SHARE_MAX: Final = 0.1
 
@@ -54,6 +56,8 @@ class Prediction:
     # Of all requests, at `throttled_at_ru` RU/s.
     throttled_share: float = 0.0
     throttled_at_ru: int = 0
+    # The RU/s that the hottest partition needs in busy windows, times the partitions.
+    ru_in_busy_windows: float = 0.0
     # The RU/s that the busiest partition needs in the busiest of twenty windows, times the partitions.
     ru_in_busiest_window: float = 0.0
     # The RU/s at which no request is refused; None if no throughput is enough, 0 without requests.
@@ -99,18 +103,31 @@ class Assessment:
     why: str = ""
 
     @property
+    def ru_ranked(self) -> float:
+        """The RU/s to compare candidates by: those of busy windows, unless a peak is far above them."""
+        needed = self.predicted.ru_needed
+        return math.inf if needed is None else max(self.predicted.ru_in_busy_windows, needed / PEAK_RATIO)
+
+    @property
     def severity(self) -> int:
         return sum(problem.severity for problem in self.problems)
 
     def with_need_times(self, factor: float) -> Assessment:
-        needed = self.predicted.ru_needed
-        return replace(self, predicted=replace(self.predicted, ru_needed=None if needed is None else needed * factor))
+        needed, busy = self.predicted.ru_needed, self.predicted.ru_in_busy_windows
+        predicted = replace(
+            self.predicted,
+            ru_needed=None if needed is None else needed * factor,
+            ru_in_busy_windows=busy * factor,
+        )
+        return replace(self, predicted=predicted)
 
     def with_why(self, why: str) -> Assessment:
         return replace(self, why=why)
 
 
-def prediction_of(load: Load, *, span_seconds: float, weight: float, ru_needed: float | None) -> Prediction:
+def prediction_of(
+    load: Load, windows: Windows, *, span_seconds: float, weight: float, ru_needed: float | None
+) -> Prediction:
     """Return the prediction of a load; each of its requests stands for `weight` requests."""
     by_partition = load.ru_by_partition()
     total = sum(by_partition)
@@ -119,6 +136,7 @@ def prediction_of(load: Load, *, span_seconds: float, weight: float, ru_needed: 
         requests_by_kind=dict(load.requests_by_kind),
         ru_per_second=load.total_ru * weight / span_seconds,
         ru_share_by_partition=tuple(ru / total for ru in by_partition) if total else (),
+        ru_in_busy_windows=busy_ru(windows) * weight,
         ru_in_busiest_window=busiest_window_ru(load, span_seconds=span_seconds) * weight,
         ru_needed=ru_needed,
     )

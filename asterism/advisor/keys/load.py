@@ -234,14 +234,19 @@ class LoadMaker:
             self._pay_everywhere(demand, self._queries.fan_out(needs))
             return
         is_whole = len(routes[0]) == self._levels
-        scopes = [Scope(self._table.items_below(key), is_whole_key=is_whole) for key in routes]
+        items = [self._table.items_below(key) for key in routes]
+        homes = [self._placement.partition_of(key) for key in routes]
+        beside: dict[int, float] = defaultdict(float)
+        for home, count in zip(homes, items, strict=True):
+            beside[home] += count
+        scopes = [Scope(count, is_whole, beside[home]) for home, count in zip(homes, items, strict=True)]
         cost = self._queries.within(needs, scopes, pinned=self._pinned, implied=self._implied)
         if len(routes) == 1:
             load.routes.one += 1
             self._pay(demand, routes[0], cost)
         else:
             load.routes.several += 1
-            self._pay_at(demand, max(map(self._placement.partition_of, routes)), cost)
+            self._pay_at(demand, max(homes), cost)
 
     def _feed(self, demand: Demand) -> None:
         routes = self._routes(demand)

@@ -35,6 +35,8 @@ class Scope:
 
     items: float
     is_whole_key: bool = True
+    # Those of all scopes of the query in the same physical partition, which share its index.
+    items_beside: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,10 @@ class QueryCosts:
             return Reads(0, scope.items)
         matches = needs.matches * share
         # An index has the entries of the whole physical partition.
-        own = [max(condition.count / self._partitions, min(matches, condition.count)) for condition, _ in rest]
+        own = [
+            scope.items_beside if is_implied else max(condition.count / self._partitions, min(matches, condition.count))
+            for condition, is_implied in rest
+        ]
         entries_max = float(ENTRIES_MAX)
         if scope.is_whole_key:
             entries_max = max(PAGE_ENTRIES, min(ENTRIES_MAX, _ENTRIES_PER_ITEM * scope.items))

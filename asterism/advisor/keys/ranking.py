@@ -35,8 +35,7 @@ def rank(assessments: Sequence[Assessment]) -> list[Assessment]:
 
 
 def _need(assessment: Assessment) -> float:
-    needed = assessment.predicted.ru_needed
-    return math.inf if needed is None else needed
+    return assessment.ru_ranked
 
 
 def _is_tie(first: Assessment, other: Assessment) -> bool:
@@ -121,4 +120,7 @@ def _why_behind(assessment: Assessment, best: Assessment) -> str:
         return f"{head}{best.candidate.name} is simpler."
     if ratio < 1.05 and routes.routed < best.routes.routed - _NOTABLE:
         return f"{head}fewer requests reach one logical partition ({about_share(routes.routed)})."
-    return f"{head}its requests cost {assessment.predicted.ru_per_second:,.0f} RU/s on average."
+    cost, least = assessment.predicted.ru_per_second, best.predicted.ru_per_second
+    if cost > least * (1 + _NOTABLE):
+        return f"{head}its requests cost {cost / least - 1:.0%} more."
+    return f"{head}its load is less even in busy windows." if ratio >= 1.05 else f"{head}it is no better otherwise."

@@ -86,6 +86,7 @@ def _assessment_json(rank: int, assessment: Assessment) -> dict[str, Any]:
         "ruByKind": {kind: round(ru, 3) for kind, ru in predicted.ru_by_kind.items()},
         "ruPerSecond": round(predicted.ru_per_second, 2),
         "ruNeeded": None if predicted.ru_needed is None else round(predicted.ru_needed, 1),
+        "ruRanked": None if predicted.ru_needed is None else round(assessment.ru_ranked, 1),
         "ruInBusiestWindow": round(predicted.ru_in_busiest_window, 1),
         "throttledShare": round(predicted.throttled_share, 6),
         "throttledAtRu": predicted.throttled_at_ru,

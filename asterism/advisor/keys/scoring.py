@@ -97,18 +97,20 @@ class Scorer:
         self.tables[candidate.name], self._loads[candidate.name] = table, load
         whole = len(self._workload.demands) / max(1, len(demands))
         span = self._workload.span_seconds
+        windows = windows_of(load, seconds=window_seconds(span))
         written = written_bytes_per_second(candidate, self._new_items, span_seconds=span)
         assessment = Assessment(
             candidate=candidate,
             storage=table.storage(self._limits, write_bytes_per_second=written),
             predicted=prediction_of(
                 load,
+                windows,
                 span_seconds=span,
                 weight=weight * whole,
                 ru_needed=self._ru_needed(load, candidate, table, demands) if demands else 0.0,
             ),
             routes=RouteShares.of(load.routes) if demands else RouteShares(),
-            windows=windows_of(load, seconds=window_seconds(span)),
+            windows=windows,
             partitions=partitions,
             broken_batch_share=load.broken_batches / max(1, load.batches),
             is_unique=is_unique(candidate, self._families),

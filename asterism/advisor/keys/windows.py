@@ -45,6 +45,13 @@ class Windows:
     logical: Skew
 
 
+def busy_ru(windows: Windows, *, busy: float = 0.9) -> float:
+    """Return the RU/s that the hottest partition needs in a busy window, times the partitions: of all windows a tenth
+    are busier, which are chance as often as not."""
+    hottest = [max(row) * len(row) / windows.seconds for row in windows.ru]
+    return percentile(hottest, busy)
+
+
 def window_seconds(span_seconds: float) -> float:
     """Return a length that makes some tens of windows of the span."""
     wanted = span_seconds / _WINDOWS_WANTED
