@@ -5,7 +5,7 @@ sent. Handlers do nothing for it, but that a query adds what it has compiled and
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -23,7 +23,7 @@ from asterism.values.undefined import UNDEFINED
 if TYPE_CHECKING:
     from asterism.apis.captures.recorder import Recorder
     from asterism.apis.nosql.call import Call
-    from asterism.apis.transports.http import Response
+    from asterism.apis.transports.http import HeaderList, Response
     from asterism.languages.cosmos_sql.request import QueryRequest
     from asterism.reading.conditions import PropertyPath
     from asterism.reading.query_page import QueryPage
@@ -34,6 +34,7 @@ _STATUSES_NOT_KEPT: Final = frozenset({400, 401, 413})
 _SYSTEM_PROPERTIES: Final = frozenset({"_rid", "_self", "_etag", "_ts", "_attachments"})
 # Operations of a patch whose value is that of the property afterwards.
 _SETTING: Final = frozenset({"add", "replace", "set"})
+_BATCH: Final = "run_batch"
 _CHANGE_FEED: Final = "(change feed)"
 
 
@@ -45,8 +46,12 @@ class SampledCall:
     key_paths: tuple[PropertyPath, ...]
     query: QueryRequest | None = None
     page: QueryPage | None = None
-    # Wall seconds.
+    # Of the answer, once it is there. Its body is held for a batch alone.
     answered_at: float = 0.0
+    status: int = 0
+    headers: HeaderList = field(default_factory=list)
+    body_bytes: int = 0
+    body: bytes = b""
 
 
 def keep(call: Call, sampled: SampledCall, response: Response) -> None:
@@ -55,27 +60,33 @@ def keep(call: Call, sampled: SampledCall, response: Response) -> None:
     if describe is None or response.status in _STATUSES_NOT_KEPT:
         return
     sampled.answered_at = call.context.clock.wall_seconds()
-    bytes_held = len(call.request.body) + len(response.body)
-    sampled.recorder.add(partial(describe, call, sampled, response), bytes_held=bytes_held)
+    sampled.status, sampled.headers, sampled.body_bytes = response.status, response.headers, len(response.body)
+    if call.operation == _BATCH:
+        sampled.body = response.body
+    bytes_held = len(call.request.body) + len(sampled.body)
+    if sampled.page is not None:
+        # Its results are the body of the answer.
+        sampled.page = replace(sampled.page, results=[])
+    sampled.recorder.add(partial(describe, call, sampled), bytes_held=bytes_held)
 
 
 # --- single items -----------------------------------------------------------------------------------------------------
 
 
-def _request(call: Call, operation: str, sampled: SampledCall, response: Response) -> CapturedRequest:
+def _request(call: Call, operation: str, sampled: SampledCall) -> CapturedRequest:
     """Return what all operations have in common."""
-    charge = _header(response, headers.CHARGE)
+    charge = _header(sampled, headers.CHARGE)
     return CapturedRequest(
         at=round(sampled.answered_at, 3),
         operation=operation,
         key=_key_of(call.request.headers.get(headers.PARTITION_KEY)),
         charge=None if charge is None else float(charge),
-        status=response.status,
+        status=sampled.status,
     )
 
 
-def _header(response: Response, wanted: str) -> str | None:
-    for name, value in response.headers:
+def _header(sampled: SampledCall, wanted: str) -> str | None:
+    for name, value in sampled.headers:
         if name == wanted:
             return value
     return None
@@ -89,31 +100,31 @@ def _key_of(text: str | None) -> tuple[KeyComponent, ...] | None:
     return tuple([UNDEFINED if value == {} else value for value in values])
 
 
-def _read(call: Call, sampled: SampledCall, response: Response) -> list[CapturedRequest]:
-    request = _request(call, "read", sampled, response)
+def _read(call: Call, sampled: SampledCall) -> list[CapturedRequest]:
+    request = _request(call, "read", sampled)
     request.item_id = call.item_name
-    if response.status in _OK:
-        request.size_bytes = len(response.body)
+    if sampled.status in _OK:
+        request.size_bytes = sampled.body_bytes
     return [request]
 
 
-def _delete(call: Call, sampled: SampledCall, response: Response) -> list[CapturedRequest]:
-    request = _request(call, "delete", sampled, response)
+def _delete(call: Call, sampled: SampledCall) -> list[CapturedRequest]:
+    request = _request(call, "delete", sampled)
     request.item_id = call.item_name
     return [request]
 
 
-def _patch(call: Call, sampled: SampledCall, response: Response) -> list[CapturedRequest]:
-    request = _request(call, "patch", sampled, response)
+def _patch(call: Call, sampled: SampledCall) -> list[CapturedRequest]:
+    request = _request(call, "patch", sampled)
     request.item_id = call.item_name
     request.values = _values_set(loads(call.request.body))
-    request.size_bytes = len(response.body) or None
+    request.size_bytes = sampled.body_bytes or None
     return [request]
 
 
-def _writer(operation: str) -> Callable[[Call, SampledCall, Response], list[CapturedRequest]]:
-    def describe(call: Call, sampled: SampledCall, response: Response) -> list[CapturedRequest]:
-        request = _request(call, operation, sampled, response)
+def _writer(operation: str) -> Callable[[Call, SampledCall], list[CapturedRequest]]:
+    def describe(call: Call, sampled: SampledCall) -> list[CapturedRequest]:
+        request = _request(call, operation, sampled)
         _add_item(request, cast(Item, loads(call.request.body)), size_bytes=len(call.request.body))
         return [request]
 
@@ -143,20 +154,20 @@ def _values_set(patch: object) -> dict[str, Scalar]:
 # --- several operations in one request --------------------------------------------------------------------------------
 
 
-def _batch(call: Call, sampled: SampledCall, response: Response) -> list[CapturedRequest]:
+def _batch(call: Call, sampled: SampledCall) -> list[CapturedRequest]:
     """Return the operations of a batch under its name, or those of a bulk request, which stand alone."""
     request = call.request
     entries = cast("list[dict[str, Any]]", loads(request.body))
     # A request that was refused as a whole has no results of its operations.
-    results = loads(response.body) if response.status in _OK else [{}] * len(entries)
+    results = loads(sampled.body) if sampled.status in _OK else [{}] * len(entries)
     name = sampled.recorder.new_batch_name() if is_true(request.headers.get(headers.BATCH_ATOMIC)) else None
     size_bytes = len(request.body) // len(entries)
     kept = []
     for entry, result in zip(entries, cast("list[dict[str, Any]]", results), strict=True):
-        operation = _request(call, entry["operationType"].lower(), sampled, response)
+        operation = _request(call, entry["operationType"].lower(), sampled)
         operation.batch = name
         operation.key = _key_of(entry.get("partitionKey")) or operation.key
-        operation.status = result.get("statusCode", response.status)
+        operation.status = result.get("statusCode", sampled.status)
         operation.charge = result.get("requestCharge", 0.0)
         body = entry.get("resourceBody")
         if operation.operation == "patch":
@@ -169,8 +180,8 @@ def _batch(call: Call, sampled: SampledCall, response: Response) -> list[Capture
     return kept
 
 
-def _script(call: Call, sampled: SampledCall, response: Response) -> list[CapturedRequest]:
-    request = _request(call, "script", sampled, response)
+def _script(call: Call, sampled: SampledCall) -> list[CapturedRequest]:
+    request = _request(call, "script", sampled)
     request.shape = call.script_name
     return [request]
 
@@ -178,33 +189,33 @@ def _script(call: Call, sampled: SampledCall, response: Response) -> list[Captur
 # --- many items -------------------------------------------------------------------------------------------------------
 
 
-def _pages(call: Call, operation: str, sampled: SampledCall, response: Response) -> CapturedRequest:
+def _pages(call: Call, operation: str, sampled: SampledCall) -> CapturedRequest:
     given = call.request.headers
-    request = _request(call, operation, sampled, response)
+    request = _request(call, operation, sampled)
     request.of_range = headers.PARTITION_RANGE_ID in given or headers.START_EPK in given
     request.continued = headers.CONTINUATION in given
     request.partitions = 1
-    if response.status in _OK:
-        count = _header(response, headers.ITEM_COUNT)
-        request.results, request.size_bytes = int(count or 0), len(response.body)
+    if sampled.status in _OK:
+        count = _header(sampled, headers.ITEM_COUNT)
+        request.results, request.size_bytes = int(count or 0), sampled.body_bytes
     return request
 
 
-def _feed(call: Call, sampled: SampledCall, response: Response) -> list[CapturedRequest]:
-    request = _pages(call, "feed", sampled, response)
+def _feed(call: Call, sampled: SampledCall) -> list[CapturedRequest]:
+    request = _pages(call, "feed", sampled)
     request.loaded = request.results
     return [request]
 
 
-def _changes(call: Call, sampled: SampledCall, response: Response) -> list[CapturedRequest]:
-    request = _pages(call, "feed", sampled, response)
+def _changes(call: Call, sampled: SampledCall) -> list[CapturedRequest]:
+    request = _pages(call, "feed", sampled)
     request.loaded = request.results
     request.shape = _CHANGE_FEED
     return [request]
 
 
-def _query(call: Call, sampled: SampledCall, response: Response) -> list[CapturedRequest]:
-    request = _pages(call, "query", sampled, response)
+def _query(call: Call, sampled: SampledCall) -> list[CapturedRequest]:
+    request = _pages(call, "query", sampled)
     query, page = sampled.query, sampled.page
     if query is not None:
         compiled = query.compiled
@@ -235,14 +246,14 @@ def _pinned_values(sampled: SampledCall) -> dict[PropertyPath, tuple[Scalar, ...
     }
 
 
-_DESCRIPTIONS: Final[Mapping[str, Callable[[Call, SampledCall, Response], list[CapturedRequest]]]] = {
+_DESCRIPTIONS: Final[Mapping[str, Callable[[Call, SampledCall], list[CapturedRequest]]]] = {
     "read_item": _read,
     "create_item": _writer("create"),
     "upsert_item": _writer("upsert"),
     "replace_item": _writer("replace"),
     "patch_item": _patch,
     "delete_item": _delete,
-    "run_batch": _batch,
+    _BATCH: _batch,
     "execute_sproc": _script,
     "query_items": _query,
     "list_items": _feed,
