@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from azure.cosmos.exceptions import (
 
 from tests.support.promotion import BIG, BIG_ITEMS, OTHER_ITEMS, fill, promote, promote_well
 from tests.support.rekey import until_true
-from tests.support.server import RunningServer
+from tests.support.server import RunningServer, running_server
 
 IN_BIG = "SELECT VALUE c.id FROM c WHERE c.pk = 'big'"
 
@@ -100,6 +101,34 @@ def test_clients_of_the_old_container_go_on_while_a_tenant_moves(
     source.read_item("i0", BIG)
     more = status["forwarded_requests"]
     until_true(lambda: promote_well(server, database.id, "tenants", BIG, "--status")["forwarded_requests"] == more + 1)
+
+
+def test_every_process_forwards_from_the_same_moment_on(tmp_path: Path) -> None:
+    with running_server(tmp_path / "data", "--no-throttle", "--workers", "2") as server:
+        # Clients with connections of their own, so that both processes serve some.
+        clients = [server.client() for _ in range(4)]
+        database = clients[0].create_database("d")
+        fill(database.create_container("tenants", PartitionKey("/pk")))
+        containers = [client.get_database_client("d").get_container_client("tenants") for client in clients]
+        writers = [TenantWriter(container, f"w{number}", BIG) for number, container in enumerate(containers)]
+        for writer in writers:
+            writer.start()
+        until_true(lambda: all(writer.rounds > 3 for writer in writers))
+        promote_well(server, "d", "tenants", BIG, "--to", "big")
+        rounds = [writer.rounds for writer in writers]
+        until_true(lambda: all(writer.rounds > before + 10 for writer, before in zip(writers, rounds, strict=True)))
+        for writer in writers:
+            writer.stopping.set()
+            writer.join()
+        assert [writer.failure for writer in writers] == [None] * 4
+        found = {item["id"]: item["n"] for item in database.get_container_client("big").read_all_items()}
+        for writer in writers:
+            assert {item_id: found.get(item_id) for item_id in writer.acknowledged} == writer.acknowledged
+        assert ids(containers[0], enable_cross_partition_query=True) == sorted(f"i{n}" for n in range(OTHER_ITEMS))
+        promote_well(server, "d", "tenants", BIG, "--end")
+        for container in containers:
+            with pytest.raises(CosmosHttpResponseError, match="in the container 'big' now"):
+                container.upsert_item({"id": "late", "pk": BIG})
 
 
 def test_every_kind_of_request_for_the_key_is_forwarded(

@@ -17,6 +17,7 @@ from asterism.apis.nosql.resources.resource_feed import find_owned
 from asterism.apis.nosql.scripts.resources import FUNCTIONS, PROCEDURES, TRIGGERS
 from asterism.apis.transports.http import Request
 from asterism.errors import Forbidden, ItemNotFound, ResourceNotFound
+from asterism.models.documents.forwarding import PartitionForwarded
 from asterism.partitioning.effective_key import from_text
 from asterism.values.json.text import loads
 
@@ -96,7 +97,8 @@ async def _is_granted_child(call: Call, granted: list[str]) -> bool:
             return False
         stored = cast("dict[str, object]", loads((await container.read_item(parts[5].encode(), key)).body))
         return stored["_rid"] == granted[5]
-    except ItemNotFound:
+    except (ItemNotFound, PartitionForwarded):
+        # Of a promoted key, items are granted by the path that the permission has.
         return False
 
 

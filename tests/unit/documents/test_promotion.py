@@ -130,6 +130,21 @@ async def test_writes_during_the_whole_move_are_kept_in_order(tmp_path: Path) ->
         await world.check_statistics(target)
 
 
+async def test_splits_of_the_old_container_do_not_disturb_a_move(tmp_path: Path) -> None:
+    async with open_world(tmp_path) as world:
+        source = await filled(world)
+        before = {key: value for key, value in (await contents(world, source)).items() if key[0] == BIG}
+        job = await begin_promotion(world.store, Promotion(source, (BIG,), "new"))
+        await world.reshaper.split(source.keyspace, 0)
+        await until(lambda: job.phase is PromotionPhase.FORWARDING)
+        await world.reshaper.split(source.keyspace, source.keyspace.record.map.ranges[0].id)
+        await until(lambda: len(source.keyspace.record.map.ranges) == 3)
+        with pytest.raises(PartitionForwarded):
+            await source.read_item(b"i1", (BIG,))
+        assert await contents(world, named(world, "new")) == before
+        await world.check_statistics(source)
+
+
 async def test_unique_keys_that_items_exchange_meanwhile_are_those_of_the_source(tmp_path: Path) -> None:
     async with open_world(tmp_path) as world:
         source = await filled(world, uniqueKeyPolicy={"uniqueKeys": [{"paths": ["/n"]}]})
