@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from asterism.advisor.candidate_keys import CandidateKey, KnownValues
 from asterism.advisor.captured_request import CapturedRequest, KeyComponent
 from asterism.advisor.replay_items import Item, ItemModel, with_values, written_item
 from asterism.advisor.replay_queries import page_items, query_body, query_by_id
+from asterism.advisor.value_digests import Scalar
 from asterism.partitioning.key_parts import value_at
 from asterism.partitioning.key_path import parse_key_path
 from asterism.values.undefined import UNDEFINED
@@ -112,17 +113,29 @@ class Client:
         return Call("query", key=self._prefix(known), item_id=item_id, body=query_by_id(item_id), page_items=1)
 
     def _query(self, request: CapturedRequest) -> Call:
-        known, size = request.equal, page_items(request)
-        routes = self._candidate.routes_of(known, request.between)
+        whole, size = self._with_named_key(request), page_items(request)
+        routes = self._candidate.routes_of(whole.equal, whole.between)
         if routes is None:
-            return Call("query", body=query_body(request), page_items=size)
+            return Call("query", body=query_body(whole), page_items=size)
         if len(routes) == 1:
-            return Call("query", key=routes[0], body=query_body(request), page_items=size)
-        sources = self._source_values(known)
+            body = query_body(self._with_named_key(request, but=self._candidate.sources))
+            return Call("query", key=routes[0], body=body, page_items=size)
+        sources = self._source_values(whole.equal)
         if sources is not None:
-            return Call("query", key=sources, body=query_body(request), page_items=size)
+            return Call("query", key=sources, body=query_body(whole), page_items=size)
         # The server finds the keys in the filter, those of a synthetic key too.
-        return Call("query", body=query_body(request), page_items=size, is_pinned=True)
+        return Call("query", body=query_body(whole), page_items=size, is_pinned=True)
+
+    def _with_named_key(self, request: CapturedRequest, *, but: Sequence[str] = ()) -> CapturedRequest:
+        """Add the present key to the filter of a query that named it beside the text, without the paths in `but`."""
+        named = {
+            path: tuple(values)
+            for path, values in self._known_key(request).items()
+            if path not in request.equal and path not in but and UNDEFINED not in values
+        }
+        # As a value that is not absent, it is a JSON scalar.
+        conditions = cast("dict[str, tuple[Scalar, ...]]", named)
+        return replace(request, equal={**request.equal, **conditions}) if conditions else request
 
     def _feed(self, request: CapturedRequest) -> Call:
         known = self._known_key(request)

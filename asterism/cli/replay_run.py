@@ -49,7 +49,7 @@ class ReplayRun:
         self._client = client
         self._schedule = schedule
         self._is_paced = is_paced
-        self._on_unit = on_unit
+        self.on_unit = on_unit
         self._range_ids: list[str] = []
         # The last task about each item: the next waits for it, so that a read finds what was written before.
         self._last: dict[str, asyncio.Task[None]] = {}
@@ -113,7 +113,7 @@ class ReplayRun:
             measured.add(unit, replies)
         measured.broken_batches += carried.breaks_batch
         measured.moved_items += carried.moves_item
-        self._on_unit(unit, replies)
+        self.on_unit(unit, replies)
 
     # --- one call ---------------------------------------------------------------------------------------------------
 

@@ -113,6 +113,17 @@ def test_a_query_of_some_days_is_left_to_its_filter_too() -> None:
     assert call.is_pinned
 
 
+def test_a_key_that_was_named_beside_a_query_becomes_a_condition_where_it_is_none_any_more() -> None:
+    named = CapturedRequest(0.0, "query", key=("t",), equal={"/user": ("u",)})
+    (same,) = client("/tenant").carry_out(named).calls
+    assert (same.key, same.body["query"]) == (("t",), 'SELECT * FROM c WHERE c["user"] = @p0')
+    (other,) = client("/user").carry_out(named).calls
+    assert (other.key, other.body["query"]) == (
+        ("u",),
+        'SELECT * FROM c WHERE c["user"] = @p0 AND c["tenant"] = @p1',
+    )
+
+
 def test_a_batch_under_one_key_stays_a_transaction() -> None:
     operations = [
         CapturedRequest(0.0, "create", item_id="2", values={"/tenant": "t", "/user": "u"}, batch="b"),
