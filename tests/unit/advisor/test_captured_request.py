@@ -1,4 +1,4 @@
-"""Lines of a capture: what is written is read back, and a line that is no request stops nobody from reading on."""
+"""Lines of a capture: written ones are read back, and a line that is no request does not end the reading."""
 
 from __future__ import annotations
 

@@ -176,14 +176,14 @@ async def test_a_capture_goes_on_after_a_restart(at_hand: AtHand) -> None:
 
 
 async def test_another_process_captures_what_it_serves(at_hand: AtHand) -> None:
-    one, other = at_hand.open_captures(), at_hand.open_captures()
-    await at_hand.start(one)
-    at_hand.serve(other)
-    await other.flush()
-    assert READ in await at_hand.records(one)
-    await one.stop(at_hand.keyspace)
-    await other.flush()
-    assert at_hand.serve(other) == 0
+    first, second = at_hand.open_captures(), at_hand.open_captures()
+    await at_hand.start(first)
+    at_hand.serve(second)
+    await second.flush()
+    assert READ in await at_hand.records(first)
+    await first.stop(at_hand.keyspace)
+    await second.flush()
+    assert at_hand.serve(second) == 0
 
 
 async def test_the_records_of_a_deleted_container_are_removed(
