@@ -17,6 +17,7 @@ from rich.console import Console
 
 from benchmarks import (
     case_batch,
+    case_capture,
     case_containers,
     case_create,
     case_engine,
@@ -66,6 +67,7 @@ CASES: dict[str, Callable[[Subject], Awaitable[list[Measurement]]]] = {
     "portal": case_portal.measure,
     "mongo": case_mongo.measure,
     "gremlin": case_gremlin.measure,
+    "capture": case_capture.measure,
 }
 # Can be chosen alone; a case above measures them too.
 PARTS = {"query_shapes": case_query_shapes.measure}
