@@ -35,6 +35,7 @@ async def show_tab(portal: Portal, call: PortalCall, *, tab: str) -> Response:
         collection=collection,
         tab=tab,
         partition_key=key,
+        key_words=partitions["synthetic_key_words"],
         has_graph=not is_mongo and has_graphs(portal, key),
         is_read_only=is_read_only,
         may_change_items=call.visitor.may_change and not is_read_only,

@@ -28,6 +28,7 @@ async def show_graph(portal: Portal, call: PortalCall) -> Response:
         collection=collection,
         tab="graph",
         partition_key=key,
+        key_words=facts["synthetic_key_words"],
         key_property=key_property(key),
         has_graph=True,
         is_served=has_graphs(portal, key),

@@ -1,6 +1,8 @@
 // The first page: jobs that move, and dialogs that create and delete.
 import { admin, ask } from "./api.js";
 import { count } from "./format.js";
+import { keyRuleForm } from "./key_rule_form.js";
+import { keyRulePreview } from "./key_rule_preview.js";
 import { confirmAction, h, poll, toast } from "./ui.js";
 
 const choices = document.getElementById("choices").dataset;
@@ -122,7 +124,54 @@ function newDatabase() {
   showConsequences(form);
 }
 
+// The choice whether the key is computed, and by which rule. `read` gives `synthetic` of a partition key with these paths.
+function ruleFields(readPaths) {
+  const choice = h("input", { type: "checkbox", id: "is-synthetic" });
+  const level = h("select", { id: "computed-path" });
+  const levelField = h("div", {}, h("label", { for: "computed-path" }, "Computed path"), level);
+  const rule = keyRuleForm();
+  const readKey = () => {
+    const [first] = rule.read().parts;
+    return (first.path ?? first) === "" ? null : partitionKeyOf(readPaths(), read());
+  };
+  const preview = keyRulePreview(account, readKey, { hasWords: true });
+  const section = h(
+    "fieldset",
+    { hidden: true },
+    h("legend", {}, "Synthetic key"),
+    h("p.small", {}, "Clients write items without this property; the server makes it of others and fills it in."),
+    levelField,
+    rule.element,
+    preview.element,
+  );
+
+  function read() {
+    return choice.checked ? { [level.value]: rule.read() } : undefined;
+  }
+
+  function follow() {
+    const paths = readPaths();
+    if (paths.join() !== [...level.options].map((option) => option.value).join()) {
+      level.replaceChildren(...paths.map((path) => h("option", { value: path }, path)));
+      // The last level is the one that usually would grow too large.
+      level.value = paths.at(-1);
+    }
+    section.hidden = !choice.checked;
+    levelField.hidden = paths.length < 2;
+    if (choice.checked) preview.update();
+  }
+
+  const label = h("label.inline", {}, choice, "Compute it from other properties of the item");
+  return { elements: [label, section], read, follow };
+}
+
+function partitionKeyOf(paths, synthetic) {
+  return { paths, kind: paths.length > 1 ? "MultiHash" : "Hash", version: 2, synthetic };
+}
+
 function newContainer() {
+  const readPaths = () => form.elements.namedItem("key").value.split(",").map((path) => path.trim());
+  const rule = ruleFields(() => readPaths());
   const form = formDialog(
     "New container",
     [
@@ -131,16 +180,17 @@ function newContainer() {
       h("datalist", { id: "known-databases" }, ...databases.map((database) => h("option", { value: database.name }))),
       field("name", "Name", { required: true }),
       field("key", "Partition key, for example /customer; up to three with commas between", { required: true, placeholder: "/customer" }),
+      rule.elements,
       throughputFields("Shared or default"),
     ],
     "Create container",
     async (values) => {
-      const paths = values.key.split(",").map((path) => path.trim());
       await ask("POST", values.account, "nosql", "dbs", { body: { id: values.database }, accept: [409] });
-      const definition = { id: values.name, partitionKey: { paths, kind: paths.length > 1 ? "MultiHash" : "Hash", version: 2 } };
+      const definition = { id: values.name, partitionKey: partitionKeyOf(readPaths(), rule.read()) };
       await ask("POST", values.account, "nosql", `dbs/${values.database}/colls`, { body: definition, headers: throughputHeaders(values) });
     },
   );
+  form.addEventListener("input", rule.follow);
   showConsequences(form);
 }
 

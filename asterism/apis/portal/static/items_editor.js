@@ -3,8 +3,10 @@ import { showConflict, hideConflict } from "./conflict.js";
 import { createEditor } from "./editor.js";
 import { count, moment } from "./format.js";
 import { createItem, deleteItem, readItem, replaceItem } from "./items_api.js";
-import { editableText, idOf, keyLabel, keyOfItem, newItemText, systemOf, withId } from "./items_model.js";
+import { editableText, idOf, keyLabel, keyOfItem, systemOf } from "./items_model.js";
+import { confirmSecond, madeOfOthers } from "./items_moving.js";
 import { JsonProblem, compactJson, parseJson } from "./json_text.js";
+import { copyText, keptKey, newItemText, sourcePaths } from "./key_rule_model.js";
 import { sentenceOf, whileDisabled } from "./trouble.js";
 import { collection, confirmAction, h, mayChange, toast } from "./ui.js";
 
@@ -13,12 +15,15 @@ const PRESENT_CHARACTERS_MAX = 100_000;
 
 // `onOpened` gets (id, key), or (null, null) when none is open; `onChanged` is called after one was created or deleted.
 export function itemEditor({ onOpened, onChanged }) {
-  const { paths } = collection().partitionKey;
+  const { partitionKey } = collection();
+  const { paths } = partitionKey;
+  // Of a synthetic key: what it is made of.
+  const sources = sourcePaths(partitionKey);
   const part = (name) => document.getElementById(name);
   const problem = part("item-problem");
   const state = part("item-state");
   const conflict = part("item-conflict");
-  // The stored item that is edited: { id, key, etag }; null for a new one.
+  // The stored item that is edited: { id, key, sources, etag }; null for a new one.
   let stored = null;
   // The text as it was opened or saved; another one means changes that are not saved.
   let cleanText = null;
@@ -49,7 +54,7 @@ export function itemEditor({ onOpened, onChanged }) {
   }
 
   function showStored({ item, etag }, message) {
-    stored = { id: idOf(item), key: keyOfItem(item, paths), etag };
+    stored = { id: idOf(item), key: keyOfItem(item, paths), sources: keyHeaderText(keyOfItem(item, sources)), etag };
     show(editableText(item), stored.id);
     showSystem(item);
     state.textContent = message;
@@ -95,7 +100,7 @@ export function itemEditor({ onOpened, onChanged }) {
     if (!(await mayLeave())) return;
     stored = null;
     part("upsert").checked = false;
-    show(newItemText(paths, key, crypto.randomUUID?.() ?? String(Date.now())), "New item");
+    show(newItemText(partitionKey, key, crypto.randomUUID?.() ?? String(Date.now())), "New item");
     state.textContent = "";
     editor.focus();
   }
@@ -103,7 +108,7 @@ export function itemEditor({ onOpened, onChanged }) {
   async function duplicate() {
     const item = read();
     if (item === null) return;
-    const text = withId(editor.getValue(), `${idOf(item) ?? "item"}-copy`);
+    const text = copyText(editor.getValue(), `${idOf(item) ?? "item"}-copy`, partitionKey);
     stored = null;
     part("upsert").checked = false;
     show(text, "New item");
@@ -152,42 +157,26 @@ export function itemEditor({ onOpened, onChanged }) {
       fail('An item needs an "id" that is a text.');
       return;
     }
-    const key = keyOfItem(item, paths);
+    const written = keyOfItem(item, paths);
+    const key = stored === null ? written : keptKey(written, stored.key, partitionKey);
     const isMoved = stored !== null && (idOf(item) !== stored.id || keyHeaderText(key) !== keyHeaderText(stored.key));
-    if (isMoved && !(await mayCreateSecond(idOf(item), key))) return;
+    if (isMoved && !(await confirmSecond(stored, idOf(item), key))) return;
     // Without spaces: those of this editor would count towards the 2 MB of an item.
     const text = compactJson(item);
     const isNew = stored === null || isMoved;
     try {
-      const written = isNew
+      const saved = isNew
         ? await createItem(key, text, { isUpsert: part("upsert").checked && stored === null })
         : await replaceItem(stored.id, stored.key, text, stored.etag);
       hideConflict(conflict);
-      showStored(written, `Saved for ${count(written.charge)} RU.`);
+      showStored(saved, `Saved for ${count(saved.charge)} RU.`);
       toast("Saved.");
       if (isNew) onChanged();
     } catch (error) {
-      await explain(error);
+      const isOfOthers = stored !== null && keyHeaderText(keyOfItem(item, sources)) !== stored.sources;
+      if (error.status === 400 && isOfOthers) fail(madeOfOthers(stored, sources));
+      else await explain(error);
     }
-  }
-
-  function mayCreateSecond(id, key) {
-    const lines =
-      id === stored.id
-        ? [
-            `The partition key value changed from ${keyLabel(stored.key)} to ${keyLabel(key)}.`,
-            "An item stays in its logical partition.",
-          ]
-        : [`The id changed from ${stored.id} to ${id}.`, "An item keeps its id."];
-    return confirmAction({
-      title: "Create a second item?",
-      lines: [
-        ...lines,
-        `Your text becomes a new item; the item ${stored.id} stays as it is.`,
-        "To move an item, create the second one and delete the first.",
-      ],
-      action: "Create a second item",
-    });
   }
 
   async function explain(error) {

@@ -1,7 +1,8 @@
 // The choice of a logical partition: a field for each path of the key, and the largest ones to pick from.
 import { admin } from "./api.js";
 import { bytes, count } from "./format.js";
-import { keyLabel, keyValueOf } from "./items_model.js";
+import { keyLabel, keyOfAddress, keyValueOf, namesOfPath } from "./items_model.js";
+import { sourcesOf } from "./key_rule_model.js";
 import { collection, h } from "./ui.js";
 
 const SUGGESTED_MAX = 50;
@@ -16,7 +17,7 @@ export function keyChooser({ onChoose }) {
       id: `key-${place}`,
       autocomplete: "off",
       spellcheck: "false",
-      placeholder: place === 0 ? '"text", 5, true or null' : "",
+      placeholder: place === 0 ? placeholderOf(partitionKey) : "",
     }),
   );
   document
@@ -30,6 +31,8 @@ export function keyChooser({ onChoose }) {
 
   function show(key) {
     fields.forEach((field, place) => (field.value = key?.[place] ?? ""));
+    // A synthetic key that is named by the values that it is made of.
+    if (key !== null && key.length > fields.length) fields[0].value = `[${key.join(",")}]`;
     problem.hidden = true;
   }
 
@@ -42,7 +45,7 @@ export function keyChooser({ onChoose }) {
     event.preventDefault();
     const values = fields.map((field) => keyValueOf(field.value));
     const given = values.findIndex((value) => value === null);
-    const key = given < 0 ? values : values.slice(0, given);
+    const key = namedBySources(values) ?? (given < 0 ? values : values.slice(0, given));
     const isGap = values.slice(key.length).some((value) => value !== null);
     if (key.length === 0 || isGap) {
       problem.textContent = isGap
@@ -77,6 +80,19 @@ export function keyChooser({ onChoose }) {
   }
 
   return { show, suggest };
+}
+
+function placeholderOf({ paths, synthetic }) {
+  const rule = synthetic?.[paths[0]];
+  if (rule === undefined) return '"text", 5, true or null';
+  const sources = sourcesOf(rule).map((path) => `"${namesOfPath(path).at(-1)}"`);
+  return sources.length > 1 ? `"value" or [${sources.join(", ")}]` : '"value"';
+}
+
+// A synthetic key may be named by a list of the values that it is made of; null for any other.
+function namedBySources(values) {
+  if (values.length !== 1 || !values[0]?.startsWith("[")) return null;
+  return keyOfAddress(values[0]);
 }
 
 // The largest logical partitions of all physical ones, then the hottest that are not among them.

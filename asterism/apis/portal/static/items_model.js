@@ -70,29 +70,3 @@ export function systemOf(item) {
 export function editableText(item) {
   return printJson({ kind: "object", entries: item.entries.filter(([name]) => !SYSTEM_PROPERTIES.includes(name)) });
 }
-
-// The beginning of a new item, with the chosen key in its place.
-export function newItemText(paths, key, id) {
-  const root = { id };
-  paths.forEach((path, place) => {
-    const names = namesOfPath(path);
-    let inner = root;
-    for (const name of names.slice(0, -1)) inner = inner[name] ??= {};
-    const value = key?.[place];
-    // A path below the id would put a value into a text.
-    if (typeof inner === "object" && names.at(-1) !== "id" && value !== "{}")
-      inner[names.at(-1)] = JSON.parse(value ?? '""');
-  });
-  return JSON.stringify(root, null, 2);
-}
-
-// The same text under another id.
-export function withId(text, id) {
-  const item = parseJson(text);
-  const isId = ([name]) => name === "id";
-  const renamed = { kind: "string", text: JSON.stringify(id) };
-  const entries = item.entries.some(isId)
-    ? item.entries.map((entry) => (isId(entry) ? ["id", renamed] : entry))
-    : [["id", renamed], ...item.entries];
-  return printJson({ kind: "object", entries });
-}

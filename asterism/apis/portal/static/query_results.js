@@ -98,6 +98,7 @@ export function planView({ explanation, charge, pages }) {
   const { partitions, of_partitions: all, indexes, scan } = explanation;
   const facts = {
     Charge: `${count(charge)} RU in ${pages} page${pages === 1 ? "" : "s"}`,
+    "Logical partitions read": logicalText(explanation),
     "Physical partitions read": `${partitions.length} of ${all}: ${partitions.join(", ") || "none"}`,
     Indexes: indexes.length ? indexes.join(", ") : "none",
     Scan: scan ? "yes: items were read one after the other" : "no",
@@ -111,6 +112,11 @@ export function planView({ explanation, charge, pages }) {
     {},
     ...Object.entries(facts).flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]),
   );
+}
+
+// How many logical partitions a query reads, by its filter; all of them where that fixes no key.
+export function logicalText({ logical_partitions: read }) {
+  return read === null || read === undefined ? "all" : count(read);
 }
 
 function cutNote(length, most, noun) {

@@ -4,6 +4,7 @@ import { showGone, showProblem } from "./trouble.js";
 import { collection, poll } from "./ui.js";
 import { mountDefinition } from "./settings_definition.js";
 import { mountDeletion } from "./settings_deletion.js";
+import { mountKey } from "./settings_key.js";
 import { readContainer, readOffer } from "./settings_container.js";
 import { showFacts, showTableFacts } from "./settings_facts.js";
 import { mountThroughput } from "./settings_throughput.js";
@@ -36,6 +37,7 @@ function untilGone(load) {
 function mountContainer() {
   const throughput = mountThroughput(subject);
   const definition = mountDefinition(subject);
+  const key = mountKey(subject);
   const load = untilGone(async () => {
     const container = await readContainer(subject);
     const [offer, partitions] = await Promise.all([
@@ -43,12 +45,14 @@ function mountContainer() {
       admin(subject.account, "partitions", { ...subject.names, details: "false" }),
     ]);
     definition.show(container);
+    key.show(container, partitions);
     await throughput.show(offer, partitions);
     showFacts(container.definition, partitions);
     content.removeAttribute("aria-busy");
   });
   const refresh = poll(load, POLL_SECONDS);
   definition.onSaved = refresh;
+  key.onSaved = refresh;
   throughput.onSaved = refresh;
 }
 
