@@ -43,5 +43,5 @@ def _name_of(part: KeyPart) -> str:
     return part.path.removeprefix("/")
 
 
-def _counted(count: int, one: str, many: str = "") -> str:
-    return f"{count} {one if count == 1 else many or one + 's'}"
+def _counted(count: int, noun: str, plural: str = "") -> str:
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"

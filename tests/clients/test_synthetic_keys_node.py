@@ -24,7 +24,7 @@ Seen = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def seen(server: RunningServer) -> Seen:
-    """What the client saw, by section of the script."""
+    """Run the script; return the observations of its client, by section."""
     node = shutil.which("node")
     if node is None or not (NODE_MODULES / "@azure" / "cosmos").is_dir():
         pytest.skip("needs Node.js and its client, which `make test` installs")
