@@ -92,8 +92,9 @@ conformance-clients: $(CONFORMANCE_SET_UP) $(STAMPS)/node ## Run checks with cli
 reference: $(STAMPS)/run ## Write docs/reference.md from the options, ports and limits that the code declares
 	$(BIN)/python -m scripts.reference
 
-pictures: $(BIN)/python ## Write docs/pictures from scripts/pictures.py
+pictures: $(STAMPS)/test ## Write docs/pictures from the scripts; ARGS=--measure runs the examples of the patterns for their figures
 	$(BIN)/python -m scripts.pictures
+	$(BIN)/python -m scripts.pattern_pictures $(ARGS)
 
 portal-libraries: $(STAMPS)/node ## Write the portal's editor and chart libraries from the versions in scripts/portal_libraries.py
 	$(BIN)/python -m scripts.portal_libraries
