@@ -249,7 +249,7 @@ class Captures:
 
     async def _write(self, order: CaptureOrder, recorder: Recorder) -> str:
         """Write what waits; return the reason why some of it could not be written."""
-        lines = await recorder.take()
+        lines = recorder.take()
         if not lines:
             return ""
         first, bytes_max = recorder.first_line, order.bytes_max

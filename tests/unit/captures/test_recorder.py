@@ -35,22 +35,22 @@ def add(recorder: Recorder, *requests: CapturedRequest, bytes_held: int = 0) -> 
     recorder.add(lambda: requests, bytes_held=bytes_held)
 
 
-async def kept(recorder: Recorder) -> list[object]:
-    return list(read_capture(await recorder.take()))
+def kept(recorder: Recorder) -> list[object]:
+    return list(read_capture(recorder.take()))
 
 
 async def test_values_are_kept_as_digests() -> None:
     recorder = make_recorder()
     add(recorder, READ)
     ada, item_id = digest("ada", salt=ORDER.salt), digest("o-17", salt=ORDER.salt)
-    assert await kept(recorder) == [replace(READ, item_id=item_id, key=(ada,))]
+    assert kept(recorder) == [replace(READ, item_id=item_id, key=(ada,))]
 
 
 async def test_plain_values_are_kept_as_they_are_unless_they_are_long() -> None:
     long = "x" * (PLAIN_TEXT_CHARACTERS_MAX + 1)
     recorder = make_recorder(replace(ORDER, keeps_values=True))
     add(recorder, replace(READ, values={"/short": long[1:], "/long": long, "/n": 5}))
-    (found,) = await kept(recorder)
+    (found,) = kept(recorder)
     assert isinstance(found, CapturedRequest)
     assert found.key == ("ada",)
     assert found.values == {"/short": long[1:], "/long": digest(long, salt=ORDER.salt), "/n": 5}
@@ -67,9 +67,9 @@ async def test_requests_that_find_no_room_are_dropped_and_counted() -> None:
     add(recorder, READ, bytes_held=10_000)
     add(recorder, READ)
     header = CaptureHeader("shop", "orders", started=100.0, sampling=0.25, values="digests", dropped=1)
-    assert (await kept(recorder))[2:] == [header]
+    assert kept(recorder)[2:] == [header]
     add(recorder, READ, bytes_held=10_000)
-    assert len(await kept(recorder)) == 1
+    assert len(kept(recorder)) == 1
 
 
 async def test_a_request_that_cannot_be_described_is_dropped_alone() -> None:
@@ -77,7 +77,7 @@ async def test_a_request_that_cannot_be_described_is_dropped_alone() -> None:
     add(recorder, READ)
     recorder.add(lambda: [replace(READ, no_such_member=1)], bytes_held=0)  # type: ignore[call-arg]  # a failure
     add(recorder, READ, READ)
-    found = await kept(recorder)
+    found = kept(recorder)
     assert [type(entry) for entry in found] == [CapturedRequest] * 3 + [CaptureHeader]
 
 
@@ -85,7 +85,7 @@ async def test_a_closed_recorder_takes_nothing_more() -> None:
     recorder = make_recorder()
     recorder.close()
     add(recorder, READ)
-    (header,) = await kept(recorder)
+    (header,) = kept(recorder)
     assert isinstance(header, CaptureHeader)
     assert header.dropped == 1
 
