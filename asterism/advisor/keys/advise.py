@@ -23,12 +23,12 @@ from asterism.advisor.keys.propose import Spread, highest_cardinality, most_filt
 from asterism.advisor.keys.ranking import rank
 from asterism.advisor.keys.report import Report
 from asterism.advisor.keys.sample_index import SampleIndex
-from asterism.advisor.keys.scoring import Effort, Scorer, Workload
+from asterism.advisor.keys.scoring import Effort, Scorer, Workload, in_blocks
 from asterism.limits import DEFAULT_LIMITS, Limits
 from asterism.partitioning.split_merge import SIZE_SPLIT_FRACTION, partition_count_at_creation
 
 FIRST_ROUND: Final = Effort(rows_max=5_000, requests_max=4_000)
-SECOND_ROUND: Final = Effort(rows_max=20_000, requests_max=40_000)
+SECOND_ROUND: Final = Effort(rows_max=20_000, requests_max=20_000)
 # Candidates of the second round, with the present key and those that were asked for.
 FINALISTS: Final = 10
 HIGHEST_CARDINALITY: Final = "highest cardinality"
@@ -62,7 +62,11 @@ def advise(profile: ItemProfile, requests: Sequence[CapturedRequest], options: A
     index = SampleIndex(profile)
     in_time = sorted(requests, key=lambda request: request.at)
     workload = Workload(
-        demands_of(in_time, index, options.present), 1.0 / options.sampling, changed_paths(in_time, index)
+        demands_of(in_blocks(in_time, SECOND_ROUND.requests_max), index, options.present),
+        weight=1.0 / options.sampling,
+        requests=len(in_time),
+        span_seconds=max(1.0, in_time[-1].at - in_time[0].at) if in_time else 1.0,
+        changed=changed_paths(in_time, index),
     )
     return _Advisor(profile, workload, options).report()
 
@@ -99,7 +103,7 @@ class _Advisor:
             items=profile.items,
             sampled_items=len(profile.sample.kept),
             total_bytes=profile.total_bytes,
-            requests=len(workload.demands),
+            requests=workload.requests,
             span_seconds=workload.span_seconds if workload.demands else 0.0,
             partitions=self._partitions,
             ru_per_second=ru,

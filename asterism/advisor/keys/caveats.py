@@ -23,8 +23,8 @@ def caveats_of(profile: ItemProfile, workload: Workload, options: AdviseOptions,
         yield f"Only {profile.items:,} items: how evenly a key divides more of them cannot be told."
     if not demands:
         yield "No requests: costs and hot keys are not known, and the order is by the data alone. Give --requests."
-    elif len(demands) < _REQUESTS_MIN:
-        yield f"Only {len(demands):,} requests: rare ones may be missing, and shares are rough."
+    elif workload.requests < _REQUESTS_MIN:
+        yield f"Only {workload.requests:,} requests: rare ones may be missing, and shares are rough."
     if demands and span_seconds < _SPAN_SECONDS_MIN:
         yield f"The requests cover {about_duration(span_seconds)}: what differs by hour or day is not seen."
     if options.has_digests:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from asterism.advisor.captured_request import CapturedRequest
@@ -219,7 +219,8 @@ class DemandMaker:
         bytes_per_item = sum(sizes) / len(sizes) if sizes else self._mean_bytes
         measured = request.size_bytes
         needs = QueryNeeds(
-            conditions=tuple(conditions),
+            # The rows have served; kept with each of many queries they would fill the memory.
+            conditions=tuple((path, replace(found, rows=frozenset())) for path, found in conditions),
             matches=max(matches, 0.0 if is_aggregate else results),
             results=results,
             page_items=page_items,

@@ -36,7 +36,12 @@ class SampleIndex:
     def equal(self, path: str, values: Sequence[Scalar]) -> Matches:
         found = self._values_at(path)
         short = [shortened(value) for value in values]
-        rows = frozenset[int]().union(*(found.get(value, _NONE) for value in short))
+        # A set of its own for each query would fill the memory.
+        rows = (
+            found.get(short[0], _NONE)
+            if len(short) == 1
+            else _NONE.union(*(found.get(value, _NONE) for value in short))
+        )
         return Matches(sum(self._count(path, value, found) for value in short), rows, is_equal=True)
 
     def between(self, path: str, low: Scalar, high: Scalar) -> Matches:
@@ -59,7 +64,7 @@ class SampleIndex:
         profile = self.profile.paths.get(path)
         if profile is not None and profile.distinct.exact is not None:
             entry = profile.distinct.exact.get(value)
-            return float(entry[0]) if entry is not None else 0.0
+            return float(entry or 0)
         rows = found.get(value)
         if self.is_whole or profile is None:
             return float(len(rows or ()))

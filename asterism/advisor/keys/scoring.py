@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from asterism.advisor.keys.assessment import (
     Assessment,
@@ -25,9 +25,11 @@ from asterism.advisor.keys.windows import window_seconds, windows_of
 from asterism.limits import Limits
 from asterism.partitioning.partition_key import Component
 
+_Element = TypeVar("_Element")
+
 _BLOCK_REQUESTS: Final = 200
 # Partitions are doubled so often in the search for a throughput that is enough.
-_DOUBLINGS_MAX: Final = 4
+_DOUBLINGS_MAX: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,26 +42,16 @@ class Effort:
 
 @dataclass(slots=True)
 class Workload:
-    """Demands in the order of time, and what was learned of them at once for all candidates."""
+    """Demands in the order of time, and what was learned of the requests at once for all candidates."""
 
     demands: Sequence[Demand]
-    # Requests for which each of them stands.
+    # Of the container's requests, the part that was captured stands for so many each.
     weight: float
+    # Of all requests, of which the demands may be a part.
+    requests: int
+    span_seconds: float
     # How often writes changed the value at a path.
     changed: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def span_seconds(self) -> float:
-        return max(1.0, self.demands[-1].at - self.demands[0].at) if self.demands else 1.0
-
-    def part(self, most: int) -> Sequence[Demand]:
-        """Return all demands, or blocks of them that lie evenly in time: within a block, peaks stay peaks."""
-        demands = self.demands
-        if len(demands) <= most:
-            return demands
-        count = max(1, most // _BLOCK_REQUESTS)
-        starts = [int(number * len(demands) / count) for number in range(count)]
-        return [demand for start in starts for demand in demands[start : start + _BLOCK_REQUESTS]]
 
     def new_items(self, mean_bytes: float) -> list[tuple[Mapping[str, Component], float]]:
         """Return the values and bytes of the items that requests add."""
@@ -68,6 +60,15 @@ class Workload:
             for demand in self.demands
             if demand.values is not None and (demand.access == "insert" or demand.is_new)
         ]
+
+
+def in_blocks(sequence: Sequence[_Element], most: int) -> Sequence[_Element]:
+    """Return all elements, or blocks of them that lie evenly: within a block, peaks in time stay peaks."""
+    if len(sequence) <= most:
+        return sequence
+    count = max(1, most // _BLOCK_REQUESTS)
+    starts = [int(number * len(sequence) / count) for number in range(count)]
+    return [element for start in starts for element in sequence[start : start + _BLOCK_REQUESTS]]
 
 
 class Scorer:
@@ -90,15 +91,17 @@ class Scorer:
         self._loads: dict[str, Load] = {}
 
     def assess(self, candidate: CandidateKey, effort: Effort, *, partitions: int) -> Assessment:
-        demands = self._workload.part(effort.requests_max)
+        demands = in_blocks(self._workload.demands, effort.requests_max)
         weight = self._workload.weight
         table = KeyTable(self._profile, candidate, self._draw, rows_max=effort.rows_max)
         load = self._load(candidate, table, demands, partitions)
         self.tables[candidate.name], self._loads[candidate.name] = table, load
-        whole = len(self._workload.demands) / max(1, len(demands))
+        whole = self._workload.requests / max(1, len(demands))
         span = self._workload.span_seconds
         windows = windows_of(load, seconds=window_seconds(span))
-        written = written_bytes_per_second(candidate, self._new_items, span_seconds=span)
+        # The new items of a part of the requests came in a part of the time.
+        span_of_part = span * len(self._workload.demands) / max(1, self._workload.requests * weight)
+        written = written_bytes_per_second(candidate, self._new_items, span_seconds=max(span_of_part, 1e-9))
         assessment = Assessment(
             candidate=candidate,
             storage=table.storage(self._limits, write_bytes_per_second=written),
@@ -129,7 +132,7 @@ class Scorer:
 
     def peak_ru(self, effort: Effort) -> float:
         """Return the RU/s that are needed if every request finds what it wants in one place."""
-        demands = self._workload.part(effort.requests_max)
+        demands = in_blocks(self._workload.demands, effort.requests_max)
         by_id = CandidateKey.of_paths("/id")
         table = KeyTable(self._profile, by_id, self._draw, rows_max=effort.rows_max)
         return rate_needed(self._load(by_id, table, demands, 1)) * self._workload.weight if demands else 0.0

@@ -11,7 +11,7 @@ import mmh3
 
 from asterism.advisor.value_digests import Scalar
 
-# With so many different values, counts and bytes are kept for each; with more, a sketch of their number.
+# With so many different values, counts are kept for each; with more, a sketch of their number.
 EXACT_VALUES_MAX: Final = 4_096
 # Hashes that a sketch keeps: the number is then right to about 3 %.
 _HASHES_KEPT: Final = 1_024
@@ -41,12 +41,12 @@ class DistinctCounter:
     __slots__ = ("_hashes", "_threshold", "exact")
 
     def __init__(self) -> None:
-        # Value -> [times, bytes]; None once there are too many values.
-        self.exact: dict[Scalar, list[int]] | None = {}
+        # Value -> times; None once there are too many values.
+        self.exact: dict[Scalar, int] | None = {}
         self._hashes: set[int] = set()
         self._threshold = 1 << 32
 
-    def add(self, value: Scalar, size_bytes: int) -> None:
+    def add(self, value: Scalar) -> None:
         exact = self.exact
         if type(value) is str and len(value) > TEXT_CHARACTERS_MAX:
             value = shortened(value)
@@ -55,12 +55,7 @@ class DistinctCounter:
             if hashed < self._threshold:
                 self._keep(hashed)
             return
-        entry = exact.get(value)
-        if entry is not None:
-            entry[0] += 1
-            entry[1] += size_bytes
-            return
-        exact[value] = [1, size_bytes]
+        exact[value] = exact.get(value, 0) + 1
         if len(exact) > EXACT_VALUES_MAX:
             self.exact = None
             for known in exact:
