@@ -47,6 +47,22 @@ async def test_a_traversal_goes_to_the_door_with_the_graph_as_its_user_and_the_v
         assert (scheme, base64.b64decode(credentials).decode()) == ("Basic", f"/dbs/shop/colls/a%3Ab:{key}")
 
 
+async def test_a_container_with_a_synthetic_key_has_no_page_of_a_graph() -> None:
+    async with assembled_portal() as assembly:
+        browser = visitor(assembly)
+        await browser.sign_in()
+        await with_container(browser)
+        assembly.doors["gremlin"] = RecordingDoor()  # type: ignore[index]  # as above
+        key = {"paths": ["/pk"], "kind": "Hash", "version": 2, "synthetic": {"/pk": {"parts": ["/city"]}}}
+        made = {"id": "computed", "partitionKey": key}
+        await browser.ask("POST", "asterism/nosql/dbs/shop/colls", made)
+        page = await browser.send("GET", "/c/asterism/shop/computed")
+        assert b"is computed: city." in page.body
+        assert b"/computed/graph" not in page.body
+        refused = await browser.send("GET", "/c/asterism/shop/computed/graph")
+        assert (refused.status, b"cannot be a graph" in refused.body) == (400, True)
+
+
 async def test_a_container_has_a_tab_for_its_graph_where_traversals_are_served() -> None:
     async with assembled_portal() as assembly:
         browser = visitor(assembly)

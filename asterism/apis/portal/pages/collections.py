@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from asterism.apis.portal.call import Portal, PortalCall
-from asterism.apis.portal.graph_keys import can_be_graph
+from asterism.apis.portal.graph_keys import is_key_of_graph
 from asterism.apis.transports.http import Response
 from asterism.errors import MalformedRequest, ResourceNotFound
 
@@ -61,7 +61,7 @@ async def show_comparison(portal: Portal, call: PortalCall) -> Response:
 
 def has_graphs(portal: Portal, key: dict[str, Any]) -> bool:
     """Return True if a container with this partition key has a page of its graph."""
-    return "gremlin" in portal.peers.doors and can_be_graph(key["paths"])
+    return "gremlin" in portal.peers.doors and is_key_of_graph(key)
 
 
 async def facts_of(portal: Portal, call: PortalCall, collection: dict[str, Any]) -> Any:

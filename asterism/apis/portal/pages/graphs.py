@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from asterism.apis.portal.call import Portal, PortalCall
-from asterism.apis.portal.graph_keys import can_be_graph, key_property
+from asterism.apis.portal.graph_keys import can_be_graph, is_key_of_graph, key_property
 from asterism.apis.portal.pages.collections import collection_of, facts_of, has_graphs
 from asterism.apis.transports.http import Response
 from asterism.errors import MalformedRequest
 
 _NO_GRAPH: Final = (
-    "This container cannot be a graph: a graph is divided by one property, which is neither the id nor the label. "
-    "Create a container with a partition key such as /pk, or run `asterism graphs create`."
+    "This container cannot be a graph: a graph is divided by one property, which is neither the id nor the label, "
+    "and is not computed. Create a container with a partition key such as /pk, or run `asterism graphs create`."
 )
 # Names of other graphs that the page offers; the first page finds the rest.
 _OTHERS_MAX: Final = 100
@@ -22,7 +22,7 @@ async def show_graph(portal: Portal, call: PortalCall) -> Response:
     collection = collection_of(call.parts)
     facts = await facts_of(portal, call, collection)
     key = facts["partition_key"]
-    if facts["kind"] != "container" or not can_be_graph(key["paths"]):
+    if facts["kind"] != "container" or not is_key_of_graph(key):
         raise MalformedRequest(reason=_NO_GRAPH)
     context = call.context(
         collection=collection,
