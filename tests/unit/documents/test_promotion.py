@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from asterism.errors import AsterismError, Forbidden, ItemNotFound, ReshapeRefused, ResourceExists
+from asterism.errors import (
+    AsterismError,
+    Forbidden,
+    ItemNotFound,
+    ReshapeRefused,
+    ResourceExists,
+    UniqueKeyViolation,
+)
 from asterism.keyspaces.catalog.forwarding import ForwardingState
 from asterism.models.documents.container import Container
 from asterism.models.documents.forwarding import PartitionFenced, PartitionForwarded
@@ -17,6 +24,7 @@ from asterism.models.documents.promotion.job import PromotionJob, PromotionPhase
 from asterism.models.documents.promotion.promoter import rule_of
 from asterism.models.documents.promotion.requests import Promotion, begin_promotion, find_promotion
 from asterism.partitioning.key_range import FULL
+from asterism.throughput.budgets import Manual
 from asterism.values.json.text import loads
 from tests.support.world import ACCOUNT, World, open_world
 
@@ -145,18 +153,48 @@ async def test_splits_of_the_old_container_do_not_disturb_a_move(tmp_path: Path)
         await world.check_statistics(source)
 
 
+async def upsert(world: World, item: dict[str, object]) -> None:
+    """Write to the old container as the door does: after a hand-over, and where the items are."""
+    container = named(world, "c")
+    while True:
+        try:
+            await container.upsert_item(item, None)
+        except PartitionFenced:
+            await asyncio.sleep(0.001)
+        except PartitionForwarded:
+            container = named(world, "new")
+        else:
+            return
+
+
 async def test_unique_keys_that_items_exchange_meanwhile_are_those_of_the_source(tmp_path: Path) -> None:
     async with open_world(tmp_path) as world:
         source = await filled(world, uniqueKeyPolicy={"uniqueKeys": [{"paths": ["/n"]}]})
         job = await begin_promotion(world.store, Promotion(source, (BIG,), "new"))
-        await until(lambda: job.phase is PromotionPhase.COPYING or job.items_copied > 0)
-        for number in range(1, 40, 4):
-            await source.upsert_item({"id": f"i{number}", "pk": BIG, "n": -1}, None)
-            await source.upsert_item({"id": f"i{number + 2}", "pk": BIG, "n": number}, None)
-            await source.upsert_item({"id": f"i{number}", "pk": BIG, "n": number + 2}, None)
-        before = {key: value for key, value in (await contents(world, source)).items() if key[0] == BIG}
+        await until(lambda: job.items_copied > 0)
+        expected = {f"i{number}": number for number in range(1, ITEMS, 2)}
+        for number in range(1, 80, 4):
+            await upsert(world, {"id": f"i{number}", "pk": BIG, "n": -1})
+            await upsert(world, {"id": f"i{number + 2}", "pk": BIG, "n": number})
+            await upsert(world, {"id": f"i{number}", "pk": BIG, "n": number + 2})
+            expected |= {f"i{number}": number + 2, f"i{number + 2}": number}
         await until(lambda: job.phase is PromotionPhase.FORWARDING)
-        assert await contents(world, named(world, "new")) == before
+        found = await contents(world, named(world, "new"))
+        assert {item_id: value[0] for (_, item_id), value in found.items()} == expected
+        with pytest.raises(UniqueKeyViolation):
+            await named(world, "new").upsert_item({"id": "other", "pk": BIG, "n": 1}, None)
+
+
+async def test_a_throttled_target_makes_the_move_slower_and_loses_nothing(tmp_path: Path) -> None:
+    async with open_world(tmp_path, enforce=True) as world:
+        source = await world.container(throughput=Manual(10_000))
+        for number in range(ITEMS):
+            await source.create_item({"id": f"i{number}", "pk": BIG, "text": "x" * 8_000}, None)
+        job = await begin_promotion(world.store, Promotion(source, (BIG,), "new", throughput=Manual(400)))
+        await until(lambda: job.phase is PromotionPhase.FORWARDING)
+        target = named(world, "new")
+        assert sum(usage.throttled for usage in target.keyspace.usage.values()) > 0
+        assert len(await contents(world, target)) == ITEMS
 
 
 async def test_after_the_end_writes_are_refused_until_the_key_is_forgotten(tmp_path: Path) -> None:
