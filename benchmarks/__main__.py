@@ -26,6 +26,7 @@ from benchmarks import (
     case_gremlin,
     case_idle,
     case_in_process,
+    case_keys,
     case_mongo,
     case_move,
     case_point_read,
@@ -67,6 +68,7 @@ CASES: dict[str, Callable[[Subject], Awaitable[list[Measurement]]]] = {
     "portal": case_portal.measure,
     "mongo": case_mongo.measure,
     "gremlin": case_gremlin.measure,
+    "keys": case_keys.measure,
     "capture": case_capture.measure,
 }
 # Can be chosen alone; a case above measures them too.
