@@ -27,7 +27,7 @@ def run_program(server: RunningServer, *arguments: str) -> subprocess.CompletedP
 
 @pytest.fixture
 def orders(server: RunningServer, database: DatabaseProxy) -> str:
-    """Return the name of a container whose key nobody knows: its requests name customers, its key is the status."""
+    """Return the name of a container whose requests name customers, though its key is the status."""
     name = f"orders-{uuid.uuid4()}"
     container = database.create_container(name, PartitionKey("/status"), offer_throughput=12_000)
     for number in range(120):

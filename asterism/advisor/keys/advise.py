@@ -31,6 +31,7 @@ FIRST_ROUND: Final = Effort(rows_max=5_000, requests_max=4_000)
 SECOND_ROUND: Final = Effort(rows_max=20_000, requests_max=20_000)
 # Candidates of the second round, with the present key and those that were asked for.
 FINALISTS: Final = 10
+_THROTTLED: Final = 429
 HIGHEST_CARDINALITY: Final = "highest cardinality"
 MOST_FILTERED: Final = "most filtered"
 
@@ -60,7 +61,9 @@ class AdviseOptions:
 def advise(profile: ItemProfile, requests: Sequence[CapturedRequest], options: AdviseOptions) -> Report:
     """Return the candidates, best first, with their figures and warnings."""
     index = SampleIndex(profile)
-    in_time = sorted(requests, key=lambda request: request.at)
+    # A throttled request comes again when its client repeats it.
+    served = [request for request in requests if request.status != _THROTTLED]
+    in_time = sorted(served, key=lambda request: request.at)
     workload = Workload(
         demands_of(in_blocks(in_time, SECOND_ROUND.requests_max), index, options.present),
         weight=1.0 / options.sampling,
