@@ -1,4 +1,4 @@
-"""What an operator may ask of promotions: to begin one, and to find it again."""
+"""Requests of operators for promotions: begin one, and find it again."""
 
 from __future__ import annotations
 
