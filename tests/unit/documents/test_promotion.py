@@ -190,10 +190,10 @@ async def test_a_throttled_target_makes_the_move_slower_and_loses_nothing(tmp_pa
         source = await world.container(throughput=Manual(10_000))
         for number in range(ITEMS):
             await source.create_item({"id": f"i{number}", "pk": BIG, "text": "x" * 8_000}, None)
-        job = await begin_promotion(world.store, Promotion(source, (BIG,), "new", throughput=Manual(400)))
+        job = await begin_promotion(world.store, Promotion(source, (BIG,), "new", throughput=Manual(4_000)))
         target = named(world, "new")
         # As if its clients had spent the budget of some seconds already.
-        target.keyspace.owe(target.keyspace.record.map.ranges[0], 2_000.0, b"")
+        target.keyspace.owe(target.keyspace.record.map.ranges[0], 16_000.0, b"")
         await until(lambda: job.phase is PromotionPhase.FORWARDING)
         target = named(world, "new")
         assert sum(usage.throttled for usage in target.keyspace.usage.values()) > 0
