@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,10 +14,12 @@ from asterism.cli import options
 from asterism.cli.failure import CommandFailed
 
 if TYPE_CHECKING:
+    from asterism.advisor.captured_request import CapturedRequest
     from asterism.advisor.keys.advise import AdviseOptions
     from asterism.advisor.keys.candidate import CandidateKey
     from asterism.advisor.keys.report import Report
     from asterism.cli.advise_sources import RequestLog, Source
+    from asterism.cli.replay_report import Replay
 
 ADVISE_EXAMPLES = """[bold]What it reads[/bold]
 
@@ -47,6 +50,7 @@ The last line is the command that copies the container to the best key, on line:
 docs/guides/choosing-a-key.md explains the ranking."""
 
 _FILES = "Files in place of a running server"
+_REPLAY = "Replay on the real engine, a minute at most for each key"
 
 OptionalDatabase = Annotated[
     str | None, typer.Argument(metavar="DATABASE", help="Name of the database.", show_default=False)
@@ -87,6 +91,24 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print everything as JSON."
 HtmlFile = Annotated[
     Path | None, typer.Option("--html", metavar="FILE", help="Also write a page with charts, complete in itself.")
 ]
+ReplayKeys = Annotated[
+    int | None,
+    typer.Option(
+        "--replay",
+        min=1,
+        max=20,
+        metavar="K",
+        help="Try out the K best keys and the present one: replay the requests into scratch containers.",
+        rich_help_panel=_REPLAY,
+    ),
+]
+ReplayItems = Annotated[
+    int, typer.Option("--replay-items", min=1, metavar="N", help="Items to load at most.", rich_help_panel=_REPLAY)
+]
+ReplayRequests = Annotated[
+    int,
+    typer.Option("--replay-requests", min=1, metavar="N", help="Requests to replay at most.", rich_help_panel=_REPLAY),
+]
 
 
 def advise(
@@ -101,6 +123,9 @@ def advise(
     seed: Seed = 1,
     as_json: AsJson = False,
     html: HtmlFile = None,
+    replay: ReplayKeys = None,
+    replay_items: ReplayItems = 5000,
+    replay_requests: ReplayRequests = 5000,
     endpoint: options.Endpoint = options.DEFAULT_ENDPOINT,
     key: options.Key = options.DEFAULT_KEY,
     insecure: options.Insecure = False,
@@ -110,14 +135,22 @@ def advise(
         raise CommandFailed(f"--ru {ru} is no throughput; give the RU/s that you expect, such as --ru 4000")
     source = _source(database, container, items, requests, present_key, endpoint, key, insecure=insecure)
     log = source.log()
-    report = _report(source, log, ru=ru, wanted=[_key(each) for each in candidate or []], seed=seed)
+    report, read = _advice(source, log, ru=ru, wanted=[_key(each) for each in candidate or []], seed=seed)
     names = (database or "DATABASE", container or "CONTAINER")
+    replayed: Replay | None = None
+    if replay is not None:
+        from asterism.cli.advise_replay import ReplayBounds, replay_advice
+        from asterism.cli.scratch_containers import Server
+
+        server = None if database is None else Server(endpoint, key, insecure)
+        bounds = ReplayBounds(keys=replay, items_max=replay_items, requests_max=replay_requests)
+        replayed = replay_advice(report, read, source, server, bounds=bounds, sampling=log.sampling)
     if html is not None:
         _write_page(html, report, names)
     if as_json:
-        typer.echo(json.dumps(_as_json(report, source, log, names), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(_as_json(report, source, log, names, replayed), indent=2, ensure_ascii=False))
     else:
-        _print(report, source, log, names, top)
+        _print(report, source, log, names, top, replayed)
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -162,7 +195,10 @@ def _key(given: str) -> CandidateKey:
         raise CommandFailed(f"{given!r} is not a partition key: {problem.reason}") from None
 
 
-def _report(source: Source, log: RequestLog, *, ru: int | None, wanted: list[CandidateKey], seed: int) -> Report:
+def _advice(
+    source: Source, log: RequestLog, *, ru: int | None, wanted: list[CandidateKey], seed: int
+) -> tuple[Report, Sequence[CapturedRequest]]:
+    """Return the report, and the requests with values in place of digests, as far as they are known."""
     from asterism.advisor.keys.advise import AdviseOptions, advise
     from asterism.advisor.keys.undigested import Undigester
     from asterism.cli.advise_sources import profile_items
@@ -191,7 +227,7 @@ def _report(source: Source, log: RequestLog, *, ru: int | None, wanted: list[Can
             rng=rng,
             on_progress=lambda done, total: progress.update(bar, completed=done, total=total),
         )
-        return advise(profile, requests, chosen)
+        return advise(profile, requests, chosen), requests
 
 
 def _some(paths: Any) -> str:
@@ -206,23 +242,33 @@ def _bad_text(count: int) -> str:
 # --- output -----------------------------------------------------------------------------------------------------------
 
 
-def _as_json(report: Report, source: Source, log: RequestLog, names: tuple[str, str]) -> dict[str, Any]:
+def _as_json(
+    report: Report, source: Source, log: RequestLog, names: tuple[str, str], replayed: Replay | None
+) -> dict[str, Any]:
     from asterism.cli.advise_table import command_of
+    from asterism.cli.replay_report import describe_replay
 
     return {
         **report.to_json(),
         "command": command_of(report, names),
         "badItemLines": source.bad_items.count,
         "badRequestLines": log.bad.count,
+        "replay": None if replayed is None else describe_replay(replayed),
     }
 
 
-def _print(report: Report, source: Source, log: RequestLog, names: tuple[str, str], top: int) -> None:
+def _print(
+    report: Report, source: Source, log: RequestLog, names: tuple[str, str], top: int, replayed: Replay | None
+) -> None:
     from asterism.cli.advise_table import bad_line_sentences, print_report
 
     for sentence in bad_line_sentences(source.bad_items, log):
         typer.echo(sentence, err=True)
     print_report(report, names, top=top)
+    if replayed is not None:
+        from asterism.cli.replay_report import print_replay
+
+        print_replay(replayed)
 
 
 def _write_page(file: Path, report: Report, names: tuple[str, str]) -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from asterism.advisor.candidate_keys import CandidateKey
 from asterism.advisor.captured_request import CapturedRequest
+from asterism.advisor.keys.report import Report
 from asterism.advisor.replay_calls import Client
 from asterism.advisor.replay_figures import Measured
 from asterism.advisor.replay_items import Item, ItemModel, choose_items
+from asterism.advisor.replay_prediction import predict_replay
 from asterism.advisor.replay_schedule import Bounds, Schedule, make_schedule
+from asterism.cli.advise_sources import Source
 from asterism.cli.failure import CommandFailed
 from asterism.cli.progress import counting_bars
 from asterism.cli.replay_report import Replay, ReplayedKey
@@ -56,12 +59,46 @@ def throw_away_server() -> Iterator[Server]:
         raise CommandFailed(f"the server for the replay does not start: {problem}") from None
 
 
+@dataclass(frozen=True, slots=True)
+class ReplayBounds:
+    """How many of the best keys are replayed, with how many items and requests at most."""
+
+    keys: int
+    items_max: int
+    requests_max: int
+
+
+def replay_advice(
+    report: Report,
+    requests: Sequence[CapturedRequest],
+    source: Source,
+    server: Server | None,
+    *,
+    bounds: ReplayBounds,
+    sampling: float,
+) -> Replay:
+    """Replay the best keys of a report and the present one, on the server or, without one, on one of its own."""
+    if source.present is None:
+        raise CommandFailed("the replay must know which key the requests name; give it with --present-key /PATH")
+    if not requests:
+        raise CommandFailed("there are no requests to replay; capture some with `asterism capture start`")
+    best = [each.candidate for each in report.ranked[: bounds.keys]]
+    keys = best if source.present in best else [*best, source.present]
+    settings = ReplaySettings(
+        report.ru_per_second, report.partitions, bounds.items_max, bounds.requests_max, sampling=sampling
+    )
+    items = (item for item, _ in source.items(lambda _: None))
+    with ExitStack() as stack:
+        chosen = stack.enter_context(throw_away_server()) if server is None else server
+        return replay_keys(chosen, keys, present=source.present, items=items, requests=requests, settings=settings)
+
+
 def replay_keys(
     server: Server,
     keys: Sequence[CandidateKey],
     *,
     present: CandidateKey,
-    items: Sequence[Mapping[str, Any]],
+    items: Iterable[Mapping[str, Any]],
     requests: Sequence[CapturedRequest],
     settings: ReplaySettings,
 ) -> Replay:
@@ -89,7 +126,8 @@ def replay_keys(
             bar = progress.add_task(title, total=len(loaded) + len(schedule.units))
             measured = trial.run(f"key-{number}", key, partial(progress.advance, bar))
             replayed.append(ReplayedKey(key, measured))
-    return Replay(schedule, len(loaded), replayed)
+    predicted = predict_replay(keys, schedule, loaded, present=present, partitions=partitions, rng=random.Random(_SEED))
+    return Replay(schedule, len(loaded), replayed, predicted)
 
 
 @dataclass(frozen=True, slots=True)

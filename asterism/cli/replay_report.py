@@ -26,10 +26,12 @@ class Replay:
     schedule: Schedule
     items: int
     keys: Sequence[ReplayedKey]
+    # By the names of the keys.
+    predicted: Mapping[str, Prediction]
 
 
-def describe_replay(replay: Replay, predicted: Mapping[str, Prediction]) -> dict[str, Any]:
-    """Return the replay as JSON; predictions are by the names of keys."""
+def describe_replay(replay: Replay) -> dict[str, Any]:
+    """Return the replay as JSON."""
     schedule = replay.schedule
     return {
         "requests": len(schedule.units),
@@ -40,11 +42,11 @@ def describe_replay(replay: Replay, predicted: Mapping[str, Prediction]) -> dict
         "ru_per_second": schedule.ru_per_second,
         "stands_for_ru_per_second": schedule.given_ru_per_second,
         "is_to_scale": schedule.is_to_scale,
-        "keys": [_describe_key(each, schedule, predicted.get(each.key.name)) for each in replay.keys],
+        "keys": [_describe_key(each, schedule, replay.predicted[each.key.name]) for each in replay.keys],
     }
 
 
-def _describe_key(replayed: ReplayedKey, schedule: Schedule, predicted: Prediction | None) -> dict[str, Any]:
+def _describe_key(replayed: ReplayedKey, schedule: Schedule, predicted: Prediction) -> dict[str, Any]:
     measured = replayed.measured
     found = {
         "ru_per_second": round(measured.ru_per_second(schedule), 2),
@@ -60,23 +62,22 @@ def _describe_key(replayed: ReplayedKey, schedule: Schedule, predicted: Predicti
         "refused": {str(status): count for status, count in sorted(measured.refused.items())},
         "late_seconds": round(measured.late_seconds, 2),
     }
-    if predicted is not None:
-        described["predicted"] = {
-            "ru_per_second": round(predicted.ru_per_second, 2),
-            "charges": {kind: round(charge, 2) for kind, charge in sorted(predicted.ru_by_kind.items())},
-            "skew": round(skew_of(predicted), 3),
-            "throttled_share": round(predicted.throttled_share, 4),
-        }
-        described["ru_error"] = round(error_of(predicted.ru_per_second, measured.ru_per_second(schedule)), 4)
+    described["predicted"] = {
+        "ru_per_second": round(predicted.ru_per_second, 2),
+        "charges": {kind: round(charge, 2) for kind, charge in sorted(predicted.ru_by_kind.items())},
+        "skew": round(skew_of(predicted), 3),
+        "throttled_share": round(predicted.throttled_share, 4),
+    }
+    described["ru_error"] = round(error_of(predicted.ru_per_second, measured.ru_per_second(schedule)), 4)
     return described
 
 
-def print_replay(replay: Replay, predicted: Mapping[str, Prediction]) -> None:
+def print_replay(replay: Replay) -> None:
     """Print predicted figures beside measured ones, and then the mean charges by kind of request."""
-    described = describe_replay(replay, predicted)
+    described = describe_replay(replay)
     rows, charges = [], []
     for key in described["keys"]:
-        found, expected = key["measured"], key.get("predicted")
+        found, expected = key["measured"], key["predicted"]
         rows.append(
             [
                 key["key"],
@@ -88,8 +89,7 @@ def print_replay(replay: Replay, predicted: Mapping[str, Prediction]) -> None:
             ]
         )
         for kind, charge in found["charges"].items():
-            shown = "" if expected is None or kind not in expected["charges"] else f"{expected['charges'][kind]:,.2f}"
-            charges.append([key["key"], kind, shown, f"{charge:,.2f}"])
+            charges.append([key["key"], kind, f"{expected['charges'].get(kind, 0.0):,.2f}", f"{charge:,.2f}"])
     columns = ["key", "RU/s", "busiest partition / mean", "429", "batches broken", "items moved"]
     print_table("Replay: predicted → measured", columns, rows)
     print_table("RU of a request", ["key", "requests", "predicted", "measured"], charges)
@@ -97,9 +97,8 @@ def print_replay(replay: Replay, predicted: Mapping[str, Prediction]) -> None:
         typer.echo(sentence)
 
 
-def _pair(expected: Mapping[str, Any] | None, found: Mapping[str, Any], name: str, form: str) -> str:
-    measured = form.format(found[name])
-    return measured if expected is None else f"{form.format(expected[name])} → {measured}"
+def _pair(expected: Mapping[str, Any], found: Mapping[str, Any], name: str, form: str) -> str:
+    return f"{form.format(expected[name])} → {form.format(found[name])}"
 
 
 def sentences_about(replay: Replay) -> list[str]:

@@ -21,14 +21,14 @@ _PAYMENTS_MAX: Final = 20_000
 _Cost = tuple[float, float]
 
 
-def throttled_share(load: Load, *, ru_per_second: float) -> float:
-    """Return the share of requests of which a payment is refused, on partitions that were idle before. Refused requests
-    are not repeated."""
+def throttled_share(load: Load, *, ru_per_second: float, burst: bool = True) -> float:
+    """Return the share of requests of which a payment is refused, on partitions that were idle before and, with
+    `burst`, have saved request units then. Refused requests are not repeated."""
     if not load.payments:
         return 0.0
     share = ru_per_second / load.partitions
     start = load.payments[0][0]
-    buckets = [TokenBucket(share, burst=True, now=start) for _ in range(load.partitions)]
+    buckets = [TokenBucket(share, burst=burst, now=start) for _ in range(load.partitions)]
     refused: set[int] = set()
     for at, partition, cost_ru, request in load.payments:
         if buckets[partition].take(cost_ru, now=at) is not ADMITTED:
