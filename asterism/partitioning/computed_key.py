@@ -11,6 +11,7 @@ from itertools import product
 from typing import Any, Final
 
 from asterism.errors import MalformedRequest, PartitionKeyMismatch
+from asterism.partitioning.even_draw import draw
 from asterism.partitioning.key_parts import KeyRuleError, value_at
 from asterism.partitioning.key_path import parse_key_path
 from asterism.partitioning.partition_key import (
@@ -30,7 +31,7 @@ NO_BOUNDS: Final[Mapping[tuple[str, ...], Bounds]] = {}
 class ComputedKey:
     """The levels of a key definition, and the rules of those that are computed. Immutable."""
 
-    __slots__ = ("_definition", "_levels", "_only_rule", "rules")
+    __slots__ = ("_definition", "_drawn_level", "_levels", "_only_rule", "rules")
 
     def __init__(self, definition: PartitionKeyDefinition, rules: Mapping[str, KeyRule]) -> None:
         self.rules = rules
@@ -40,6 +41,12 @@ class ComputedKey:
         ]
         # The rule of a key with one level: nearly all of them, kept fast.
         self._only_rule = self._levels[0][1] if len(self._levels) == 1 else None
+        drawn = [
+            (level, rule.suffix)
+            for level, (_, rule) in enumerate(self._levels)
+            if rule is not None and rule.suffix is not None and rule.suffix.of is None
+        ]
+        self._drawn_level = drawn[0] if drawn else None
 
     @classmethod
     def parse(cls, definition: PartitionKeyDefinition, rules: object) -> ComputedKey:
@@ -59,10 +66,22 @@ class ComputedKey:
             raise KeyRuleError("Only one level of a partition key can have a suffix.")
         return cls(definition, parsed)
 
+    def keys_of_new(self, keys: Sequence[PartitionKey], item_id: bytes) -> list[PartitionKey]:
+        """Return, of the keys that an item may have, the one that it gets if it is new, and behind it those that it got
+        under earlier counts of the suffix."""
+        if self._drawn_level is None or len(keys) == 1:
+            return list(keys)
+        level, suffix = self._drawn_level
+        definition = PartitionKeyDefinition((self._definition.paths[level],), version=self._definition.version)
+        values = tuple([str(key[level]) for key in keys])
+        # Suffixes are in the order of their numbers.
+        places = [draw(definition, values[:count], item_id) for count in (suffix.count, *suffix.earlier_counts)]
+        return [keys[place] for place in dict.fromkeys(places)]
+
     @property
     def is_drawn(self) -> bool:
         """True if which of its keys a new item gets is drawn; otherwise it gets the first."""
-        return any(rule.is_random for rule in self.rules.values())
+        return self._drawn_level is not None
 
     @property
     def source_paths(self) -> tuple[tuple[str, ...], ...]:

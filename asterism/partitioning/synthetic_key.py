@@ -32,7 +32,7 @@ Bounds = tuple[object, object]
 _SEPARATOR: Final = "-"
 _SUFFIX_SEPARATOR: Final = "."
 _SEPARATOR_CHARACTERS_MAX = 16
-# Each costs a further look-up for every read.
+# Each costs a further look-up for every create, and for reads of a hashed suffix.
 _EARLIER_COUNTS_MAX = 8
 _RULE_OPTIONS = ("parts", "separator", "suffix", "missing")
 _SUFFIX_OPTIONS = ("kind", "path", "count", "separator", "earlierCounts")
@@ -42,8 +42,7 @@ _SUFFIX_OPTIONS = ("kind", "path", "count", "separator", "earlierCounts")
 class Suffix:
     """A number from 1 to `count` behind the base of a key: drawn, or the hash of the value at the path of `of`.
 
-    `earlier_counts` are those that a hashed suffix had before its count was raised: items that were written then keep
-    their keys.
+    `earlier_counts` are those that it had before its count was raised: items that were written then keep their keys.
     """
 
     count: int
@@ -68,7 +67,7 @@ class Suffix:
             case "random":
                 if given.get("path") is not None:
                     raise KeyRuleError("A random suffix has no 'path'. Use the kind 'hash' to compute it from one.")
-                return cls(count, separator=separator)
+                return cls(count, separator=separator, earlier_counts=_earlier_counts_of(given))
             case "hash":
                 of = KeyPart(checked_path(given.get("path"), what="The suffix of a synthetic key"))
                 return cls(count, of, separator, _earlier_counts_of(given))
@@ -108,13 +107,11 @@ class Suffix:
                 f"The 'count' of a suffix cannot be lowered from {before.count} to {self.count}: items with the higher "
                 "suffixes would not be found any more. Copy the container with `asterism rekey` instead."
             )
-        earlier = before.earlier_counts
-        if self.of is not None and self.count > before.count:
-            earlier = (before.count, *earlier)
+        earlier = before.earlier_counts if self.count == before.count else (before.count, *before.earlier_counts)
         if len(earlier) > _EARLIER_COUNTS_MAX:
             raise KeyRuleError(
-                f"The 'count' of a suffix was raised {_EARLIER_COUNTS_MAX} times already; every read looks for the key "
-                "by each of them. Copy the container with `asterism rekey` instead."
+                f"The 'count' of a suffix was raised {_EARLIER_COUNTS_MAX} times already; every create looks for the "
+                "item by each of them. Copy the container with `asterism rekey` instead."
             )
         return replace(self, earlier_counts=earlier)
 

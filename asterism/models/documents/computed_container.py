@@ -18,12 +18,8 @@ from asterism.models.documents.key_search import FoundItem, search_item
 from asterism.models.documents.results import ItemAnswer
 from asterism.models.documents.transaction import UNCONDITIONAL, Conditions, DocumentEdit
 from asterism.partitioning.computed_key import ComputedKey
-from asterism.partitioning.even_draw import by_partition, draw
 from asterism.partitioning.partition_key import PartitionKey, parse_values
-from asterism.partitioning.partition_map import PartitionMap
 
-# Kept groups of suffixes: one entry for each base that is written to, such as a day.
-_GROUPS_MAX = 64
 _WRITES_DOCUMENT = frozenset({OperationKind.CREATE, OperationKind.UPSERT, OperationKind.REPLACE})
 
 _ONE_KEY_NEEDED = (
@@ -35,11 +31,7 @@ _ONE_KEY_NEEDED = (
 class ComputedKeyContainer(Container):
     """Every `key` that a method takes is what a request names (`ComputedKey.keys_named`), or one of the keys."""
 
-    __slots__ = ("_groups", "_groups_of")
-
-    # Groups of the keys that share a base, by the first of them; and the map that they were grouped by.
-    _groups: dict[PartitionKey, list[list[int]]]
-    _groups_of: PartitionMap | None
+    __slots__ = ()
 
     @property
     def _rule(self) -> ComputedKey:
@@ -75,14 +67,14 @@ class ComputedKeyContainer(Container):
     async def create_item(
         self, document: Document, key: PartitionKey | None, *, indexes: bool | None = None
     ) -> ItemAnswer:
-        keys, item_id = self._keys_of(document, key), self.codec.id_of(document)
+        item_id = self.codec.id_of(document)
+        own_key, *earlier = self._rule.keys_of_new(self._keys_of(document, key), item_id)
         spent = 0.0
-        if len(keys) > 1 and not self._rule.is_drawn:
+        if earlier:
             # The item may be there under an earlier count of suffixes.
-            found, spent = await self._search(item_id, keys[1:])
+            found, spent = await self._search(item_id, earlier)
             if found is not None:
                 raise ItemExists(item_id=self.codec.id_text(item_id))
-        own_key = self._key_of_new(keys, item_id)
         answer = await super().create_item(self._rule.fill(document, own_key), own_key, indexes=indexes)
         return _with_cost(answer, spent)
 
@@ -156,11 +148,14 @@ class ComputedKeyContainer(Container):
             raise MalformedRequest(reason=_ONE_KEY_NEEDED.format(count="several" if keys is None else len(keys)))
         spent = 0.0
         for operation in operations:
-            if operation.kind is not OperationKind.CREATE or not self._rule.is_drawn:
-                found, cost = await self._search(operation.item_id, keys)
-                spent += cost
-                if found is not None:
-                    return keys[found.place], spent
+            # Those that a create may conflict with, or all that another operation may mean.
+            places = keys
+            if operation.kind is OperationKind.CREATE:
+                places = self._rule.keys_of_new(keys, operation.item_id)
+            found, cost = await self._search(operation.item_id, places)
+            spent += cost
+            if found is not None:
+                return places[found.place], spent
         return self._key_of_new(keys, operations[0].item_id), spent
 
     # --- keys -------------------------------------------------------------------------------------------------------
@@ -171,27 +166,15 @@ class ComputedKeyContainer(Container):
         return key
 
     def with_own_key(self, document: Document) -> tuple[Document, PartitionKey]:
-        keys = self._rule.keys_of(document)
-        place = draw([range(len(keys))], self.codec.stored_id(document)) if self._rule.is_drawn else 0
-        return self._rule.fill(document, keys[place]), keys[place]
+        key = self._key_of_new(self._rule.keys_of(document), self.codec.stored_id(document))
+        return self._rule.fill(document, key), key
 
     def _keys_of(self, document: Document, key: PartitionKey | None) -> Sequence[PartitionKey]:
         return self._rule.keys_of(document, None if key is None else self.keys_named(key))
 
     def _key_of_new(self, keys: Sequence[PartitionKey], item_id: bytes) -> PartitionKey:
         """Return the key of an item that is not there yet."""
-        if len(keys) == 1 or not self._rule.is_drawn:
-            return keys[0]
-        partition_map = self.keyspace.record.map
-        if getattr(self, "_groups_of", None) is not partition_map:
-            self._groups, self._groups_of = {}, partition_map
-        groups = self._groups.get(keys[0])
-        if groups is None or sum(map(len, groups)) != len(keys):
-            if len(self._groups) >= _GROUPS_MAX:
-                self._groups.clear()
-            groups = by_partition([self.planner.point(key) for key in keys], partition_map)
-            self._groups[keys[0]] = groups
-        return keys[draw(groups, item_id)]
+        return self._rule.keys_of_new(keys, item_id)[0]
 
     async def _located(self, item_id: bytes, keys: Sequence[PartitionKey]) -> tuple[PartitionKey, float]:
         """Return the key of an item that must be there, and the cost of the search for it."""

@@ -10,7 +10,6 @@ from asterism.keyspaces.routing.families import ITEMS, id_key
 from asterism.keyspaces.routing.router import PartitionRouter
 from asterism.models.documents.container import Container, check_session
 from asterism.models.documents.item_record import tag_and_body
-from asterism.partitioning.even_draw import by_partition
 from asterism.partitioning.partition_key import PartitionKey
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.throughput import charge
@@ -80,7 +79,10 @@ async def search_item(
             cost += spent
             left = [place for place in left if place not in own]
 
-    groups = by_partition(points, keyspace.record.map)
+    by_range: dict[int, list[int]] = {}
+    for place, point in enumerate(points):
+        by_range.setdefault(keyspace.record.map.find(point).id, []).append(place)
+    groups = list(by_range.values())
     if len(groups) == 1:
         await ask(groups[0])
     else:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from asterism import keys
 from asterism.partitioning.computed_key import ComputedKey, keys_pinned
 from asterism.partitioning.effective_key import storage_point
-from asterism.partitioning.even_draw import by_partition, draw
+from asterism.partitioning.even_draw import draw, shares_of
 from asterism.partitioning.key_parts import KeyPart, KeyRuleError
 from asterism.partitioning.partition_key import PartitionKeyDefinition
 from asterism.partitioning.partition_map import initial_map
@@ -231,16 +231,38 @@ def test_a_filter_on_sources_leaves_their_keys() -> None:
     assert pinned({sources: []}) == []
 
 
-def test_a_draw_gives_every_physical_partition_equally_many_items() -> None:
-    points = [storage_point(DEFINITION, (f"2026-01-01.{number}",)) for number in range(1, 401)]
+def test_a_draw_gives_every_physical_partition_about_equally_many_items() -> None:
     partition_map = initial_map(DEFINITION, [PartitionNumber(number) for number in range(20)], epoch=Epoch(1))
-    groups = by_partition(points, partition_map)
-    assert sorted(place for group in groups for place in group) == list(range(400))
-    counts = dict.fromkeys((partition.id for partition in partition_map.ranges), 0)
-    for number in range(20_000):
-        counts[partition_map.find(points[draw(groups, str(number).encode())]).id] += 1
-    assert max(counts.values()) < 1.15 * 20_000 / 20
-    assert min(counts.values()) > 0.85 * 20_000 / 20
+    for day in ("2026-01-01", "2026-06-15", "2026-12-31"):
+        values = keys.random_suffix("/date", count=400).keys_of({"date": day})
+        counts = dict.fromkeys((partition.id for partition in partition_map.ranges), 0)
+        suffixes = dict.fromkeys(values, 0)
+        for number in range(20_000):
+            value = values[draw(DEFINITION, values, str(number).encode())]
+            counts[partition_map.find(storage_point(DEFINITION, (value,))).id] += 1
+            suffixes[value] += 1
+        assert max(counts.values()) <= 1.3 * 20_000 / 20
+        assert max(suffixes.values()) <= 4 * 20_000 / 400
+        assert min(suffixes.values()) > 0
+
+
+@given(st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=30, unique=True))
+def test_the_shares_of_a_draw_are_positive_and_together_one(places: list[float]) -> None:
+    shares = shares_of(places)
+    assert sum(shares) == pytest.approx(1)
+    assert min(shares) >= 0
+
+
+def test_a_draw_depends_on_the_id_and_the_values_alone() -> None:
+    key = computed(keys.random_suffix("/a", count=40))
+    item = {"a": "x"}
+    drawn = [key.keys_of_new(key.keys_of(item), str(number).encode()) for number in range(50)]
+    again = computed(keys.random_suffix("/a", count=40))
+    assert drawn == [again.keys_of_new(again.keys_of(item), str(number).encode()) for number in range(50)]
+    assert len({key for (key,) in drawn}) > 20
+    raised = computed(keys.random_suffix("/a", count=60).raised_from(keys.random_suffix("/a", count=40)))
+    for number, (earlier,) in enumerate(drawn):
+        assert earlier in raised.keys_of_new(raised.keys_of(item), str(number).encode())
 
 
 def test_rules_cannot_name_each_other() -> None:
