@@ -120,6 +120,16 @@ PATTERNS: Final = (
         ),
     ),
     Pattern(
+        "tenants_promoted",
+        "20 writes of a large tenant and of a neighbor by turns; 400 RU/s in each container",
+        "request_units",
+        (
+            Panel("before, tenants", "before: /tenantId", "both tenants in partition 1", is_good=False),
+            Panel("after, tenants", "after: the old container", "the neighbor has its partition"),
+            Panel("after, tenant-cedar", "after: the container of the tenant", "its requests are forwarded"),
+        ),
+    ),
+    Pattern(
         "item_id_as_key",
         f"New orders: {_WRITES}",
         "request_units",
@@ -153,7 +163,7 @@ PATTERNS: Final = (
 
 Figures = Mapping[str, Sequence[Mapping[str, Any]]]
 GOOD_FILL: Final = "#7fa88f"
-THROTTLED_FILL: Final = "#d98a6a"
+BAD_FILL: Final = "#d98a6a"
 ROW_HEIGHT: Final = 30
 PANELS_TOP: Final = 62
 # Above the rows of a panel: its key and the remark.
@@ -185,21 +195,21 @@ def draw(pattern: Pattern, figures: Figures) -> str:
         picture.text(x, PANELS_TOP + 33, panel.remark, size=12, color=FAINT if panel.is_good else ACCENT)
         for row, partition in enumerate(partitions):
             y = PANELS_TOP + HEAD_HEIGHT + row * ROW_HEIGHT
-            _draw_bar(picture, partition, by=pattern.by, largest=largest, x=x, y=y, width=width - MARGIN)
+            fill = GOOD_FILL if panel.is_good and not partition["throttled"] else BAD_FILL
+            length = round((width - MARGIN - NUMBER_WIDTH - FIGURES_WIDTH) * partition[pattern.by] / largest)
+            _draw_bar(picture, partition, words=_figures_of(partition, pattern.by), length=length, fill=fill, x=x, y=y)
     return picture.svg()
 
 
 def _draw_bar(
-    picture: Picture, partition: Mapping[str, Any], *, by: str, largest: float, x: int, y: int, width: int
+    picture: Picture, partition: Mapping[str, Any], *, words: str, length: int, fill: str, x: int, y: int
 ) -> None:
-    length = round((width - NUMBER_WIDTH - FIGURES_WIDTH) * partition[by] / largest)
     is_throttled = partition["throttled"] > 0
     picture.text(x + NUMBER_WIDTH - 8, y + 15, partition["id"], size=12, color=FAINT, anchor="end")
     if length > 0:
-        picture.box(x + NUMBER_WIDTH, y, length, 20, fill=THROTTLED_FILL if is_throttled else GOOD_FILL)
+        picture.box(x + NUMBER_WIDTH, y, length, 20, fill=fill)
     color = ACCENT if is_throttled else INK
-    where = x + NUMBER_WIDTH + length + 8
-    picture.text(where, y + 15, _figures_of(partition, by), size=12, color=color, bold=is_throttled)
+    picture.text(x + NUMBER_WIDTH + length + 8, y + 15, words, size=12, color=color, bold=is_throttled)
 
 
 def _figures_of(partition: Mapping[str, Any], by: str) -> str:
@@ -240,9 +250,9 @@ def read_pictures(figures: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in figures.read_text(encoding="utf-8").splitlines()]
 
 
-def measure() -> dict[str, list[dict[str, Any]]]:
+def measure() -> Figures:
     """Run every example, and return its pictures."""
-    measured = {}
+    measured: dict[str, list[dict[str, Any]]] = {}
     with Server() as server, tempfile.TemporaryDirectory() as folder:
         for pattern in PATTERNS:
             figures = Path(folder) / f"{pattern.example}.jsonl"
@@ -253,9 +263,18 @@ def measure() -> dict[str, list[dict[str, Any]]]:
     return measured
 
 
+def text_of(figures: Figures) -> str:
+    """Write figures as JSON with a line for each picture, so that changes are seen."""
+    examples = [
+        f"{json.dumps(example)}: [\n" + ",\n".join(f"  {json.dumps(picture)}" for picture in pictures) + "\n]"
+        for example, pictures in figures.items()
+    ]
+    return "{\n" + ",\n".join(examples) + "\n}\n"
+
+
 def main() -> None:
     if "--measure" in sys.argv[1:]:
-        FIGURES.write_text(json.dumps(measure(), indent=1) + "\n", encoding="utf-8")
+        FIGURES.write_text(text_of(measure()), encoding="utf-8")
     for name, picture in PICTURES.items():
         (FOLDER / name).write_text(picture(), encoding="utf-8")
 

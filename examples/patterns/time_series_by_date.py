@@ -15,13 +15,13 @@ from connection import connect, fresh_database, of_four_partitions
 from costs import Answer, ask, charge_of
 from partition_picture import load_since, partitions_of, print_picture
 
-DAYS = 14
-READINGS_OF_DAY = 12
+DAYS = 10
+READINGS_OF_DAY = 6
 REPORTS = 10
 
 
 def reading(day: int, number: int) -> dict[str, Any]:
-    at = f"2026-11-{day:02}T{number * 2:02}:00:00Z"
+    at = f"2026-11-{day:02}T{number * 3:02}:00:00Z"
     return {"id": f"r-{day:02}-{number:02}", "at": at, "celsius": 20 + number % 7}
 
 
@@ -54,7 +54,7 @@ def main() -> None:
             for number in range(READINGS_OF_DAY):
                 by_id.create_item(reading(day, number))
                 by_day.create_item(reading(day, number))
-        stored = by_day.read_item("r-05-03", ["2026-11-05T06:00:00Z"])
+        stored = by_day.read_item("r-05-03", ["2026-11-05T09:00:00Z"])
         print(f"by-day, a reading by its id and time: {stored['day']}, {charge_of(stored):.2f} RU")
         print("by-day, a day by its bounds:", report_by_time(by_day, 5, 5))
         for container, report in ((by_id, report_by_time), (by_day, report_by_day)):
