@@ -31,7 +31,7 @@ _UNBOUNDED = Bounds(requests_max=1_000_000, items_max=1_000_000)
 
 @dataclass(frozen=True)
 class KeyFigures:
-    """Of one key: RU/s used, and RU/s needed so that nothing is refused."""
+    """Of one key: RU/s used, and RU/s needed. The need is that of the busiest partition, by which the advisor ranks."""
 
     name: str
     predicted_use: float
@@ -138,8 +138,8 @@ class Trial:
             assessment.candidate.name,
             predicted.ru_per_second,
             measured.ru_per_second(self._schedule),
-            predicted.ru_needed or 0.0,
-            measured.needed_ru_per_second(self._schedule),
+            assessment.ru_ranked,
+            replace(assessment, predicted=measured.as_prediction(self._schedule)).ru_ranked,
             tuple(problem.kind for problem in assessment.problems),
         )
 

@@ -10,9 +10,10 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from asterism.advisor.keys.assessment import Prediction
+from asterism.advisor.keys.assessment import Prediction, prediction_of
 from asterism.advisor.keys.load import Load, Payment
 from asterism.advisor.keys.throttling import rate_needed
+from asterism.advisor.keys.windows import window_seconds, windows_of
 from asterism.advisor.replay_schedule import Schedule, Unit
 
 
@@ -107,13 +108,16 @@ class Measured:
         """Return the mean use of the captured workload."""
         return self.demanded_ru / schedule.kept / schedule.captured_seconds
 
-    def needed_ru_per_second(self, schedule: Schedule) -> float:
-        """Return the throughput with which no partition would have refused anything, by the advisor's rule.
+    def as_prediction(self, schedule: Schedule) -> Prediction:
+        """Return the figures by which candidates are compared, computed as the advisor does, of the measured charges.
 
-        Refused requests have no charge, so it is a true figure only if there were none.
+        Refused requests have no charge, so the figures are true only if there were none.
         """
         load = Load(self.partitions, payments=sorted(self.payments))
-        return rate_needed(load) * self.partitions / schedule.kept
+        span = schedule.captured_seconds
+        windows = windows_of(load, seconds=window_seconds(span))
+        needed = rate_needed(load) * self.partitions / schedule.kept
+        return prediction_of(load, windows, span_seconds=span, weight=1 / schedule.kept, ru_needed=needed)
 
 
 def skew_of(prediction: Prediction) -> float:

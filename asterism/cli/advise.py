@@ -146,7 +146,7 @@ def advise(
         bounds = ReplayBounds(keys=replay, items_max=replay_items, requests_max=replay_requests)
         replayed = replay_advice(report, read, source, server, bounds=bounds, sampling=log.sampling)
     if html is not None:
-        _write_page(html, report, names)
+        _write_page(html, report, names, replayed)
     if as_json:
         typer.echo(json.dumps(_as_json(report, source, log, names, replayed), indent=2, ensure_ascii=False))
     else:
@@ -271,11 +271,13 @@ def _print(
         print_replay(replayed)
 
 
-def _write_page(file: Path, report: Report, names: tuple[str, str]) -> None:
+def _write_page(file: Path, report: Report, names: tuple[str, str], replayed: Replay | None) -> None:
     from asterism.cli.advise_page import page_of
+    from asterism.cli.replay_report import replay_section
 
+    section = "" if replayed is None else replay_section(replayed)
     try:
-        file.write_text(page_of(report, names), encoding="utf-8")
+        file.write_text(page_of(report, names, replayed=section), encoding="utf-8")
     except OSError as problem:
         raise CommandFailed(f"{file} cannot be written: {problem.strerror}") from None
     typer.echo(f"Charts written to {file}", err=True)

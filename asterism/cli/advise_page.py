@@ -54,8 +54,8 @@ ul { margin: 0; padding-left: 20px; }
 """
 
 
-def page_of(report: Report, names: tuple[str, str]) -> str:
-    """Return the page; every text of the user is escaped."""
+def page_of(report: Report, names: tuple[str, str], *, replayed: str = "") -> str:
+    """Return the page; every text of the user is escaped. `replayed` is the section about a replay."""
     title = f"Partition key of {'/'.join(names)}"
     parts = [
         f"<h1>{escape(title)}</h1>",
@@ -65,6 +65,7 @@ def page_of(report: Report, names: tuple[str, str]) -> str:
         _distributions(report),
         _strips(report),
         _candidates(report),
+        replayed,
         _warnings(report),
     ]
     return (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from html import escape
+from typing import Any, Final
 
 import typer
 
@@ -13,6 +14,8 @@ from asterism.advisor.keys.assessment import Prediction
 from asterism.advisor.replay_figures import Measured, error_of, skew_of
 from asterism.advisor.replay_schedule import Schedule
 from asterism.cli.tables import print_table
+
+_COLUMNS: Final = ("key", "RU/s", "busiest partition / mean", "429", "batches broken", "items moved")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,31 +77,48 @@ def _describe_key(replayed: ReplayedKey, schedule: Schedule, predicted: Predicti
 
 def print_replay(replay: Replay) -> None:
     """Print predicted figures beside measured ones, and then the mean charges by kind of request."""
-    described = describe_replay(replay)
-    rows, charges = [], []
-    for key in described["keys"]:
-        found, expected = key["measured"], key["predicted"]
-        rows.append(
-            [
-                key["key"],
-                _pair(expected, found, "ru_per_second", "{:,.1f}"),
-                _pair(expected, found, "skew", "{:.2f}"),
-                _pair(expected, found, "throttled_share", "{:.1%}"),
-                str(found["broken_batches"]),
-                str(found["moved_items"]),
-            ]
-        )
-        for kind, charge in found["charges"].items():
-            charges.append([key["key"], kind, f"{expected['charges'].get(kind, 0.0):,.2f}", f"{charge:,.2f}"])
-    columns = ["key", "RU/s", "busiest partition / mean", "429", "batches broken", "items moved"]
-    print_table("Replay: predicted → measured", columns, rows)
+    keys = describe_replay(replay)["keys"]
+    print_table("Replay: predicted → measured", _COLUMNS, _rows(keys))
+    charges = [
+        [key["key"], kind, f"{key['predicted']['charges'].get(kind, 0.0):,.2f}", f"{charge:,.2f}"]
+        for key in keys
+        for kind, charge in key["measured"]["charges"].items()
+    ]
     print_table("RU of a request", ["key", "requests", "predicted", "measured"], charges)
     for sentence in sentences_about(replay):
         typer.echo(sentence)
 
 
-def _pair(expected: Mapping[str, Any], found: Mapping[str, Any], name: str, form: str) -> str:
-    return f"{form.format(expected[name])} → {form.format(found[name])}"
+def _rows(keys: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    return [
+        [
+            key["key"],
+            _pair(key, "ru_per_second", "{:,.1f}"),
+            _pair(key, "skew", "{:.2f}"),
+            _pair(key, "throttled_share", "{:.1%}"),
+            str(key["measured"]["broken_batches"]),
+            str(key["measured"]["moved_items"]),
+        ]
+        for key in keys
+    ]
+
+
+def replay_section(replay: Replay) -> str:
+    """Return the replay as a section of the page of charts; every text of the user is escaped."""
+    heads = "".join(f"<th>{escape(name)}</th>" for name in _COLUMNS)
+    rows = "".join(map(_table_row, _rows(describe_replay(replay)["keys"])))
+    said = "".join(f'<p class="soft">{escape(sentence)}</p>' for sentence in sentences_about(replay))
+    table = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+    return f'<h2>Replay: predicted → measured</h2><div class="card scroll">{table}{said}</div>'
+
+
+def _table_row(row: Sequence[str]) -> str:
+    figures = "".join(f'<td class="n">{escape(figure)}</td>' for figure in row[1:])
+    return f"<tr><td><code>{escape(row[0])}</code></td>{figures}</tr>"
+
+
+def _pair(key: Mapping[str, Any], name: str, form: str) -> str:
+    return f"{form.format(key['predicted'][name])} → {form.format(key['measured'][name])}"
 
 
 def sentences_about(replay: Replay) -> list[str]:
