@@ -1,4 +1,4 @@
-"""What `asterism advise` reads: items and requests, from files or from a running server."""
+"""The sources of `asterism advise`: items and requests, from files or from a running server."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class RequestLog:
 
 
 class Source(Protocol):
-    """Where items and requests come from."""
+    """A source of items and requests."""
 
     # Of the container as it is: its key, and its throughput; None where that is not known.
     present: CandidateKey | None
@@ -58,7 +58,7 @@ class Source(Protocol):
 
     @property
     def total(self) -> int | None:
-        """What `on_bytes` counts up to."""
+        """The bytes that `on_bytes` counts up to."""
         ...
 
     def log(self) -> RequestLog: ...

@@ -47,7 +47,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What the engine would measure. RU by kind are those of one request of the kind, on average."""
+    """Figures that the engine would measure. RU by kind are those of one request of the kind, on average."""
 
     ru_by_kind: Mapping[str, float] = field(default_factory=dict)
     requests_by_kind: Mapping[str, int] = field(default_factory=dict)
@@ -69,19 +69,19 @@ class RouteShares:
     """Of all requests: point reads and writes, other requests for one logical partition, for several, for all."""
 
     point: float = 0.0
-    one: float = 0.0
+    single: float = 0.0
     several: float = 0.0
     fan_out: float = 0.0
 
     @classmethod
     def of(cls, routes: Routes) -> RouteShares:
         total = max(1, routes.total)
-        return cls(routes.point / total, routes.one / total, routes.several / total, routes.fan_out / total)
+        return cls(routes.point / total, routes.single / total, routes.several / total, routes.fan_out / total)
 
     @property
     def routed(self) -> float:
         """The share that reaches one logical partition."""
-        return self.point + self.one
+        return self.point + self.single
 
 
 @dataclass(frozen=True, slots=True)

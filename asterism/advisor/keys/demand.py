@@ -1,4 +1,4 @@
-"""What each captured request needs, whatever the partition key: what it knows, and what the engine does for it.
+"""The needs of each captured request, whatever the partition key: what it knows, and what the engine does for it.
 
 Made once for a workload; the candidates are then compared on it.
 """
@@ -28,7 +28,7 @@ _UNKNOWN_CHARGE: Final = 10.0
 
 @dataclass(slots=True)
 class QueryNeeds:
-    """What a page of a query finds, estimated from the sample."""
+    """The items that a page of a query finds, estimated from the sample."""
 
     # By path; in the order in which the engine uses their indexes.
     conditions: tuple[tuple[str, Matches], ...]

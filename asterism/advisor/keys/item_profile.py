@@ -23,7 +23,7 @@ VALUES_PER_ITEM_MAX: Final = 64
 _DEPTH_MAX: Final = 8
 # Set by the server, in every item.
 SYSTEM_PROPERTIES: Final = frozenset(("_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"))
-# What the server adds to an item, in bytes and in index entries (`_ts`).
+# Added to an item by the server, in bytes and in index entries (`_ts`).
 _SYSTEM_BYTES: Final = 205
 _SYSTEM_TERMS: Final = 1
 # Ids that are watched for a second item with the same one.
@@ -32,7 +32,7 @@ _TWINS_MAX: Final = 8
 
 
 class SampledItem(NamedTuple):
-    """What is kept of an item: its scalars by path, its size as stored, and its index entries."""
+    """The part of an item that is kept: its scalars by path, its size as stored, and its index entries."""
 
     values: Mapping[str, Scalar]
     size_bytes: int

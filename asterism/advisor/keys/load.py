@@ -31,13 +31,13 @@ class Routes:
     """How many requests reach what, in counts."""
 
     point: int = 0
-    one: int = 0
+    single: int = 0
     several: int = 0
     fan_out: int = 0
 
     @property
     def total(self) -> int:
-        return self.point + self.one + self.several + self.fan_out
+        return self.point + self.single + self.several + self.fan_out
 
 
 @dataclass(slots=True)
@@ -182,7 +182,7 @@ class LoadMaker:
         miss, found = self._lookup_costs
         if routes is not None and len(routes) == 1:
             self._pay_at(demand, self._placement.partition_of(routes[0]), found)
-            self._load.routes.one += 1
+            self._load.routes.single += 1
             return
         own = self._placement.partition_of(self._key_of_item(demand))
         for partition in range(self._placement.partitions):
@@ -242,7 +242,7 @@ class LoadMaker:
         scopes = [Scope(count, is_whole, beside[home]) for home, count in zip(homes, items, strict=True)]
         cost = self._queries.within(needs, scopes, pinned=self._pinned, implied=self._implied)
         if len(routes) == 1:
-            load.routes.one += 1
+            load.routes.single += 1
             self._pay(demand, routes[0], cost)
         else:
             load.routes.several += 1
@@ -251,7 +251,7 @@ class LoadMaker:
     def _feed(self, demand: Demand) -> None:
         routes = self._routes(demand)
         if routes is not None and len(routes) == 1:
-            self._load.routes.one += 1
+            self._load.routes.single += 1
             self._pay(demand, routes[0], demand.cost_ru)
         else:
             self._load.routes.fan_out += 1
@@ -262,7 +262,7 @@ class LoadMaker:
     def _other(self, demand: Demand) -> None:
         routes = self._routes(demand)
         if routes is not None and len(routes) == 1:
-            self._load.routes.one += 1
+            self._load.routes.single += 1
             self._pay(demand, routes[0], demand.cost_ru)
         else:
             self._load.routes.fan_out += 1

@@ -62,7 +62,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """What the hottest and the largest keys must be divided by."""
+    """The load and the data by which the hottest and the largest keys must be divided."""
 
     partitions: int
     peak_ru_per_second: float

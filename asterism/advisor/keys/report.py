@@ -79,7 +79,7 @@ def _assessment_json(rank: int, assessment: Assessment) -> dict[str, Any]:
         "fullAfterSeconds": None if storage.full_after_seconds is None else round(storage.full_after_seconds),
         "routes": {
             "point": round(routes.point, 4),
-            "one": round(routes.one, 4),
+            "single": round(routes.single, 4),
             "several": round(routes.several, 4),
             "fanOut": round(routes.fan_out, 4),
         },

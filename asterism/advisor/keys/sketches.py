@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import random
+import zlib
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import Final, Generic, TypeVar
-
-import mmh3
 
 from asterism.advisor.value_digests import Scalar
 
@@ -15,6 +15,7 @@ from asterism.advisor.value_digests import Scalar
 EXACT_VALUES_MAX: Final = 4_096
 # Hashes that a sketch keeps: the number is then right to about 3 %.
 _HASHES_KEPT: Final = 1_024
+_32_BITS: Final = 0xFFFFFFFF
 _HASH_SPACE: Final = float(1 << 32)
 # Longer texts are kept as their beginning and a hash, so that a sample of large items stays small.
 TEXT_CHARACTERS_MAX: Final = 128
@@ -25,14 +26,18 @@ Sampled = TypeVar("Sampled")
 def shortened(value: Scalar) -> Scalar:
     """Return a value with which equal values can be told, however long it is."""
     if type(value) is str and len(value) > TEXT_CHARACTERS_MAX:
-        return f"{value[:32]}…{mmh3.hash_bytes(value.encode('utf-8', 'replace')).hex()}"
+        return f"{value[:32]}…{blake2b(value.encode('utf-8', 'replace'), digest_size=12).hexdigest()}"
     return value
 
 
 def hash_of(value: Scalar) -> int:
     """Return 32 bits that are the same in every run, as Python's own hashes of texts are not."""
     text = value if type(value) is str else repr(value)
-    return int(mmh3.hash(text.encode("utf-8", "replace"), signed=False))
+    # A checksum is different for different short texts, but not spread: that is done by the finisher of MurmurHash.
+    hashed = zlib.crc32(text.encode("utf-8", "replace"))
+    hashed = ((hashed ^ hashed >> 16) * 0x85EBCA6B) & _32_BITS
+    hashed = ((hashed ^ hashed >> 13) * 0xC2B2AE35) & _32_BITS
+    return hashed ^ hashed >> 16
 
 
 class DistinctCounter:

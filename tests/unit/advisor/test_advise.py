@@ -50,7 +50,7 @@ def test_requests_that_do_not_know_the_key_ask_all_partitions(shop: Report) -> N
 def test_every_share_is_of_a_whole(shop: Report) -> None:
     for each in shop.ranked:
         routes = each.routes
-        assert routes.point + routes.one + routes.several + routes.fan_out == pytest.approx(1.0)
+        assert routes.point + routes.single + routes.several + routes.fan_out == pytest.approx(1.0)
         assert sum(each.predicted.ru_share_by_partition) == pytest.approx(1.0)
         assert 0.25 <= each.windows.physical.mean <= each.windows.physical.worst <= 1.0
 

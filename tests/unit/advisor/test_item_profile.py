@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -65,7 +66,7 @@ def test_a_long_text_is_one_value_however_often_it_comes() -> None:
 def test_a_reservoir_is_fair_and_bounded() -> None:
     reservoir: Reservoir[int] = Reservoir(1_000, random.Random(5))
     for number in range(20_000):
-        reservoir.offer(lambda number=number: number)
+        reservoir.offer(partial(int, number))
     assert len(reservoir.kept) == 1_000
     assert sum(reservoir.kept) / 1_000 == pytest.approx(10_000, rel=0.1)
     assert not reservoir.is_whole
