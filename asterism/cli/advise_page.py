@@ -140,7 +140,7 @@ def _strips(report: Report) -> str:
     )
     return (
         "<h2>Request units by physical partition, in time</h2>"
-        '<p class="soft">A row for each partition, a column for each window; darker is more, on the same scale.</p>'
+        '<p class="soft">A row for each partition, a column for each window; stronger is more, on one scale.</p>'
         f'<section class="pair">{strips}</section>'
     )
 
