@@ -18,7 +18,7 @@ from asterism.apis.nosql.context import Context
 from asterism.apis.nosql.headers import is_true
 from asterism.apis.nosql.session import ConsistencyRules
 from asterism.apis.transports.http import Headers, Response
-from asterism.errors import MalformedRequest, OwnerNotFound
+from asterism.errors import MalformedRequest, OwnerNotFound, StorageUnavailable
 from asterism.keyspaces.catalog.forwarding import ForwardingRule
 from asterism.models.documents.batch import Operation
 from asterism.models.documents.bulk import run_operation
@@ -65,30 +65,30 @@ async def run_elsewhere(
             if isinstance(detour, PartitionFenced):
                 await _hand_over_done(context, source, detour)
                 return await run_operation(source, key, operation)
+            context.store.forwarding_use.note(detour.rule.number)
             target = _target_of(context, detour.rule)
             own_key = (*key, operation.item_id.decode()) if _has_ids(source, target) else key
             answer = await run_operation(target, own_key, operation)
             answer.range_id, answer.lsn = await _place_of(context, source, detour.rule)
+            return answer
         except (PartitionForwarded, PartitionFenced) as another:
             detour = another
-        else:
-            context.store.forwarding_use.note(detour.rule.number)
-            return answer
 
 
 async def _hand_over_done(context: Context, source: Container, fenced: PartitionFenced) -> None:
-    """Return when the rule may have another state; raise PartitionFenced if it stays as it is."""
+    """Return when the rule has another state, or there is none any more."""
     keyspace, clock = source.keyspace, context.clock
     until = clock.monotonic_seconds() + _FENCED_SECONDS_MAX
     while fenced.rule in (keyspace.record.forwarding or ()):
         if clock.monotonic_seconds() > until:
-            raise fenced
+            raise StorageUnavailable(reason=fenced.text)
         await keyspace.changed(seconds_max=_LOOK_SECONDS)
         await context.store.services.router.follow()
 
 
 async def _answer_forwarded(call: Call, handler: Handler, rule: ForwardingRule) -> Response:
     source, context = call.items_container(), call.context
+    context.store.forwarding_use.note(rule.number)
     forwarded = ForwardedCall(call, source, _target_of(context, rule), rule)
     try:
         response = await handler(forwarded)
@@ -97,7 +97,6 @@ async def _answer_forwarded(call: Call, handler: Handler, rule: ForwardingRule) 
         response = await answer_elsewhere(forwarded, handler, detour)
     finally:
         call.operation, call.sampled = forwarded.operation, forwarded.sampled
-    context.store.forwarding_use.note(rule.number)
     await _disguise(response, call, source, rule)
     return response
 
