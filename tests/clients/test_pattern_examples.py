@@ -321,3 +321,11 @@ def test_a_seed_file_declares_a_synthetic_key(throttling: RunningServer) -> None
     with throttling.client() as client:
         readings = client.get_database_client("seeded").get_container_client("readings")
         assert readings.read_item("1", ["abc", "2026"])["pk"] == "abc-2026"
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in GUIDES.glob("*.md")))
+def test_the_charges_on_a_page_are_those_that_its_examples_print(page: str) -> None:
+    text = (GUIDES / page).read_text(encoding="utf-8")
+    printed = "".join(EXPECTED[name] for name in EXPECTED if f"/{name}.py)" in text)
+    charges = re.findall(r"\d+\.\d\d RU", text)
+    assert [charge for charge in charges if f" {charge}" not in printed] == []
