@@ -47,7 +47,7 @@ def row(tenant: str, number: int, note: str = "") -> dict[str, Any]:
 
 
 def promote_tenant(*options: str) -> None:
-    """Run the command; without options it waits until requests are forwarded."""
+    """Run the command; with `--to` it returns when requests are forwarded."""
     command = [sys.executable, "-m", "asterism", "promote-tenant", DATABASE, SHARED, LARGE, "--endpoint", ENDPOINT]
     subprocess.run([*command, *options], check=True, capture_output=True)
 
