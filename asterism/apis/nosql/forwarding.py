@@ -76,7 +76,7 @@ async def run_elsewhere(
 
 
 async def _hand_over_done(context: Context, source: Container, fenced: PartitionFenced) -> None:
-    """Return when the rule has another state, or there is none any more."""
+    """Return when the rule has another state, or was dropped."""
     keyspace, clock = source.keyspace, context.clock
     until = clock.monotonic_seconds() + _FENCED_SECONDS_MAX
     while fenced.rule in (keyspace.record.forwarding or ()):
