@@ -56,6 +56,8 @@ class Demand:
     cost_ru: float = 0.0
     # The values of the item, where they are known: they decide where a write goes that does not name its key.
     values: Mapping[str, Component] | None = None
+    # Those that it had before a write, if they are known: a write that changes its key deletes it, and creates it anew.
+    before: Mapping[str, Component] | None = None
     item_id: str | None = None
     query: QueryNeeds | None = None
     batch: str | None = None
@@ -72,6 +74,8 @@ class DemandMaker:
         self._mean_bytes = index.profile.mean_bytes
         self._mean_terms = index.profile.mean_terms
         self._needs: dict[object, QueryNeeds] = {}
+        # The values of items as the requests so far have left them, by id.
+        self._latest: dict[str, Mapping[str, Component]] = {}
 
     def make(self, request: CapturedRequest) -> Demand:
         match request.operation:
@@ -141,10 +145,21 @@ class DemandMaker:
             {path: (value,) for path, value in values.items()},
             cost_ru=self._cost(request, price),
             values=values,
+            before=None if is_new else self._replaced(request, values, stored),
             item_id=request.item_id,
             batch=request.batch,
             is_new=is_new,
         )
+
+    def _replaced(
+        self, request: CapturedRequest, values: Mapping[str, Component], stored: SampledItem | None
+    ) -> Mapping[str, Component] | None:
+        """Return the values that a write replaces, and remember those that it leaves."""
+        if request.item_id is None:
+            return None
+        before = self._latest.get(request.item_id, None if stored is None else stored.values)
+        self._latest[request.item_id] = values
+        return before
 
     def _known_of(self, request: CapturedRequest) -> dict[str, tuple[Component, ...]]:
         """Return what a request for an item knows: its id, and the present key."""
@@ -181,7 +196,8 @@ class DemandMaker:
             # The client named the key beside the filter.
             named = self._known_of(request)
             named.pop("/id", None)
-            known = {**named, **known}
+            # Behind the filter, whose order decides which index the engine looks into first.
+            known |= {path: values for path, values in named.items() if path not in known}
         return Demand(
             request.at,
             "query",

@@ -220,7 +220,10 @@ def _query(call: Call, sampled: SampledCall) -> list[CapturedRequest]:
     if query is not None:
         compiled = query.compiled
         condition = compiled.index_conditions()
-        request.equal = shown_lists(_pinned_values(sampled) | equalities(condition))
+        fixed = equalities(condition)
+        # In the order of the filter, which decides into which index the engine looks first.
+        pinned = {path: values for path, values in _pinned_values(sampled).items() if path not in fixed}
+        request.equal = shown_lists(fixed | pinned)
         between = {text: pair for path, pair in bounds(condition).items() if (text := path_text(path)) is not None}
         request.between = between
         order = (path_text(path) for path, _ in compiled.index_use.order_paths or ())
