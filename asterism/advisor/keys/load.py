@@ -199,7 +199,7 @@ class LoadMaker:
     def _write(self, demand: Demand) -> None:
         """Pay for a write that may find the item: where its key is known at once, else after a search for it."""
         if demand.kind in ("upsert", "replace") and not self._candidate.is_random:
-            self._insert(demand)
+            self._replace(demand)
             return
         routes = self._routes(demand)
         if routes is None or len(routes[0]) < self._levels:
@@ -214,6 +214,19 @@ class LoadMaker:
             self._load.routes.point += 1
         self._pay(demand, own, demand.cost_ru + self._write_extra_ru)
         self._join_batch(demand, own if len(routes) == 1 else None)
+
+    def _replace(self, demand: Demand) -> None:
+        """Pay for a write of a whole item: where it is, or half where it was and half where it goes."""
+        key = self._candidate.key_of_values(demand.values or {})
+        before = key if demand.before is None else self._candidate.key_of_values(demand.before)
+        if before == key:
+            self._insert(demand)
+            return
+        half = demand.cost_ru / 2 + self._write_extra_ru
+        self._pay(demand, before, half)
+        self._pay(demand, key, half)
+        self._load.routes.several += 1
+        self._join_batch(demand, None)
 
     def _key_of_item(self, demand: Demand) -> PartitionKey:
         """Return the key of an item that the request does not name: its own, if it is known, or that of any item."""

@@ -14,8 +14,8 @@ _WRITES = frozenset(("create", "upsert", "replace", "patch"))
 
 
 def changed_paths(requests: Sequence[CapturedRequest], index: SampleIndex) -> Counter[str]:
-    """Return how often a write of an item changed the value at a path: against the write before it, or else, for a
-    patch, against the item in the sample."""
+    """Return how often a write of an item changed the value at a path: against the write before it, or else
+    against the item in the sample: whether that is older or newer, the value was another once."""
     changed: Counter[str] = Counter()
     latest: dict[tuple[str, object], dict[str, Scalar]] = {}
     for request in requests:
@@ -24,10 +24,8 @@ def changed_paths(requests: Sequence[CapturedRequest], index: SampleIndex) -> Co
         name = (request.item_id, request.key)
         before = latest.get(name)
         if before is None or request.operation == "create":
-            before = latest[name] = {}
-            if request.operation == "patch":
-                row = index.row_of_id(request.item_id)
-                before.update({} if row is None else index.items[row].values)
+            row = None if request.operation == "create" else index.row_of_id(request.item_id)
+            before = latest[name] = {} if row is None else dict(index.items[row].values)
         for path, given in request.values.items():
             value = shortened(given)
             if path in before and before[path] != value:
