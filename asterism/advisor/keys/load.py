@@ -11,7 +11,7 @@ from typing import Final
 from asterism.advisor.keys.candidate import CandidateKey, Draw
 from asterism.advisor.keys.demand import Demand
 from asterism.advisor.keys.key_table import KeyTable
-from asterism.advisor.keys.query_costs import QueryCosts, Scope, lookup_by_id
+from asterism.advisor.keys.query_costs import QueryCosts, Scope, lookup_by_id, part_answered
 from asterism.partitioning.hash_space import even_boundaries
 from asterism.partitioning.partition_key import PartitionKey
 from asterism.throughput import charge
@@ -259,7 +259,7 @@ class LoadMaker:
             self._pay(demand, routes[0], cost)
         else:
             load.routes.several += 1
-            self._pay_at(demand, max(homes), cost)
+            self._pay_at(demand, _last_read(homes, items, part_answered(needs)), cost)
 
     def _feed(self, demand: Demand) -> None:
         routes = self._routes(demand)
@@ -287,3 +287,17 @@ class LoadMaker:
             self._batches[demand.batch].add(key)
         elif demand.access == "other":
             self._batches[f"{demand.kind} {self._number}"].add(key)
+
+
+def _last_read(homes: Sequence[int], items: Sequence[float], part: float) -> int:
+    """Return the partition at which a page ends, and which pays for it: where the answered part of the items is read,
+    in the order of the partitions."""
+    left = part * sum(items)
+    by_home: Counter[int] = Counter()
+    for home, count in zip(homes, items, strict=True):
+        by_home[home] += round(count) or 1
+    for home in sorted(by_home):
+        left -= by_home[home]
+        if left <= 0 and part < 1:
+            return home
+    return max(homes)

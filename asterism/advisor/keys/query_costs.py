@@ -86,7 +86,7 @@ class QueryCosts:
         ]
         total = sum(scope.items for scope in scopes)
         reads = [self._scope_reads(needs, scope, rest, share=scope.items / max(total, 1.0)) for scope in scopes]
-        part = _part_answered(needs)
+        part = part_answered(needs)
         lookups, loaded = sum(each.lookups for each in reads), sum(each.loaded for each in reads)
         return _page(needs, lookups=lookups, loaded=max(loaded * part, needs.results * (not needs.is_aggregate)))
 
@@ -178,7 +178,7 @@ class QueryCosts:
         return candidates_worth_finding(round(self._items_each), wanted, are_shared=True)
 
 
-def _part_answered(needs: QueryNeeds) -> float:
+def part_answered(needs: QueryNeeds) -> float:
     """Return the part of the matching items that are read before the page is full."""
     if needs.is_aggregate or needs.is_ordered or needs.matches <= needs.results:
         return 1.0
