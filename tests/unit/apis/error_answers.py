@@ -12,6 +12,7 @@ from asterism.apis.nosql.errors import error_response, failure_response
 from asterism.apis.nosql.items.batches import _failure as failed_operation
 from asterism.apis.table.errors import Refusal, error_body, error_headers, internal_error, refusal_of
 from asterism.errors import AsterismError
+from asterism.keyspaces.catalog.forwarding import ForwardingRule, ForwardingState
 from asterism.languages.cosmos_sql.malformed_query import MalformedQuery
 from asterism.limits import GIB
 from asterism.models.tables.entities import FailureReason
@@ -43,6 +44,7 @@ FIELDS: dict[str, object] = {
     "key": "10ff",
     "written": 1,
     "planned": 3,
+    "rule": ForwardingRule(1, b"\x01", ["big"], bytes(8), "new", ForwardingState.FORWARDING),
 }
 
 
