@@ -199,6 +199,7 @@ def _advice(
     source: Source, log: RequestLog, *, ru: int | None, wanted: list[CandidateKey], seed: int
 ) -> tuple[Report, Sequence[CapturedRequest]]:
     """Return the report, and the requests with values in place of digests, as far as they are known."""
+    from asterism.advisor.joined_pages import join_pages
     from asterism.advisor.keys.advise import AdviseOptions, advise
     from asterism.advisor.keys.undigested import Undigester
     from asterism.cli.advise_sources import profile_items
@@ -215,6 +216,7 @@ def _advice(
     requests, salt = log.requests, source.salt() if log.has_digests else None
     if salt is not None:
         requests = list(Undigester(profile, salt).requests(requests))
+    requests = join_pages(requests, sampling=log.sampling, partitions=source.partitions)
     with counting_bars() as progress:
         bar = progress.add_task("Scoring keys", total=None)
         chosen: AdviseOptions = AdviseOptions(

@@ -30,6 +30,7 @@ class LiveSource:
         throughput = facts.get("throughput") or {}
         self.ru_per_second: int | None = throughput.get("ru")
         self.is_autoscale = throughput.get("mode") == "autoscale"
+        self.partitions: int | None = len(facts["partitions"])
         self._size_bytes = sum(partition.get("size_bytes") or 0 for partition in facts["partitions"])
 
     @property

@@ -49,6 +49,8 @@ class Source(Protocol):
     present: CandidateKey | None
     ru_per_second: int | None
     is_autoscale: bool
+    # Physical ones; None where that is not known.
+    partitions: int | None
     # Lines of the items that were passed over.
     bad_items: BadLines
 
@@ -77,6 +79,7 @@ class FileSource:
         self.present = present
         self.ru_per_second: int | None = None
         self.is_autoscale = False
+        self.partitions: int | None = None
         self.bad_items = BadLines()
 
     @property
