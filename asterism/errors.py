@@ -7,7 +7,7 @@ and no change in any door. Errors that only one language or one protocol has sta
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import ClassVar
 
@@ -62,7 +62,8 @@ class AsterismError(Exception):
         return str(getattr(self, "reason", self.text))
 
     def __str__(self) -> str:
-        variables = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in fields(self))
+        shown = (variable.name for variable in fields(self) if variable.repr)
+        variables = ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
         return f"{self.text} ({variables})" if variables else self.text
 
 
@@ -146,7 +147,7 @@ class ItemNotFound(AsterismError):
     text: ClassVar[str] = "The item does not exist."
     item_id: str
     # The cost of looking: more than that of one read where several logical partitions were asked.
-    request_units: float = 1.0
+    request_units: float = field(default=1.0, repr=False)
 
 
 @dataclass(eq=False)

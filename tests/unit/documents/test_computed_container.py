@@ -138,7 +138,7 @@ class Model:
         computed = container.computed_key
         assert computed is not None
         stored = await self._stored()
-        # D13
+        # D17
         for key, item in stored:
             assert computed.accepts({name: item[name] for name in item if name != "pk"}, key)
             assert item.get("pk", UNDEFINED) == key[0]
