@@ -54,7 +54,7 @@ def item_of(step: Step, n: int) -> dict[str, Any]:
 
 
 class Model:
-    """What a client expects of a container: the items that it wrote, by the value of /a and the id."""
+    """Expectation of a client: the items that it wrote, by the value of /a and the id."""
 
     def __init__(self, world: World, container: Container) -> None:
         self._world = world
