@@ -153,7 +153,8 @@ def with_outcome(request: CapturedRequest, replies: Sequence[Reply], *, operatio
     charge = round(sum(reply.charge for reply in replies) / operations, 2)
     recorded = replace(request, charge=charge, status=replies[-1].status)
     if request.operation == "query":
-        recorded = replace(recorded, results=sum(reply.results for reply in replies), partitions=len(replies))
+        results, loaded = sum(reply.results for reply in replies), sum(reply.loaded for reply in replies)
+        recorded = replace(recorded, results=results, loaded=loaded, partitions=len(replies))
     return recorded
 
 

@@ -41,6 +41,7 @@ class Reply:
     range_id: str | None
     # Of a page of a query or feed.
     results: int = 0
+    loaded: int = 0
 
 
 @dataclass(slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -26,7 +27,9 @@ _CONTINUATION: Final = "x-ms-continuation"
 _ITEM_COUNT: Final = "x-ms-item-count"
 # A 404 with this is about the container, not about an item.
 _OWNER_GONE: Final = "1003"
-_QUERY: Final = {"x-ms-documentdb-isquery": "True"}
+_METRICS: Final = "x-ms-documentdb-query-metrics"
+_LOADED: Final = re.compile(r"retrievedDocumentCount=(\d+)")
+_QUERY: Final = {"x-ms-documentdb-isquery": "True", "x-ms-documentdb-populatequerymetrics": "True"}
 _MINIMAL: Final = {"prefer": "return=minimal"}
 _BATCH: Final = {"x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "True", **_MINIMAL}
 
@@ -175,7 +178,9 @@ class ReplayRun:
                 "replay; start it again"
             )
         charge = float(reply.headers.get("x-ms-request-charge", 0.0))
-        return Reply(reply.status, charge, range_id, int(reply.headers.get(_ITEM_COUNT, 0)))
+        found = _LOADED.search(reply.headers.get(_METRICS, ""))
+        loaded = 0 if found is None else int(found.group(1))
+        return Reply(reply.status, charge, range_id, int(reply.headers.get(_ITEM_COUNT, 0)), loaded)
 
     async def _read_range_ids(self) -> list[str]:
         link = self._container.link

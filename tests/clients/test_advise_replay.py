@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from azure.cosmos import DatabaseProxy, PartitionKey
 
 from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY
 from asterism.advisor.candidate_keys import CandidateKey
@@ -14,6 +16,7 @@ from asterism.cli.failure import CommandFailed
 from asterism.cli.replay_report import Replay, describe_replay, print_replay
 from asterism.cli.scratch_containers import Server
 from asterism.partitioning.synthetic_key import KeyRule
+from tests.clients.test_advise import run_program
 from tests.support.replays import BY_CITY, BY_ID, LONG_SECONDS, PRESENT, SETTINGS, items, requests
 from tests.support.scratch import scratch_databases, wait_for_replay
 from tests.support.server import WAIT_SECONDS_MAX, RunningServer
@@ -73,3 +76,23 @@ def test_a_container_that_is_deleted_meanwhile_ends_the_replay_in_one_line(serve
             running.result(WAIT_SECONDS_MAX)
     assert str(failed.value).endswith("was deleted during the replay; start it again")
     assert scratch_databases(client) == []
+
+
+def test_a_captured_workload_is_replayed_on_its_server(server: RunningServer, database: DatabaseProxy) -> None:
+    container = database.create_container("orders", PartitionKey("/customer"), offer_throughput=12_000)
+    for item in items(40):
+        container.upsert_item(item)
+    run_program(server, "capture", "start", database.id, "orders", "--sample", "1")
+    for number in range(20):
+        container.read_item(f"i{number}", f"c{number % 3}")
+    by_city = "SELECT * FROM c WHERE c.city = 't1' ORDER BY c.total"
+    for _ in range(5):
+        assert len(list(container.query_items(by_city, enable_cross_partition_query=True))) == 20
+    run_program(server, "capture", "stop", database.id, "orders")
+    done = run_program(server, "advise", database.id, "orders", "--replay", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["requests"] == report["replay"]["requests"] == 25
+    assert "/customer" in [key["key"] for key in report["replay"]["keys"]]
+    assert all(key["ru_error"] < 0.1 for key in report["replay"]["keys"])
+    assert scratch_databases(server.client()) == []

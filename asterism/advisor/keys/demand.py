@@ -22,6 +22,9 @@ from asterism.values.undefined import Undefined
 Access = Literal["read", "insert", "write", "query", "feed", "other"]
 
 _AGGREGATE: Final = re.compile(r"\b(COUNT|SUM|AVG|MIN|MAX)\s*\(", re.IGNORECASE)
+# Parts of a query whose work is charged beyond the items that it loads.
+_COMPUTING: Final = re.compile(r"\bJOIN\b|\(\s*SELECT\b|\budf\.|\bST_|\bREGEXMATCH\b|\bVECTORDISTANCE\b", re.IGNORECASE)
+_EMPTY_PAGE_RU: Final = charge.query(index_lookups=0, items_loaded=0, bytes_loaded=0, results=0, bytes_returned=0)
 # Operations in a captured batch or script that are not described: about those of a small transaction.
 _UNKNOWN_CHARGE: Final = 10.0
 
@@ -260,19 +263,21 @@ class DemandMaker:
         return most, rows
 
     def _further_ru(self, request: CapturedRequest, needs: QueryNeeds) -> float:
-        """Return what a measured charge has beyond lookups, loads and results: the computation of the query."""
-        if request.charge is None or request.loaded is None:
+        """Return what a measured charge has beyond lookups, loads and results: the computation of the query. Of another
+        query a rest is reads of the index, which another key may save."""
+        if request.charge is None or request.loaded is None or not _COMPUTING.search(request.shape or ""):
             return 0.0
-        explained = charge.query(
-            index_lookups=len(needs.conditions) * (request.partitions or 1),
+        pages = request.partitions or 1
+        explained = _EMPTY_PAGE_RU * (pages - 1) + charge.query(
+            index_lookups=len(needs.conditions) * pages,
             items_loaded=request.loaded,
             bytes_loaded=round(request.loaded * needs.bytes_per_item),
             results=round(needs.results),
             bytes_returned=round(needs.results * needs.bytes_per_result),
         )
         further = request.charge - explained
-        # Small differences are those of the estimate of sizes.
-        return further if further > 0.1 * request.charge else 0.0
+        # Small differences are those of the estimate of sizes. Each page computes with its own items.
+        return further / pages if further > 0.1 * request.charge else 0.0
 
     def _feed(self, request: CapturedRequest) -> Demand:
         items = PAGE_ITEMS_DEFAULT if request.results is None else request.results
