@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 from asterism.apis.nosql.seed import SeedDatabase
+from asterism.models.documents.pages import range_scope, scan_items
+from asterism.partitioning.key_range import FULL
 from asterism.server.assemble import assembled
 from asterism.server.config import ServerConfig, StartRefused
 from asterism.server.data_directory import DataDirectory
 from asterism.server.doors import DOORS
 from asterism.server.seed import apply_seed, read_seed
 from asterism.throughput.budgets import Autoscale, Manual
+from asterism.values.json.text import loads
 
 SEEDS = [door.seed for door in DOORS if door.seed is not None]
 
@@ -113,3 +116,26 @@ async def test_a_seed_is_applied_once_and_completed_when_it_was_interrupted(tmp_
     assert first == completed
     assert first.endswith("1 databases, 1 containers, 50 items.")
     assert "not applied again" in again
+
+
+@pytest.mark.parametrize("suffix", [{"kind": "hash", "path": "/id", "count": 9}, {"kind": "random", "count": 9}])
+async def test_seeded_items_get_their_synthetic_keys_and_get_them_once(tmp_path: Path, suffix: object) -> None:
+    rule = {"parts": ["/customer"], "suffix": suffix}
+    key = {"paths": ["/pk"], "kind": "Hash", "version": 2, "synthetic": {"/pk": rule}}
+    content = shop(partitionKey=key, items=[{"id": str(number), "customer": "ada"} for number in range(20)])
+    await seed_once(tmp_path, content)
+    DataDirectory(tmp_path).seeded_marker.unlink()
+    await seed_once(tmp_path, content)
+    async with assembled(ServerConfig(), DataDirectory(tmp_path)) as assembly:
+        store = assembly.services.documents
+        container = store.container(store.database(assembly.services.account, "shop"), "orders")
+        pieces = scan_items(store.services.router, container, range_scope(FULL), position=None)
+        items: list[Any] = [loads(body) async for piece in pieces for _, body in piece.items]
+    assert sorted(int(item["id"]) for item in items) == list(range(20))
+    assert all(item["pk"].startswith("ada.") for item in items)
+
+
+async def test_a_bad_rule_of_a_synthetic_key_names_its_place(tmp_path: Path) -> None:
+    key = {"paths": ["/pk"], "kind": "Hash", "version": 2, "synthetic": {"/pk": {"parts": ["/pk"]}}}
+    with pytest.raises(StartRefused, match=r"containers\[0\]: .*names itself"):
+        await seed_once(tmp_path, shop(partitionKey=key))
