@@ -39,6 +39,8 @@ class Call:
     body: Any = None
     page_items: int = 0
     is_pinned: bool = False
+    # The places of all keys that the server asks for the item, if it has to ask several.
+    searched: tuple[bytes, ...] = ()
 
     @property
     def fans_out(self) -> bool:
@@ -106,7 +108,9 @@ class Client:
         known = self._known_of_item(request)
         key = self._named_key(known)
         item_id = request.item_id or ""
-        return self._query_by_id(item_id, known) if key is None else Call("read", key=key, item_id=item_id)
+        if key is None:
+            return self._query_by_id(item_id, known)
+        return Call("read", key=key, item_id=item_id, searched=self._searched(known))
 
     def _query_by_id(self, item_id: str, known: KnownValues) -> Call:
         """Return the query of a client that does not know the whole key; the first levels of one narrow it."""
@@ -168,14 +172,16 @@ class Client:
         if key is None:
             return CarriedOut(lookup)
         operations = [{"op": "set", "path": path, "value": value} for path, value in request.values.items()]
-        return CarriedOut((*lookup, Call("patch", key=key, item_id=request.item_id or "", body=operations)))
+        item_id, searched = request.item_id or "", self._searched(self._known_of_item(request))
+        return CarriedOut((*lookup, Call("patch", key=key, item_id=item_id, body=operations, searched=searched)))
 
     def _delete(self, request: CapturedRequest) -> CarriedOut:
         lookup, key = self._locate(request, self._items.find(request))
         self._items.remove(request)
         if key is None:
             return CarriedOut(lookup)
-        return CarriedOut((*lookup, Call("delete", key=key, item_id=request.item_id or "")))
+        searched = self._searched(self._known_of_item(request))
+        return CarriedOut((*lookup, Call("delete", key=key, item_id=request.item_id or "", searched=searched)))
 
     def _locate(self, request: CapturedRequest, item: Item | None) -> tuple[tuple[Call, ...], NamedKey | None]:
         """Return the key for a write of an item that is named by its id, and the query that finds it if need be."""
@@ -212,6 +218,12 @@ class Client:
         if routes is None or len(routes[0]) < self._levels:
             return None
         return routes[0] if len(routes) == 1 else self._source_values(known)
+
+    def _searched(self, known: KnownValues) -> tuple[bytes, ...]:
+        routes = self._candidate.routes_of(known)
+        if routes is None or len(routes) < 2 or len(routes[0]) < self._levels:
+            return ()
+        return tuple(map(self._candidate.point, routes))
 
     def _prefix(self, known: KnownValues) -> NamedKey | None:
         routes = self._candidate.routes_of(known)

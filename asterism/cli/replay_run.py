@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
 
 from asterism.advisor.replay_calls import Call, CarriedOut, Client
 from asterism.advisor.replay_figures import Measured, Reply
@@ -16,6 +18,8 @@ from asterism.cli.data_client import DataReply
 from asterism.cli.failure import CommandFailed
 from asterism.cli.scratch_containers import ScratchContainer
 from asterism.cli.server_address import ServerAddress
+from asterism.partitioning.effective_key import from_text
+from asterism.throughput.charge import MISS
 
 # Requests under way; a fan-out takes a connection for each partition.
 CONNECTIONS: Final = 32
@@ -53,6 +57,8 @@ class ReplayRun:
         self._schedule = schedule
         self._is_paced = is_paced
         self.on_unit = on_unit
+        # By the places on the hash line where they begin.
+        self._range_starts: list[bytes] = []
         self._range_ids: list[str] = []
         # The last task about each item: the next waits for it, so that a read finds what was written before.
         self._last: dict[str, asyncio.Task[None]] = {}
@@ -72,7 +78,7 @@ class ReplayRun:
         address = ServerAddress.of(server.endpoint, server.key, insecure=server.insecure)
         self._http = AsyncDataClient(address, connections=CONNECTIONS)
         try:
-            self._range_ids = await self._read_range_ids()
+            await self._read_ranges()
             started = time.monotonic()
             free = asyncio.Semaphore(UNITS_UNDER_WAY)
             async with asyncio.TaskGroup() as group:
@@ -133,13 +139,13 @@ class ReplayRun:
             case "batch":
                 return [await self._item("POST", call, call.body, _BATCH)]
             case "read":
-                return [await self._item("GET", call, None, {})]
+                return self._by_partition(call, await self._item("GET", call, None, {}))
             case "replace":
                 return [await self._item("PUT", call, call.body, {})]
             case "patch":
-                return [await self._item("PATCH", call, {"operations": call.body}, {})]
+                return self._by_partition(call, await self._item("PATCH", call, {"operations": call.body}, {}))
             case _:
-                return [await self._item("DELETE", call, None, {})]
+                return self._by_partition(call, await self._item("DELETE", call, None, {}))
 
     async def _item(self, verb: str, call: Call, body: object, more: Mapping[str, str]) -> Reply:
         """Send a request about one item, or a batch."""
@@ -148,6 +154,16 @@ class ReplayRun:
         headers = {_KEY: call.key_text, **_MINIMAL, **more}
         reply = await self._http.ask(verb, path, body, type_="docs", link=link, headers=headers)
         return self._noted(reply, reply.headers.get("x-ms-session-token", "").partition(":")[0] or None)
+
+    def _by_partition(self, call: Call, reply: Reply) -> list[Reply]:
+        """Divide the charge of a search as the server does: a look-up for each key, the rest where the item is."""
+        if not call.searched or reply.status >= 400:
+            return [reply]
+        asked = [self._range_ids[bisect_right(self._range_starts, point) - 1] for point in call.searched]
+        if reply.range_id in asked:
+            asked.remove(reply.range_id)
+        rest = round(reply.charge - MISS * len(asked), 2)
+        return [replace(reply, charge=rest), *(Reply(reply.status, MISS, range_id) for range_id in asked)]
 
     async def _pages(self, call: Call) -> list[Reply]:
         """Read one logical partition, or the few that the filter names, up to the number of items of the page."""
@@ -182,10 +198,10 @@ class ReplayRun:
         loaded = 0 if found is None else int(found.group(1))
         return Reply(reply.status, charge, range_id, int(reply.headers.get(_ITEM_COUNT, 0)), loaded)
 
-    async def _read_range_ids(self) -> list[str]:
+    async def _read_ranges(self) -> None:
         link = self._container.link
         reply = await self._http.ask("GET", f"{link}/pkranges", type_="pkranges", link=link)
         if reply.status >= 400:
             raise CommandFailed(reply.message)
-        found: list[dict[str, Any]] = reply.body["PartitionKeyRanges"]
-        return [each["id"] for each in found]
+        found = sorted((from_text(each["minInclusive"]), str(each["id"])) for each in reply.body["PartitionKeyRanges"])
+        self._range_starts, self._range_ids = [start for start, _ in found], [range_id for _, range_id in found]
