@@ -24,8 +24,8 @@ def run(server: RunningServer, *arguments: str) -> subprocess.CompletedProcess[s
 
 
 def test_a_key_is_declared_explained_and_raised(server: RunningServer, database: DatabaseProxy) -> None:
-    options = ("--path", "/pk", "--part", "/device", "--part", "/at:day", "--hash", "10", "--of", "/id", "--ru", "12000")
-    made = run(server, "create", database.id, "readings", *options)
+    rule = ("--path", "/pk", "--part", "/device", "--part", "/at:day", "--hash", "10", "--of", "/id")
+    made = run(server, "create", database.id, "readings", *rule, "--ru", "12000")
     assert (made.returncode, made.stderr) == (0, "")
     container = database.get_container_client("readings")
     key = container.create_item(ITEM)["pk"]
