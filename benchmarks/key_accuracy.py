@@ -12,6 +12,7 @@ from asterism.advisor.captured_request import CapturedRequest
 from asterism.advisor.keys.advise import AdviseOptions, advise
 from asterism.advisor.keys.assessment import Assessment
 from asterism.advisor.keys.item_profile import ItemProfile
+from asterism.advisor.keys.ranking import TIE_SHARE
 from asterism.advisor.keys.report import Report
 from asterism.advisor.replay_calls import Client
 from asterism.advisor.replay_figures import Measured, Reply, error_of
@@ -170,7 +171,7 @@ def advised(workload: KeyWorkload, items: Sequence[Item], requests: Sequence[Cap
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return the rank correlation; equal values share the mean of their ranks."""
+    """Return the rank correlation. Values that the advisor takes for equal share the mean of their ranks."""
     ranks = [_ranks(first), _ranks(second)]
     middle = (len(first) + 1) / 2
     deviations = [[rank - middle for rank in each] for each in ranks]
@@ -181,4 +182,12 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> float:
 
 def _ranks(values: Sequence[float]) -> list[float]:
     ordered = sorted(values)
-    return [ordered.index(value) + (ordered.count(value) + 1) / 2 for value in values]
+    ranks: dict[float, float] = {}
+    start = 0
+    while start < len(ordered):
+        end = start + 1
+        while end < len(ordered) and ordered[end] <= ordered[start] * (1 + TIE_SHARE):
+            end += 1
+        ranks |= dict.fromkeys(ordered[start:end], (start + 1 + end) / 2)
+        start = end
+    return [ranks[value] for value in values]

@@ -21,9 +21,9 @@ from asterism.partitioning.synthetic_key import KeyRule
 Item = dict[str, Any]
 
 # Shortly before midnight, so that the date changes in the middle.
-STARTED = datetime(2026, 3, 1, 23, 59, 55, tzinfo=UTC)
+STARTED = datetime(2026, 3, 1, 23, 59, 50, tzinfo=UTC)
 ITEM_BYTES = 700
-CAPTURE_SECONDS = 10.0
+CAPTURE_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,12 @@ class _Log:
         self._add(at, "delete", self._present_items.pop(item_id), status=204)
 
     def query(
-        self, at: float, equal: dict[str, Any], *, between: dict[str, tuple[Any, Any]] | None = None, limit: int = 100
+        self,
+        at: float,
+        equal: dict[str, Any],
+        *,
+        between: dict[str, tuple[Any, Any]] | None = None,
+        limit: int | None = None,
     ) -> None:
         """Add a query for items with these values; it finds as many as there are now, at most `limit`."""
         found = sum(_matches(item, equal, between or {}) for item in self._present_items.values())
@@ -109,7 +114,8 @@ class _Log:
                 key=key[0] if key is not None and len(key) == 1 else None,
                 equal={path: (value,) for path, value in equal.items()},
                 between=between or {},
-                results=min(found, limit),
+                shape="SELECT * FROM c" if limit is None else "SELECT TOP @1 * FROM c",
+                results=found if limit is None else min(found, limit),
             )
         )
 
@@ -127,7 +133,7 @@ def _matches(item: Item, equal: dict[str, Any], between: dict[str, tuple[Any, An
 # --- the workloads ----------------------------------------------------------------------------------------------------
 
 
-def ycsb(theta: float, *, items: int = 1500, requests: int = 700) -> KeyWorkload:
+def ycsb(theta: float, *, items: int = 1500, requests: int = 1000) -> KeyWorkload:
     """Reads and updates of single items by a Zipfian choice, and a few queries of a group."""
     chance = random.Random(f"ycsb {theta}")
     present = CandidateKey.of_paths("/region")
@@ -151,7 +157,7 @@ def ycsb(theta: float, *, items: int = 1500, requests: int = 700) -> KeyWorkload
     return KeyWorkload(f"YCSB, theta {theta:g}", present, stored, log.requests, keys)
 
 
-def orders_by_warehouse(*, warehouses: int = 24, requests: int = 500) -> KeyWorkload:
+def orders_by_warehouse(*, warehouses: int = 24, requests: int = 700) -> KeyWorkload:
     """Orders with lines in one transaction, payments, the status of a customer's order, the stock of a warehouse."""
     chance = random.Random("orders")
     present = CandidateKey.of_paths("/district")
@@ -186,7 +192,7 @@ def number_of(chance: random.Random) -> int:
     return chance.randrange(10_000)
 
 
-def tenants(*, requests: int = 700) -> KeyWorkload:
+def tenants(*, requests: int = 1000) -> KeyWorkload:
     """Documents of the users of sixty tenants, one of which has 30 % of the items and of the requests."""
     chance = random.Random("tenants")
     present = CandidateKey.of_paths("/tenant")
@@ -218,7 +224,7 @@ def tenants(*, requests: int = 700) -> KeyWorkload:
     return KeyWorkload("tenants, one of 30 %", present, stored, log.requests, keys)
 
 
-def telemetry(*, devices: int = 120, requests: int = 700) -> KeyWorkload:
+def telemetry(*, devices: int = 120, requests: int = 1000) -> KeyWorkload:
     """Readings with the time of their writing, over the end of a day, and queries of a device for some hours back."""
     chance = random.Random("telemetry")
     present = CandidateKey.of_paths("/date")
@@ -259,7 +265,7 @@ def _iso(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def carts(*, customers: int = 700, requests: int = 700) -> KeyWorkload:
+def carts(*, customers: int = 700, requests: int = 1000) -> KeyWorkload:
     """Carts that are read and written as a whole under their own id, and a list of a customer's carts now and then."""
     chance = random.Random("carts")
     present = CandidateKey.of_paths("/country")
@@ -295,7 +301,7 @@ def carts(*, customers: int = 700, requests: int = 700) -> KeyWorkload:
     return KeyWorkload("shopping carts", present, stored, log.requests, keys)
 
 
-def graph_with_super_node(*, vertices: int = 300, requests: int = 700) -> KeyWorkload:
+def graph_with_super_node(*, vertices: int = 300, requests: int = 1000) -> KeyWorkload:
     """Edges of a graph, where every fifth leaves one node: the edges from a node, one edge, the nodes before one."""
     chance = random.Random("graph")
     present = CandidateKey.of_paths("/label")

@@ -15,6 +15,7 @@ from asterism.limits import PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX
 
 # The text before FROM, if it refers to the items by the usual name and holds no constants.
 _SELECT_LIST: Final = re.compile(r"^\s*SELECT\s+(?!TOP\b)([^@]+?)\s+FROM\s+c\b", re.IGNORECASE)
+_LIMITED: Final = re.compile(r"\b(TOP|LIMIT)\b", re.IGNORECASE)
 _DESCENDING: Final = re.compile(r"\bDESC\b", re.IGNORECASE)
 # A path through the elements of an array: the capture does not say which element the condition is about.
 _ELEMENTS: Final = "[]"
@@ -48,9 +49,12 @@ def query_by_id(item_id: str) -> dict[str, Any]:
 
 
 def page_items(request: CapturedRequest) -> int:
-    """Return how many items the page of a query or feed may have."""
-    wanted = PAGE_ITEMS_DEFAULT if request.results is None else request.results
-    return min(max(wanted, 1), PAGE_ITEMS_MAX)
+    """Return how many items the page of a query or feed may have: the usual number, unless the query has a limit of its
+    own. With as many as it found it would end at the last one, without a look into the partitions behind it."""
+    found = request.results or 0
+    if found and request.shape is not None and _LIMITED.search(request.shape):
+        return min(found, PAGE_ITEMS_MAX)
+    return min(max(found, PAGE_ITEMS_DEFAULT), PAGE_ITEMS_MAX)
 
 
 def reference(path: str) -> str:

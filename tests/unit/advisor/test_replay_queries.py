@@ -47,6 +47,10 @@ def test_names_are_quoted() -> None:
     assert text_of(CapturedRequest(0.0, "query", equal={'/a"b': (1,)})) == 'SELECT * FROM c WHERE c["a\\"b"] = @p0'
 
 
-@pytest.mark.parametrize(("results", "expected"), [(None, 100), (0, 1), (7, 7), (5000, 1000)])
-def test_a_page_has_as_many_items_as_the_captured_one(results: int | None, expected: int) -> None:
+@pytest.mark.parametrize(("results", "expected"), [(None, 100), (0, 100), (7, 100), (300, 300), (5000, 1000)])
+def test_a_page_has_room_for_all_that_the_captured_one_has(results: int | None, expected: int) -> None:
     assert page_items(CapturedRequest(0.0, "query", results=results)) == expected
+
+
+def test_a_page_of_a_query_with_a_limit_ends_there() -> None:
+    assert page_items(CapturedRequest(0.0, "query", results=7, shape="SELECT TOP @1 * FROM c")) == 7
