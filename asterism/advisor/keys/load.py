@@ -300,4 +300,5 @@ def _last_read(homes: Sequence[int], items: Sequence[float], part: float) -> int
         left -= by_home[home]
         if left <= 0 and part < 1:
             return home
-    return max(homes)
+    # A partition whose keys have no items is not read to the end of the page.
+    return max((home for home, count in zip(homes, items, strict=True) if count), default=max(homes))
