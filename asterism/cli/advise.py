@@ -44,6 +44,9 @@ From a running container, with the requests that `asterism capture start shop or
 From files, at the throughput that you expect, with a page of charts:\n
   asterism advise --items items.jsonl --requests requests.jsonl --present-key /customer --ru 20000 --html advice.html
 
+With the three best keys and the present one tried out on the server, in containers that are deleted afterwards:\n
+  asterism advise shop orders --replay 3
+
 [bold]How to go on[/bold]
 
 The last line is the command that copies the container to the best key, on line: asterism rekey. The guide
