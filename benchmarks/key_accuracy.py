@@ -24,7 +24,7 @@ from asterism.values.json.text import dumps
 from benchmarks.key_workloads import KeyWorkload
 
 PARTITIONS = 5
-# What a new container has so many partitions for.
+# A new container has so many partitions for it.
 RU_PER_SECOND = 6_000 * PARTITIONS
 _LEASE_SECONDS = 900
 _UNBOUNDED = Bounds(requests_max=1_000_000, items_max=1_000_000)
