@@ -15,6 +15,7 @@ from asterism.partitioning.even_draw import draw
 from asterism.partitioning.key_parts import KeyRuleError, value_at
 from asterism.partitioning.key_path import parse_key_path
 from asterism.partitioning.partition_key import (
+    CHARACTERS_SURELY_SHORT,
     Component,
     PartitionKey,
     PartitionKeyDefinition,
@@ -25,13 +26,20 @@ from asterism.partitioning.partition_key import (
 from asterism.partitioning.synthetic_key import Bounds, KeyRule
 from asterism.values.undefined import UNDEFINED
 
+# The absent key, which clients send with a plain item; and the keys that it stands for before the item is seen.
+_PLAIN_ITEM: Final[tuple[object, ...]] = ({},)
+_OPEN_KEY: Final[list[PartitionKey]] = [(UNDEFINED,)]
+# As many as there are parsed keys of requests, and as long.
+_KEPT_NAMES_MAX: Final = 8192
+_KEPT_CHARACTERS_MAX: Final = 256
+
 NO_BOUNDS: Final[Mapping[tuple[str, ...], Bounds]] = {}
 
 
 class ComputedKey:
     """The levels of a key definition, and the rules of those that are computed. Immutable."""
 
-    __slots__ = ("_definition", "_drawn_level", "_levels", "_only_rule", "rules")
+    __slots__ = ("_definition", "_drawn_level", "_levels", "_named", "_only_name", "_only_rule", "rules")
 
     def __init__(self, definition: PartitionKeyDefinition, rules: Mapping[str, KeyRule]) -> None:
         self.rules = rules
@@ -41,6 +49,10 @@ class ComputedKey:
         ]
         # The rule of a key with one level: nearly all of them, kept fast.
         self._only_rule = self._levels[0][1] if len(self._levels) == 1 else None
+        segments = definition.segments[0]
+        self._only_name = segments[0] if self._only_rule is not None and len(segments) == 1 else None
+        # Texts that requests name one key by -> that key.
+        self._named: dict[Sequence[object], list[PartitionKey]] = {}
         drawn = [
             (level, rule.suffix)
             for level, (_, rule) in enumerate(self._levels)
@@ -116,6 +128,9 @@ class ComputedKey:
             raise MalformedRequest(reason=str(error)) from None
         if named is None or (len(named) == 1 and self._only_rule is not None and named[0][0] is UNDEFINED):
             return keys
+        if len(named) == len(keys) == 1 and named[0] == keys[0] and type(named[0][0]) is str:
+            # The client has named all sources: nearly every write that names any.
+            return keys
         whole = {name for name in named if all(type(component) is str for component in name)}
         others = [name for name in named if name not in whole]
         agreeing = [key for key in keys if key in whole or any(self._agrees(name, key) for name in others)]
@@ -125,10 +140,12 @@ class ComputedKey:
 
     def _keys_of(self, item: Mapping[str, Any]) -> list[PartitionKey]:
         if self._only_rule is not None:
-            return [(value,) for value in _level_values(self._only_rule, self._levels[0][0], item)]
+            name = self._only_name
+            own = value_at(item, self._levels[0][0]) if name is None else item.get(name, UNDEFINED)
+            return [(value,) for value in _level_values(self._only_rule, own, item)]
         own = extract(self._definition, item)
         values = [
-            (component,) if rule is None else _level_values(rule, segments, item)
+            (component,) if rule is None else _level_values(rule, value_at(item, segments), item)
             for (segments, rule), component in zip(self._levels, own, strict=True)
         ]
         return list(product(*values))
@@ -159,6 +176,10 @@ class ComputedKey:
     def fill(self, item: Mapping[str, Any], key: PartitionKey) -> dict[str, Any]:
         """Return the item with its synthetic properties, those of one of its keys; the item itself stays as it is."""
         filled = dict(item)
+        if self._only_name is not None:
+            if key[0] is not UNDEFINED:
+                filled[self._only_name] = key[0]
+            return filled
         for (segments, rule), component in zip(self._levels, key, strict=True):
             if rule is not None and component is not UNDEFINED:
                 filled = put_value(filled, segments, component)
@@ -169,6 +190,22 @@ class ComputedKey:
     def keys_named(self, values: Sequence[object]) -> list[PartitionKey]:
         """Return the keys that the values of a request stand for: key values themselves, the values of the sources one
         by one, or a piece of an item that has them. A hierarchical key may be a prefix."""
+        values = tuple(values)
+        if values == _PLAIN_ITEM and self._only_rule is not None:
+            return _OPEN_KEY
+        if not all(type(value) is str for value in values):
+            return self._keys_named(values)
+        known = self._named.get(values)
+        if known is None:
+            known = self._keys_named(values)
+            # Those of all suffixes are many, and the values are in the keys.
+            if len(known) == 1 and sum(map(len, values)) <= _KEPT_CHARACTERS_MAX:  # type: ignore[arg-type]  # texts
+                if len(self._named) >= _KEPT_NAMES_MAX:
+                    self._named.clear()
+                self._named[values] = known
+        return known
+
+    def _keys_named(self, values: Sequence[object]) -> list[PartitionKey]:
         try:
             if len(self._levels) == 1 and self._only_rule is not None and len(values) > 1:
                 return [(as_component(value),) for value in self._only_rule.keys_of_values(values)]
@@ -243,14 +280,15 @@ def put_value(item: dict[str, Any], segments: tuple[str, ...], value: object) ->
     return item
 
 
-def _level_values(rule: KeyRule, segments: tuple[str, ...], item: Mapping[str, Any]) -> Iterable[Component]:
-    own = value_at(item, segments)
+def _level_values(rule: KeyRule, own: object, item: Mapping[str, Any]) -> Iterable[Component]:
+    """Return the values of a level for an item, which has the value `own` there or none."""
     if own is UNDEFINED:
         values = rule.keys_of(item)
         if not values:
             return (UNDEFINED,)
-        # All have the same base; the last has the longest suffix.
-        as_component(values[-1])
+        # All have the same base, and the last has the longest suffix.
+        if len(values[-1]) > CHARACTERS_SURELY_SHORT:
+            as_component(values[-1])
         return values
     if not rule.accepts(item, own):
         raise PartitionKeyMismatch

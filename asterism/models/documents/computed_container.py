@@ -18,7 +18,7 @@ from asterism.models.documents.key_search import FoundItem, search_item
 from asterism.models.documents.results import ItemAnswer
 from asterism.models.documents.transaction import UNCONDITIONAL, Conditions, DocumentEdit
 from asterism.partitioning.computed_key import ComputedKey
-from asterism.partitioning.partition_key import PartitionKey, parse_values
+from asterism.partitioning.partition_key import PartitionKey, named_values
 
 _WRITES_DOCUMENT = frozenset({OperationKind.CREATE, OperationKind.UPSERT, OperationKind.REPLACE})
 
@@ -40,7 +40,7 @@ class ComputedKeyContainer(Container):
         return rule
 
     def key_named(self, text: str) -> PartitionKey:
-        return cast(PartitionKey, tuple(parse_values(text)))
+        return cast(PartitionKey, named_values(text))
 
     def keys_named(self, key: PartitionKey) -> list[PartitionKey]:
         return self._rule.keys_named(key)
@@ -67,15 +67,16 @@ class ComputedKeyContainer(Container):
     async def create_item(
         self, document: Document, key: PartitionKey | None, *, indexes: bool | None = None
     ) -> ItemAnswer:
-        item_id = self.codec.id_of(document)
-        own_key, *earlier = self._rule.keys_of_new(self._keys_of(document, key), item_id)
+        rule, item_id = self._rule, self.codec.id_of(document)
+        keys = rule.keys_of(document, None if key is None else rule.keys_named(key))
+        own_key, *earlier = rule.keys_of_new(keys, item_id)
         spent = 0.0
         if earlier:
             # The item may be there under an earlier count of suffixes.
             found, spent = await self._search(item_id, earlier)
             if found is not None:
                 raise ItemExists(item_id=self.codec.id_text(item_id))
-        answer = await super().create_item(self._rule.fill(document, own_key), own_key, indexes=indexes)
+        answer = await super().create_item(rule.fill(document, own_key), own_key, indexes=indexes)
         return _with_cost(answer, spent)
 
     async def upsert_item(
