@@ -19,8 +19,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from asterism.partitioning.computed_key import put_value
-from asterism.partitioning.key_parts import Bucket, KeyPart, KeyRuleError, Unit, value_at
+from asterism.partitioning.key_parts import Bucket, KeyPart, KeyRuleError, Unit
 from asterism.partitioning.key_path import parse_key_path
+from asterism.partitioning.partition_key import value_at
 from asterism.partitioning.synthetic_key import KeyRule, Missing, Suffix
 from asterism.values.undefined import UNDEFINED
 

@@ -17,8 +17,8 @@ from asterism.advisor.captured_request import CapturedRequest, KeyComponent
 from asterism.advisor.replay_items import Item, ItemModel, with_values, written_item
 from asterism.advisor.replay_queries import page_items, query_body, query_by_id
 from asterism.advisor.value_digests import Scalar
-from asterism.partitioning.key_parts import value_at
 from asterism.partitioning.key_path import parse_key_path
+from asterism.partitioning.partition_key import value_at
 from asterism.values.undefined import UNDEFINED
 
 CallKind = Literal["read", "create", "upsert", "replace", "patch", "delete", "query", "feed", "batch"]

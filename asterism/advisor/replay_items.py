@@ -7,9 +7,8 @@ from typing import Any, Final
 
 from asterism.advisor.candidate_keys import CandidateKey
 from asterism.advisor.captured_request import CapturedRequest
-from asterism.partitioning.key_parts import value_at
 from asterism.partitioning.key_path import parse_key_path
-from asterism.partitioning.partition_key import PartitionKey
+from asterism.partitioning.partition_key import PartitionKey, value_at
 from asterism.values.json.text import dumps
 from asterism.values.undefined import UNDEFINED
 

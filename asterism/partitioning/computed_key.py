@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from asterism.errors import MalformedRequest, PartitionKeyMismatch
 from asterism.partitioning.even_draw import draw
-from asterism.partitioning.key_parts import KeyRuleError, value_at
+from asterism.partitioning.key_parts import KeyRuleError
 from asterism.partitioning.key_path import parse_key_path
 from asterism.partitioning.partition_key import (
     CHARACTERS_SURELY_SHORT,
@@ -22,6 +22,7 @@ from asterism.partitioning.partition_key import (
     as_component,
     extract,
     same_component,
+    value_at,
 )
 from asterism.partitioning.synthetic_key import Bounds, KeyRule
 from asterism.values.undefined import UNDEFINED

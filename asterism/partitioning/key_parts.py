@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Any, Final, Literal
 
 from asterism.errors import MalformedRequest
 from asterism.partitioning.key_path import parse_key_path
+from asterism.partitioning.partition_key import as_double, value_at
 from asterism.values.number_text import number_text
 from asterism.values.undefined import UNDEFINED
 
@@ -37,8 +37,6 @@ _DIRECTIVES: Final[Mapping[str, Callable[[datetime], str]]] = {
     "%": lambda _moment: "%",
 }
 _FORMAT_CHARACTERS_MAX = 64
-# Integers beyond are rounded to doubles, as the numbers of JSON's readers are.
-_EXACT_INTEGER_MAX = 2**53
 _DAY = timedelta(days=1)
 _MICROSECOND = timedelta(microseconds=1)
 _DATE_CHARACTERS = len("2026-01-31")
@@ -213,27 +211,6 @@ class KeyPart:
             f"The value at {self.path} is not a time stamp. Write ISO 8601 such as 2026-01-31T09:30:00Z, or "
             f"{'milliseconds' if self.unit == 'ms' else 'seconds'} since 1970 as a number."
         )
-
-
-def value_at(item: Mapping[str, Any], names: tuple[str, ...]) -> object:
-    """Return the value at a path of an item; UNDEFINED without one."""
-    value: object = item
-    for name in names:
-        if not isinstance(value, dict) and not isinstance(value, Mapping):
-            return UNDEFINED
-        value = value.get(name, UNDEFINED)
-    return value
-
-
-def as_double(value: int | float) -> int | float | None:
-    """Return a number as the double that every client reads, or as the equal whole number; None if it fits none."""
-    if isinstance(value, int) and -_EXACT_INTEGER_MAX <= value <= _EXACT_INTEGER_MAX:
-        return value
-    try:
-        number = float(value) + 0.0
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
 
 
 def refuse_unknown(given: Mapping[str, Any], known: tuple[str, ...], *, what: str) -> None:

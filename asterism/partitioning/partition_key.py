@@ -158,10 +158,11 @@ def extract(definition: PartitionKeyDefinition, item: Mapping[str, object]) -> P
         return (_extracted(value),)
     if definition.system_key:
         return SYSTEM_KEY
-    return tuple([_extracted(_value_at(item, segments)) for segments in definition.segments])
+    return tuple([_extracted(value_at(item, segments)) for segments in definition.segments])
 
 
-def _value_at(item: Mapping[str, object], segments: tuple[str, ...]) -> object:
+def value_at(item: Mapping[str, object], segments: tuple[str, ...]) -> object:
+    """Return the value at a path of an item; UNDEFINED without one."""
     value: object = item
     for segment in segments:
         # Items are dicts, and the check for any Mapping is ten times slower.
@@ -189,16 +190,22 @@ def as_component(value: object) -> Component:
 
 
 def _number(value: int | float) -> int | float:
+    number = as_double(value)
+    if number is None:
+        raise MalformedRequest(reason="A partition key value is not a number that fits a double.")
+    return number
+
+
+def as_double(value: int | float) -> int | float | None:
+    """Return a number as the double that every client reads, or as the equal whole number; None if it fits none."""
     if isinstance(value, int) and -_EXACT_INTEGER_MAX <= value <= _EXACT_INTEGER_MAX:
         return value
     try:
         # Adding zero turns -0.0 into 0.0: equal numbers must be one logical partition.
         number = float(value) + 0.0
     except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise MalformedRequest(reason="A partition key value is not a number that fits a double.")
-    return number
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _check_string(value: str) -> None:

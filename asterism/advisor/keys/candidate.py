@@ -14,9 +14,9 @@ from typing import Any, Final, Literal, cast
 
 from asterism.limits import PARTITION_KEY_LEVELS_MAX
 from asterism.partitioning.effective_key import storage_point
-from asterism.partitioning.key_parts import KeyPart, KeyRuleError, value_at
+from asterism.partitioning.key_parts import KeyPart, KeyRuleError
 from asterism.partitioning.key_path import parse_key_path
-from asterism.partitioning.partition_key import Component, PartitionKey, PartitionKeyDefinition
+from asterism.partitioning.partition_key import Component, PartitionKey, PartitionKeyDefinition, value_at
 from asterism.partitioning.synthetic_key import KeyRule
 from asterism.values.undefined import UNDEFINED
 

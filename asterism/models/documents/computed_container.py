@@ -68,8 +68,7 @@ class ComputedKeyContainer(Container):
         self, document: Document, key: PartitionKey | None, *, indexes: bool | None = None
     ) -> ItemAnswer:
         rule, item_id = self._rule, self.codec.id_of(document)
-        keys = rule.keys_of(document, None if key is None else rule.keys_named(key))
-        own_key, *earlier = rule.keys_of_new(keys, item_id)
+        own_key, *earlier = rule.keys_of_new(self._keys_of(document, key), item_id)
         spent = 0.0
         if earlier:
             # The item may be there under an earlier count of suffixes.
