@@ -40,6 +40,8 @@ FLOOR_OF_UNIT = {
     "models.documents": 4,
     "models.tables": 4,
     "models.collections": 4,
+    "models.queues": 4,
+    "models.blobs": 4,
     "reading": 5,
     "languages": 6,
     "languages.cosmos_sql": 6,
