@@ -55,7 +55,6 @@ from asterism.models.documents.store import DocumentStore
 from asterism.models.documents.upkeep.expiry_hints import ExpiryHints
 from asterism.models.tables.store import TableStore
 from asterism.models.tables.table import TableServices
-from asterism.models.tables.ticks import TickSource
 from asterism.reading import turns
 from asterism.reading.limits import QueryMemory
 from asterism.scripts.runtime import ScriptRuntime
@@ -71,6 +70,7 @@ from asterism.server.greeting import surroundings
 from asterism.server.item_numbers import numbers_of_this_start
 from asterism.server.worker_links import new_start_token
 from asterism.storage.contract import StorageRefusal
+from asterism.values.ticks import TickSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from asterism.limits import DEFAULT_LIMITS, Limits
 from asterism.models.tables.entities import StoredEntity
 from asterism.models.tables.store import TableStore
 from asterism.models.tables.table import EntityKey, Table, TableServices
-from asterism.models.tables.ticks import TickSource
 from asterism.storage.contract import LSN_BYTES
+from asterism.values.ticks import TickSource
 from tests.support.world import World, open_world
 
 ACCOUNT = "acct"

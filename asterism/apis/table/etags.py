@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from asterism.models.tables.ticks import ticks_of, timestamp_text
+from asterism.values.ticks import ticks_of, timestamp_text
 
 _ETAG = re.compile(r"""W/"datetime'([^'"]+)'"\Z""")
 

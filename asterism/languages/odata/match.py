@@ -16,9 +16,9 @@ from asterism.languages.odata.tree import And, Compare, Comparison, Condition, C
 from asterism.models.tables.codec import ANNOTATION, decode
 from asterism.models.tables.entities import StoredEntity
 from asterism.models.tables.property_types import EdmType, Kept, type_of
-from asterism.models.tables.ticks import ticks_of
 from asterism.values.json.text import dumps
 from asterism.values.ordered_text import ordered_text
+from asterism.values.ticks import ticks_of
 
 Members = dict[str, Kept]
 Test = Callable[[StoredEntity, Members], bool]

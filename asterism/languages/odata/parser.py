@@ -20,7 +20,7 @@ from asterism.languages.odata.tree import (
     Or,
 )
 from asterism.models.tables.property_types import INT32, INT64, EdmType
-from asterism.models.tables.ticks import ticks_of
+from asterism.values.ticks import ticks_of
 
 # No person or client writes deeper nesting, and the parser is recursive.
 NESTING_LEVELS_MAX: Final = 100

@@ -10,8 +10,8 @@ import pytest
 from asterism.clock import Clock
 from asterism.errors import ItemNotFound
 from asterism.models.tables.record import pack_entity
-from asterism.models.tables.ticks import TickSource
 from asterism.values.json.text import loads
+from asterism.values.ticks import TickSource
 from tests.support.world import open_world
 
 BEFORE_1970 = -86_400_000.25

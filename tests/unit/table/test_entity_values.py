@@ -18,8 +18,8 @@ from asterism.apis.table.etags import etag_text, ticks_of_etag
 from asterism.models.tables.codec import decode, encode, merge
 from asterism.models.tables.entities import FailureReason, StoredEntity
 from asterism.models.tables.keys import EntityKeys
-from asterism.models.tables.ticks import ticks_of, timestamp_text
 from asterism.values.json.text import dumps, loads
+from asterism.values.ticks import ticks_of, timestamp_text
 
 URL = TableUrl("http://127.0.0.1:10002/acct", "acct", "t")
 

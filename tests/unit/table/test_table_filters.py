@@ -17,8 +17,8 @@ from asterism.languages.odata.tree import And, Compare, Comparison, Condition, C
 from asterism.models.tables.codec import decode
 from asterism.models.tables.entities import StoredEntity
 from asterism.models.tables.property_types import EdmType
-from asterism.models.tables.ticks import ticks_of
 from asterism.values.json.text import dumps
+from asterism.values.ticks import ticks_of
 
 NOON = "2026-11-16T12:00:00Z"
 GUID = "c9da6455-213d-42c9-9a79-3e9149a57833"

@@ -21,8 +21,8 @@ from asterism.models.tables.codec import ANNOTATION, PROPERTIES_MAX, decode, enc
 from asterism.models.tables.entities import StoredEntity
 from asterism.models.tables.keys import EntityKeys
 from asterism.models.tables.property_types import ANNOTATED, EdmType, Kept
-from asterism.models.tables.ticks import timestamp_text
 from asterism.values.json.text import dumps, loads
+from asterism.values.ticks import timestamp_text
 
 # The service's limit.
 PROPERTY_NAME_CHARACTERS_MAX: Final = 255

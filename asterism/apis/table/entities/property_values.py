@@ -19,7 +19,7 @@ from asterism.models.tables.property_types import (
     Kept,
     utf16_units,
 )
-from asterism.models.tables.ticks import EARLIEST_TICKS, ticks_of, timestamp_text
+from asterism.values.ticks import EARLIEST_TICKS, ticks_of, timestamp_text
 
 _GUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 _SERVICE_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,7})?Z", re.ASCII)
