@@ -5,15 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from asterism.access.shared_access import ResourceType
+from asterism.apis.storage.multipart import PartResponse
 from asterism.apis.table import headers
 from asterism.apis.table.context import Call
-from asterism.apis.table.entities.batch_multipart import (
-    OPERATIONS_MAX,
-    PartRequest,
-    PartResponse,
-    read_batch,
-    write_batch,
-)
+from asterism.apis.table.entities.batch_multipart import OPERATIONS_MAX, PartRequest, read_batch, write_batch
 from asterism.apis.table.entities.entities import (
     insert_headers,
     plan_delete,
