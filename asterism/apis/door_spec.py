@@ -137,12 +137,14 @@ class CollectionKind:
     plural: str
     # Of `KeyspaceRecord.settings`: True for the keyspaces of this kind, and of no other.
     owns: Callable[[Mapping[str, Any]], bool]
-    # The form of the stored data, and so the explorer that can show it.
-    explorer: Literal["documents", "entities", "collections"]
+    # The form of the stored data, and so the explorer that can show it; None where none can.
+    explorer: Literal["documents", "entities", "collections"] | None
     # The property of the settings that has the name as clients gave it, if the name of the keyspace is not that.
     name_property: str | None = None
     # Clients name a database and then the collection; otherwise an account has only one, which they never name.
     is_in_database: bool = True
+    # Without a database: the parameter that names one to operators, beside `account`.
+    parameter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,9 +47,11 @@ def whole_number_of(parameters: Mapping[str, str], name: str, *, default: int, m
 
 
 def keyspace_of(services: AdminServices, fields: dict[str, Any]) -> Keyspace:
-    """Return the container named by `database` and `container`, or the table named by `account` and `table`."""
-    if "table" in fields:
-        return services.table(text_of(fields, "account"), text_of(fields, "table"))
+    """Return the container named by `database` and `container`, or what `account` and the parameter of a kind without
+    databases name, as `table`."""
+    for kind in services.collection_kinds:
+        if kind.parameter is not None and kind.parameter in fields:
+            return services.in_account(kind, text_of(fields, "account"), text_of(fields, kind.parameter))
     return services.keyspace(text_of(fields, "database"), text_of(fields, "container"))
 
 

@@ -32,7 +32,7 @@ TOP_MAX: Final = 50
 # The same of the whole container.
 CONTAINER_TOP: Final = 10
 UNREACHABLE: Final = "unreachable"
-_NAMES: Final = ("database", "container", "account", "table")
+_NAMES: Final = ("database", "container", "account")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,9 @@ async def show_partitions(services: AdminServices, request: Request) -> Response
     measured = await _measure(services, keyspace, asked)
     names.unreachable = [partition.range.range for partition in measured if partition.size is None]
     jobs = await _jobs(services, keyspace)
-    answer: dict[str, Any] = {name: parameters[name] for name in _NAMES if name in parameters}
     kind = services.kind_of(keyspace)
+    named = _NAMES if kind is None or kind.parameter is None else (*_NAMES, kind.parameter)
+    answer: dict[str, Any] = {name: parameters[name] for name in named if name in parameters}
     rules, words = describe_synthetic(record)
     answer |= {
         "kind": None if kind is None else kind.noun,

@@ -77,8 +77,6 @@ class AdminServices:
     # The same over the last hours.
     history: UsageHistory
     load: LoadWatch
-    # The keyspace of a table, by the names of its account and its own.
-    find_table: Callable[[str, str], Keyspace | None]
     partition_key_of_entity: Callable[[bytes], str]
     collection_store: CollectionStore
     # Results that the pages of a long query share.
@@ -161,11 +159,19 @@ class AdminServices:
     def container(self, database: str, container: str) -> Container:
         return self.store.container(self.store.database(self.account, database), container)
 
-    def table(self, account: str, name: str) -> Keyspace:
-        found = self.find_table(account, name) if self.scope in (None, account) else None
-        if found is None:
-            raise ResourceNotFound(kind="table", name=name)
-        return found
+    def in_account(self, kind: CollectionKind, account: str, name: str) -> Keyspace:
+        """Return a keyspace of a kind whose clients name no databases, such as a table."""
+        asked = name.casefold()
+        found = [
+            collection
+            for collection in self.collections()
+            if collection.kind is kind and collection.account == account and collection.name.casefold() == asked
+        ]
+        # Some doors take names in any case; the others may have two that differ by it.
+        best = min(found, key=lambda collection: collection.name != name, default=None)
+        if best is None:
+            raise ResourceNotFound(kind=kind.noun, name=name)
+        return best.keyspace
 
     def names_of(self, keyspace_rid: bytes) -> tuple[str, str] | None:
         """Return the names of a keyspace's database and its own; None if it is gone, or out of scope. A keyspace of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from asterism import __version__
@@ -10,7 +9,6 @@ from asterism import __version__
 if TYPE_CHECKING:
     from asterism.apis.admin.door import AdminDoor
     from asterism.apis.services import DoorServices
-    from asterism.keyspaces.routing.keyspace import Keyspace
 
 # As `DoorSpec.modules`.
 MODULES = ("asterism.apis.admin.door", "asterism.apis.user_functions")
@@ -33,7 +31,6 @@ def build_admin_door(services: DoorServices) -> AdminDoor:
         mover=services.mover,
         migration=services.migration,
         load=services.load,
-        find_table=_find_table(services),
         partition_key_of_entity=services.tables.partition_key_of,
         collection_store=services.collections,
         result_sets=ResultSets(
@@ -66,13 +63,3 @@ def _web_page(services: DoorServices) -> str | None:
             if port.is_web_page:
                 return door.surroundings.endpoints[port.name].url
     return None
-
-
-def _find_table(services: DoorServices) -> Callable[[str, str], Keyspace | None]:
-    """Return a look-up of tables, which the door knows only as keyspaces."""
-
-    def find(account: str, name: str) -> Keyspace | None:
-        table = services.tables.find_table(account, name)
-        return None if table is None else table.keyspace
-
-    return find

@@ -183,6 +183,7 @@ SPEC = DoorSpec(
         explorer="entities",
         name_property="table",
         is_in_database=False,
+        parameter="table",
     ),
     account_keys=lambda settings: {name: account.keys[0] for name, account in settings.cosmos_accounts.items()},
 )
