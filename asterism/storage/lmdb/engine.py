@@ -39,6 +39,7 @@ from asterism.storage.lmdb.layout import (
 from asterism.storage.lmdb.log_commit import DEFAULT_FOLD_PACE, FoldPace, LogCommitter
 from asterism.storage.lmdb.overlay import Lookup, read_keys
 from asterism.storage.lmdb.recovery import Recovered, read_log, replay
+from asterism.storage.lmdb.resident_pages import BULK_VALUE_BYTES_MIN, ResidentPages
 from asterism.storage.lmdb.store_lock import StoreLock
 from asterism.storage.lmdb.views import LmdbSnapshot, StoreView, journal_entries, scan_page
 from asterism.storage.lmdb.watching import Watchers
@@ -75,6 +76,7 @@ class LmdbEngine:
         self._claim = claim
         self._is_closed = False
         self._names = PartitionNames()
+        self._resident = ResidentPages(store.data_file)
         self._committer = _new_committer(store, self._names, recovered, fold_pace)
         self._watchers = Watchers(self._lsn_now, file=store.data_file if recovered is None else None)
 
@@ -132,6 +134,8 @@ class LmdbEngine:
                     stored_keys = map(prefix.__add__, keys)
                     values = list(map(get, stored_keys)) if not layers else read_keys(layers, get, list(stored_keys))
                     txn.abort()
+                    if len(values) == 1 and values[0] is not None and len(values[0]) >= BULK_VALUE_BYTES_MIN:
+                        self._resident.count(len(values[0]))
                     return lsn, values
             txn.abort()
         except lmdb.Error as error:
