@@ -12,9 +12,9 @@ import pytest
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
 
-from conformance.tables import transport
-from conformance.tables.credentials import AsyncCredential, Credential
-from conformance.tables.devtools_testutils import SLEEP_SECONDS_MAX, test_proxy
+from conformance import transport
+from conformance.credentials import AsyncCredential, Credential
+from conformance.stand_ins.devtools_testutils import test_proxy
 
 __all__ = ["test_proxy"]
 
@@ -24,6 +24,8 @@ _KEYS = {
     _STORAGE: os.environ["ASTERISM_TESTS_TABLES_PRIMARY_STORAGE_ACCOUNT_KEY"],
     _COSMOS: os.environ["ASTERISM_TESTS_TABLES_PRIMARY_COSMOS_ACCOUNT_KEY"],
 }
+# The tests wait for a service that copies itself and takes a while to hear of new policies.
+_SLEEP_SECONDS_MAX = 0.1
 _services: list[TableServiceClient] = []
 
 
@@ -49,9 +51,9 @@ def _wait_less() -> None:
     sleep, sleep_async = time.sleep, asyncio.sleep
 
     async def sleep_less_async(delay: float, result: Any = None) -> Any:
-        return await sleep_async(min(delay, SLEEP_SECONDS_MAX), result)
+        return await sleep_async(min(delay, _SLEEP_SECONDS_MAX), result)
 
-    transport.replace(time, "sleep", lambda seconds: sleep(min(seconds, SLEEP_SECONDS_MAX)))
+    transport.replace(time, "sleep", lambda seconds: sleep(min(seconds, _SLEEP_SECONDS_MAX)))
     transport.replace(asyncio, "sleep", sleep_less_async)
 
 

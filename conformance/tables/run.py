@@ -26,7 +26,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 BUILD = PROJECT / "build" / "conformance-tables"
 REPORT = PROJECT / "docs" / "conformance.md"
 REASONS = PROJECT / "conformance" / "expected-tables.toml"
-STAND_INS = Path(__file__).parent
+STAND_INS = PROJECT / "conformance" / "stand_ins"
 
 CLIENT_PACKAGE = "azure-data-tables"
 TIMEOUT_SECONDS = 120
@@ -107,6 +107,8 @@ def run_tests(tests: Path, settings: Path, ports: Ports, more_arguments: list[st
         "AZURE_TEST_RUN_LIVE": "true",
         "ASTERISM_TESTS_TABLE": f"https://127.0.0.1:{ports.table}",
         "ASTERISM_TESTS_COSMOS": f"https://127.0.0.1:{ports.cosmos}",
+        "ASTERISM_TESTS_STORAGE_TOKEN_KEY": STORAGE_KEY,
+        "ASTERISM_TESTS_COSMOS_TOKEN_KEY": COSMOS_KEY,
         "ASTERISM_TESTS_TABLES_STORAGE_ACCOUNT_NAME": STORAGE_ACCOUNT,
         "ASTERISM_TESTS_TABLES_PRIMARY_STORAGE_ACCOUNT_KEY": STORAGE_KEY,
         "ASTERISM_TESTS_TABLES_COSMOS_ACCOUNT_NAME": COSMOS_ACCOUNT,

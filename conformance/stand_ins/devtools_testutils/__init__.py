@@ -1,7 +1,7 @@
-"""The names that the client's tests import from an unpublished package of the vendor, as far as a live run needs them.
+"""The names that the clients' tests import from an unpublished package of the vendor, as far as a live run needs them.
 
 No recording and no resource manager: decorators pass through, and what they would prepare comes from the environment
-(see conformance/tables/plugin.py).
+(see the plugins of conformance/tables and conformance/storage).
 """
 
 from __future__ import annotations
@@ -11,15 +11,13 @@ import inspect
 import os
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from azure.core.credentials import AccessToken
 
-from conformance.tables.credentials import AsyncCredential, Credential
-
-# The tests wait for a service that copies itself and takes a while to hear of new policies.
-SLEEP_SECONDS_MAX = 0.1
+from conformance.credentials import AsyncCredential, Credential
 
 
 class Value(str):
@@ -74,6 +72,16 @@ class PowerShellPreparer:
         prepared.__dict__["__is_preparer"] = True
 
 
+EnvironmentVariableLoader = PowerShellPreparer
+
+
+class EnvironmentVariableOptions:
+    """What a recording would hide."""
+
+    def __init__(self, *, hide_secrets: Sequence[str] = ()) -> None:
+        self.hide_secrets = hide_secrets
+
+
 def wanted_by(test: Callable[..., Any], named: dict[str, Any]) -> dict[str, Any]:
     """Of the arguments, those that the test takes."""
     if getattr(test, "__is_preparer", False):
@@ -82,6 +90,11 @@ def wanted_by(test: Callable[..., Any], named: dict[str, Any]) -> dict[str, Any]
     if signature.varkw:
         return named
     return {name: value for name, value in named.items() if name in signature.args or name in signature.kwonlyargs}
+
+
+def trim_kwargs_from_test_function(test: Callable[..., Any], named: dict[str, Any]) -> None:
+    for name in named.keys() - wanted_by(test, named).keys():
+        del named[name]
 
 
 def recorded_by_proxy(test: Callable[..., Any]) -> Callable[..., Any]:
@@ -94,6 +107,11 @@ def recorded_by_proxy(test: Callable[..., Any]) -> Callable[..., Any]:
 
 class AzureRecordedTestCase:
     is_live = True
+    in_recording = False
+
+    @property
+    def qualified_test_name(self) -> str:
+        return os.environ["PYTEST_CURRENT_TEST"]
 
     def get_resource_name(self, prefix: str) -> str:
         """The same in every run, so that a run leaves no more than the last one did."""
@@ -102,12 +120,29 @@ class AzureRecordedTestCase:
     create_random_name = get_resource_name
 
     def sleep(self, seconds: float) -> None:
-        time.sleep(min(seconds, SLEEP_SECONDS_MAX))
+        time.sleep(seconds)
+
+    def is_playback(self) -> bool:
+        return False
+
+    def get_credential(self, *_: Any, is_async: bool = False, **__: Any) -> Any:
+        return get_credential(is_async=is_async)
+
+    def get_settings_value(self, _: str) -> str:
+        return "00000000-0000-0000-0000-000000000000"
 
     def generate_sas(self, make: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         named.pop("fake_parameters", None)
         named.pop("fake_value", None)
         return make(*arguments, **named)
+
+
+class RetryCounter:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def simple_count(self, _: Any) -> None:
+        self.count += 1
 
 
 class ResponseCallback:
@@ -117,15 +152,30 @@ class ResponseCallback:
         self.status = status
         self.new_status = new_status
         self.is_first = True
+        self.count = 0
 
     def override_first_status(self, response: Any) -> None:
         if self.is_first and response.http_response.status_code == self.status:
             self.is_first = False
             response.http_response.status_code = self.new_status
+        self.count += 1
 
     def override_status(self, response: Any) -> None:
         if response.http_response.status_code == self.status:
             response.http_response.status_code = self.new_status
+        self.count += 1
+
+
+class FakeTokenCredential:
+    """A token that no service takes; some tests count how often it is asked for."""
+
+    def __init__(self) -> None:
+        self.token = AccessToken("no token", 0)
+        self.get_token_count = 0
+
+    def get_token(self, *_: Any, **__: Any) -> AccessToken:
+        self.get_token_count += 1
+        return self.token
 
 
 def get_credential(*, is_async: bool = False, **_: Any) -> Any:

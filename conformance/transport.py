@@ -1,7 +1,7 @@
 """The client's tests use the product's own addresses; here their requests reach the server under test.
 
-https://ACCOUNT.table.core.windows.net goes to the port for storage tables, https://ACCOUNT.table.cosmos.azure.com to
-the one for Cosmos DB. The Host stays as it was: the server finds the account in it.
+https://ACCOUNT.queue.core.windows.net goes to the port for queues, https://ACCOUNT.table.cosmos.azure.com to the one
+for Cosmos DB for Table, and so on. The Host stays as it was: the server finds the account in it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ RETRY_SECONDS_MAX = 0.05
 _BASES = {
     ".table.core.windows.net": os.environ.get("ASTERISM_TESTS_TABLE", ""),
     ".table.cosmos.azure.com": os.environ.get("ASTERISM_TESTS_COSMOS", ""),
+    ".queue.core.windows.net": os.environ.get("ASTERISM_TESTS_QUEUE", ""),
+    ".blob.core.windows.net": os.environ.get("ASTERISM_TESTS_BLOB", ""),
 }
 
 

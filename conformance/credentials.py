@@ -1,4 +1,4 @@
-"""Tokens for the client's tests, as a directory would issue them, signed with the key of the account instead."""
+"""Tokens for the clients' tests, as a directory would issue them, signed with the key of the account instead."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ from typing import Any
 
 from azure.core.credentials import AccessToken
 
+TENANT = "5f0c4a2e-0000-4000-8000-000000000001"
+USER = "5f0c4a2e-0000-4000-8000-000000000002"
+
 
 def token(scope: str) -> AccessToken:
-    kind = "COSMOS" if "cosmos" in scope else "STORAGE"
+    key = os.environ["ASTERISM_TESTS_COSMOS_TOKEN_KEY" if "cosmos" in scope else "ASTERISM_TESTS_STORAGE_TOKEN_KEY"]
     now = int(time.time())
     claims = {
         "aud": scope.removesuffix("/.default"),
-        "iss": "https://sts.windows.net/00000000-0000-0000-0000-000000000000/",
+        "iss": f"https://sts.windows.net/{TENANT}/",
+        "tid": TENANT,
+        "oid": USER,
         "nbf": now - 60,
         "exp": now + 3600,
     }
     signed = f"{_part(json.dumps({'alg': 'HS256', 'typ': 'JWT'}).encode())}.{_part(json.dumps(claims).encode())}"
-    digest = hmac.digest(
-        base64.b64decode(os.environ[f"ASTERISM_TESTS_TABLES_PRIMARY_{kind}_ACCOUNT_KEY"]), signed.encode(), "sha256"
-    )
+    digest = hmac.digest(base64.b64decode(key), signed.encode(), "sha256")
     return AccessToken(f"{signed}.{_part(digest)}", now + 3600)
 
 
