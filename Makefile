@@ -37,7 +37,7 @@ PYTEST = $(BIN)/pytest -q -n $(TEST_WORKERS) --dist worksteal
 CONFORMANCE_SET_UP = $(STAMPS)/conformance $(if $(filter postgres,$(STORE)),$(STAMPS)/postgresql)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-all tests tests-of-every-engine lint simulate bench conformance conformance-clients conformance-gremlin conformance-mongo conformance-tables reference pictures portal-libraries screenshots format clean
+.PHONY: help serve test test-all tests tests-of-every-engine lint simulate bench conformance conformance-clients conformance-gremlin conformance-mongo conformance-storage conformance-tables reference pictures portal-libraries screenshots format clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -78,6 +78,9 @@ conformance: $(CONFORMANCE_SET_UP) ## Run the official client's own tests, write
 
 conformance-tables: $(CONFORMANCE_SET_UP) ## The same for the client for tables (STORE=postgres, RUNNER="--strict", ARGS=...)
 	$(BIN)/python -m conformance.tables.run --store $(STORE) $(RUNNER) -- $(ARGS)
+
+conformance-storage: $(CONFORMANCE_SET_UP) ## The same for the clients for queues and blobs (STORE=postgres, RUNNER="--only queue --workers 4 --strict", ARGS=...)
+	$(BIN)/python -m conformance.storage.run --store $(STORE) $(RUNNER) -- $(ARGS)
 
 conformance-mongo: $(CONFORMANCE_SET_UP) ## Run the functional tests of DocumentDB and the tests of pymongo (STORE=postgres, RUNNER="--only driver --sample 5 --functional-tests FOLDER", ARGS=...)
 	$(BIN)/python -m conformance.mongo.run --store $(STORE) $(RUNNER) -- $(ARGS)

@@ -10,6 +10,8 @@ import os
 from typing import Any
 from urllib.parse import urlsplit
 
+import aiohttp
+import requests
 from azure.core.pipeline.transport import AioHttpTransport, AsyncHttpTransport, HttpTransport, RequestsTransport
 
 # Of the wait between two tries, as much as a local server deserves.
@@ -63,6 +65,28 @@ def install() -> None:
     for transport in (HttpTransport, AsyncHttpTransport, RequestsTransport, AioHttpTransport):
         if "sleep" in vars(transport):
             replace(transport, "sleep", shorter(vars(transport)["sleep"]))
+
+
+def install_for_plain_requests() -> None:
+    """Some tests use an address with a signature in it without the client."""
+    request, request_async = requests.Session.request, aiohttp.ClientSession._request
+
+    def request_here(self: Any, method: str, url: Any, **options: Any) -> Any:
+        target = redirected(str(url))
+        if target is None:
+            return request(self, method, url, **options)
+        headers = {**(options.pop("headers", None) or {}), "Host": target[1]}
+        return request(self, method, target[0], headers=headers, **{**options, "verify": False})
+
+    async def request_here_async(self: Any, method: str, url: Any, **options: Any) -> Any:
+        target = redirected(str(url))
+        if target is None:
+            return await request_async(self, method, url, **options)
+        headers = {**(options.pop("headers", None) or {}), "Host": target[1]}
+        return await request_async(self, method, target[0], headers=headers, **{**options, "ssl": False})
+
+    replace(requests.Session, "request", request_here)
+    replace(aiohttp.ClientSession, "_request", request_here_async)
 
 
 def replace(owner: Any, name: str, value: Any) -> None:

@@ -76,7 +76,7 @@ EnvironmentVariableLoader = PowerShellPreparer
 
 
 class EnvironmentVariableOptions:
-    """What a recording would hide."""
+    """Names that a recording would hide."""
 
     def __init__(self, *, hide_secrets: Sequence[str] = ()) -> None:
         self.hide_secrets = hide_secrets

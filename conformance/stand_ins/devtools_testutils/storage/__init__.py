@@ -1,4 +1,4 @@
-"""What the tests of blobs and queues share."""
+"""Base classes and helpers of the tests of blobs and queues."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _is_named(item: Any, name: str) -> bool:
 
 
 class LogCaptured:
-    """What the client logs while a block runs."""
+    """Log lines of the client while a block runs."""
 
     def __init__(self, test_case: StorageRecordedTestCase) -> None:
         self.test_case = test_case
