@@ -36,6 +36,7 @@ _TIER_OF_PATH = {
     "tests/unit/advisor": "pure",
     "tests/unit/apis": "pure",
     "tests/unit/benchmarks": "pure",
+    "tests/unit/blob_codecs": "pure",
     "tests/unit/cli": "pure",
     "tests/unit/conformance": "pure",
     "tests/unit/metrics": "pure",
