@@ -36,7 +36,7 @@ class PageMap(NamedTuple):
 class ChunkVersion(NamedTuple):
     """The map of a chunk in the epoch of its last write, as far as a record sees it."""
 
-    index: int
+    chunk: int
     epoch: int
     pages: PageMap
 
@@ -52,14 +52,14 @@ class PageSpan(NamedTuple):
 class ChunkPart(NamedTuple):
     """The pages of a chunk that a span of bytes covers, from `first` and before `end`."""
 
-    index: int
+    chunk: int
     first: int
     end: int
 
     @property
     def start_bytes(self) -> int:
         """Return the place of the part in the blob."""
-        return self.index * CHUNK_BYTES + self.first * PAGE_BYTES
+        return self.chunk * CHUNK_BYTES + self.first * PAGE_BYTES
 
 
 def pack_map(pages: PageMap) -> bytes:
@@ -76,9 +76,9 @@ def unpack_map(stored: bytes) -> PageMap:
 def parts_of(start: int, end: int) -> Iterator[ChunkPart]:
     """Divide bytes [start, end), which begin and end with a page, by chunks."""
     while start < end:
-        index, first_byte = divmod(start, CHUNK_BYTES)
+        chunk, first_byte = divmod(start, CHUNK_BYTES)
         end_byte = min(CHUNK_BYTES, first_byte + end - start)
-        yield ChunkPart(index, first_byte // PAGE_BYTES, end_byte // PAGE_BYTES)
+        yield ChunkPart(chunk, first_byte // PAGE_BYTES, end_byte // PAGE_BYTES)
         start += end_byte - first_byte
 
 
@@ -122,7 +122,7 @@ def seen_versions(versions: Iterable[ChunkVersion], epoch: int) -> Iterator[Chun
     """Yield what a record of `epoch` sees of each chunk. The versions are in the order of their keys."""
     seen: ChunkVersion | None = None
     for version in versions:
-        if seen is not None and version.index != seen.index:
+        if seen is not None and version.chunk != seen.chunk:
             yield seen
             seen = None
         if version.epoch <= epoch:
@@ -137,7 +137,7 @@ def changed_since(versions: Iterable[ChunkVersion], earlier: int, epoch: int) ->
     changed = 0
     seen: ChunkVersion | None = None
     for version in versions:
-        if seen is not None and version.index != seen.index:
+        if seen is not None and version.chunk != seen.chunk:
             yield seen._replace(pages=PageMap(seen.pages.with_data, changed))
             seen, changed = None, 0
         if earlier < version.epoch <= epoch:
@@ -196,7 +196,7 @@ def runs(pages: int) -> Iterator[tuple[int, int]]:
 def data_spans(versions: Iterable[ChunkVersion]) -> Iterator[PageSpan]:
     """Yield the bytes of chunks that have data."""
     for version in versions:
-        yield from _spans(version.index, version.pages.with_data, is_clear=False)
+        yield from _spans(version.chunk, version.pages.with_data, is_clear=False)
 
 
 def difference_spans(versions: Iterable[ChunkVersion]) -> Iterator[PageSpan]:
@@ -205,14 +205,14 @@ def difference_spans(versions: Iterable[ChunkVersion]) -> Iterator[PageSpan]:
         with_data, changed = version.pages
         yield from sorted(
             [
-                *_spans(version.index, changed & with_data, is_clear=False),
-                *_spans(version.index, changed & ~with_data & _ALL, is_clear=True),
+                *_spans(version.chunk, changed & with_data, is_clear=False),
+                *_spans(version.chunk, changed & ~with_data & _ALL, is_clear=True),
             ]
         )
 
 
-def _spans(index: int, pages: int, *, is_clear: bool) -> Iterator[PageSpan]:
-    base = index * CHUNK_BYTES
+def _spans(chunk: int, pages: int, *, is_clear: bool) -> Iterator[PageSpan]:
+    base = chunk * CHUNK_BYTES
     for first, end in runs(pages):
         yield PageSpan(base + first * PAGE_BYTES, base + end * PAGE_BYTES, is_clear)
 

@@ -47,34 +47,34 @@ class ChunkedBlob:
         self.kept: dict[tuple[int, int], tuple[bytes, PageMap]] = {}
 
     def versions(self) -> list[ChunkVersion]:
-        return [ChunkVersion(index, epoch, pages) for (index, epoch), (_, pages) in sorted(self.kept.items())]
+        return [ChunkVersion(chunk, epoch, pages) for (chunk, epoch), (_, pages) in sorted(self.kept.items())]
 
     def change(self, first: int, end: int, fill: int) -> None:
         for part in parts_of(first * PAGE_BYTES, end * PAGE_BYTES):
-            newest = max((epoch for index, epoch in self.kept if index == part.index), default=None)
-            data, pages = (b"", PageMap()) if newest is None else self.kept[part.index, newest]
+            newest = max((epoch for chunk, epoch in self.kept if chunk == part.chunk), default=None)
+            data, pages = (b"", PageMap()) if newest is None else self.kept[part.chunk, newest]
             is_new = newest != self.epoch
             if fill:
                 written = bytes([fill]) * (PAGE_BYTES * (part.end - part.first))
                 after = write_pages(data, pages, part.first, written, is_new_epoch=is_new)
             else:
                 after = clear_pages(data, pages, part.first, part.end, is_new_epoch=is_new)
-            self.kept[part.index, self.epoch] = after
+            self.kept[part.chunk, self.epoch] = after
 
     def read(self, epoch: int) -> bytes:
         content = bytearray(PAGES * PAGE_BYTES)
         for version in seen_versions(self.versions(), epoch):
-            data = self.kept[version.index, version.epoch][0]
-            content[version.index * CHUNK_BYTES : version.index * CHUNK_BYTES + len(data)] = data
+            data = self.kept[version.chunk, version.epoch][0]
+            content[version.chunk * CHUNK_BYTES : version.chunk * CHUNK_BYTES + len(data)] = data
         return bytes(content)
 
     def remove_unseen(self, epochs: list[int]) -> None:
-        for index in range(PAGES // CHUNK_PAGES):
-            removal = plan_removal([version for version in self.versions() if version.index == index], epochs)
+        for chunk in range(PAGES // CHUNK_PAGES):
+            removal = plan_removal([version for version in self.versions() if version.chunk == chunk], epochs)
             for epoch in removal.deleted:
-                del self.kept[index, epoch]
+                del self.kept[chunk, epoch]
             for epoch, pages in removal.maps.items():
-                self.kept[index, epoch] = self.kept[index, epoch][0], pages
+                self.kept[chunk, epoch] = self.kept[chunk, epoch][0], pages
 
 
 class PlainBlob:
