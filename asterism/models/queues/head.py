@@ -1,0 +1,71 @@
+"""The head of a queue as one process knows it: where the visible messages begin, and which are being handed out.
+
+Both only save work. The expectations of the batch that takes a message decide, and hold between processes as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+# A write whose caller was canceled, or of another process, may place a message before the known start. From time to
+# time the start is therefore looked for again.
+_KNOWN_TICKS_MAX: Final = 10_000_000
+
+
+class QueueHead:
+    """Known of one generation of a queue.
+
+    Messages that were taken leave deleted entries, which a scan passes one by one until they are folded into the tree.
+    A scan therefore begins at `start`, before which there is no entry.
+    """
+
+    __slots__ = ("_start", "_started_at", "claims", "generation", "version")
+
+    def __init__(self, generation: bytes) -> None:
+        self.generation = generation
+        # Keys of messages whose taking is not committed yet.
+        self.claims: set[bytes] = set()
+        self._start = b""
+        self._started_at = 0
+        # Rises with every write that may have placed a message before the start.
+        self.version = 0
+
+    def start(self, prefix: bytes, now: int) -> bytes:
+        """Return the key from which a scan of the messages begins; `prefix` is before all of them."""
+        if not self._start or not 0 <= now - self._started_at < _KNOWN_TICKS_MAX:
+            self._start, self._started_at = prefix, now
+        return self._start
+
+    def found(self, first: bytes, *, version: int) -> None:
+        """Note that a scan, begun in `version`, found no entry before `first`."""
+        if version == self.version and first > self._start:
+            self._start = first
+
+    def written(self, key: bytes) -> None:
+        """Note that a message was, or may have been, placed under a key."""
+        self.version += 1
+        if key < self._start:
+            self._start = key
+
+    def release(self, keys: Iterable[bytes]) -> None:
+        self.claims.difference_update(keys)
+
+
+class QueueHeads:
+    """The heads of the queues that a process serves, by keyspace and point."""
+
+    _HEADS_MAX = 10_000
+
+    def __init__(self) -> None:
+        self._heads: dict[tuple[bytes, bytes], QueueHead] = {}
+
+    def head_of(self, keyspace_rid: bytes, point: bytes, generation: bytes) -> QueueHead:
+        """Return the head of a queue, a new one when its messages are of another generation."""
+        key = keyspace_rid, point
+        head = self._heads.get(key)
+        if head is None or head.generation != generation:
+            if len(self._heads) >= self._HEADS_MAX:
+                self._heads = {place: busy for place, busy in self._heads.items() if busy.claims}
+            head = self._heads[key] = QueueHead(generation)
+        return head
