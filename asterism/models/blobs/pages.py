@@ -6,7 +6,7 @@ maps that it overwrites as they were read, because upkeep changes maps without t
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +14,7 @@ from typing import Final
 
 from asterism.errors import TooMuchContention
 from asterism.models.blobs.calls import CURRENT, NO_KEY, Key, Snapshot, Which
-from asterism.models.blobs.changes import check_key, check_not_immutable
+from asterism.models.blobs.changes import check_key
 from asterism.models.blobs.conditions import NO_CONDITIONS, Conditions, check_write
 from asterism.models.blobs.content import Content
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
@@ -38,6 +38,7 @@ from asterism.models.blobs.pages_layout import map_key, pages_key, plan_chunk
 from asterism.models.blobs.pages_reading import PageReader, SpansPage, versions_of_chunks
 from asterism.models.blobs.plan import BlobChange
 from asterism.models.blobs.record import BlobKind, BlobRecord
+from asterism.models.blobs.replacing import check_no_pending_copy, check_not_held
 from asterism.models.blobs.space import BlobSpace
 from asterism.storage.contract import Expectation
 
@@ -74,6 +75,19 @@ class SequenceAction(StrEnum):
     INCREMENT = "increment"
 
 
+async def read_pages(space: BlobSpace, record: BlobRecord, start: int, end: int) -> AsyncGenerator[bytes, None]:
+    """Yield the bytes of a page blob from `start` to before `end`, in pieces."""
+    point = point_of(record.name)
+    with space.services.open_reads.reading(space.keyspace.record.rid, point):
+        async with aclosing(_reader(space, record).read(start, end)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+
+def _reader(space: BlobSpace, record: BlobRecord) -> PageReader:
+    return PageReader(space.services.router, space.keyspace, point_of(record.name), record.content)
+
+
 class PageBlobs:
     """The page blobs of a container."""
 
@@ -82,9 +96,6 @@ class PageBlobs:
         self._find = find
 
     # --- reading ----------------------------------------------------------------------------------------------------
-
-    def reader(self, record: BlobRecord) -> PageReader:
-        return PageReader(self._space.services.router, self._space.keyspace, point_of(record.name), record.content)
 
     async def ranges(
         self,
@@ -102,7 +113,7 @@ class PageBlobs:
         record = await self._find(name, which, conditions)
         _check_kind(record)
         end = record.size if end is None else min(end, record.size)
-        reader = self.reader(record)
+        reader = _reader(self._space, record)
         if previous is None:
             return record, await reader.ranges(start, end, limit)
         earlier = await self._earlier(record, previous)
@@ -202,7 +213,7 @@ class PageBlobs:
             with attempt:
                 found = await space.read_root(point)
                 change = space.begin_change(found)
-                record = _writable(found.current, conditions, change.now).copy()
+                record = self._writable(found.current, conditions, change.now).copy()
                 await plan(change, record)
                 record.etag, record.modified_at = change.next_etag(), change.now
                 record.lease = after_write(record.lease, change.now)
@@ -210,6 +221,18 @@ class PageBlobs:
                 await space.commit(change)
                 return record
         raise TooMuchContention
+
+    def _writable(self, found: BlobRecord | None, conditions: Conditions, now: int) -> BlobRecord:
+        """Return the page blob that a write may change, or raise the reason for which it may not."""
+        if found is None:
+            raise BlobRefused(BlobFailure.NOT_FOUND)
+        _check_kind(found)
+        check_write(conditions, found, now, found.tags)
+        check_no_pending_copy(found)
+        check_not_held(found, self._space.state, now)
+        if found.is_incremental_copy:
+            raise BlobRefused(BlobFailure.INCREMENTAL_COPY_NOT_ALLOWED)
+        return found
 
     # --- chunks -----------------------------------------------------------------------------------------------------
 
@@ -281,20 +304,6 @@ def _put_chunk(
         change.batch.expectations.append(Expectation(key, pack_map(before.pages)))
     version = ChunkVersion(chunk, epoch, after)
     change.count_data(plan_chunk(change.batch, change.point, content.content_id, before, version, data))
-
-
-def _writable(found: BlobRecord | None, conditions: Conditions, now: int) -> BlobRecord:
-    """Return the page blob that a write may change, or raise the reason for which it may not."""
-    if found is None:
-        raise BlobRefused(BlobFailure.NOT_FOUND)
-    _check_kind(found)
-    check_write(conditions, found, now, found.tags)
-    check_not_immutable(found, now)
-    if found.is_incremental_copy:
-        raise BlobRefused(BlobFailure.INCREMENTAL_COPY_NOT_ALLOWED)
-    if found.copy_state is not None and found.copy_state.status == "pending":
-        raise BlobRefused(BlobFailure.PENDING_COPY)
-    return found
 
 
 def _check_kind(record: BlobRecord) -> None:

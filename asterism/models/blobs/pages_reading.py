@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from typing import Final, NamedTuple
 
@@ -78,7 +78,7 @@ class PageReader:
         self._content_id = content.content_id
         self._epoch = content.epoch
 
-    async def read(self, start: int, end: int) -> AsyncIterator[bytes]:
+    async def read(self, start: int, end: int) -> AsyncGenerator[bytes, None]:
         """Yield the bytes from `start` to before `end`, zeros where nothing was written, in pieces of at most
         PIECE_BYTES."""
         at = start
@@ -109,7 +109,7 @@ class PageReader:
                 joined[at : at + len(data)] = data
         return bytes(memoryview(joined)[start - first * CHUNK_BYTES : end - first * CHUNK_BYTES])
 
-    async def chunks(self, chunk: int, chunk_end: int) -> AsyncIterator[tuple[ChunkVersion, bytes]]:
+    async def chunks(self, chunk: int, chunk_end: int) -> AsyncGenerator[tuple[ChunkVersion, bytes], None]:
         """Yield what the record sees of each chunk that has data, with the data."""
         async with aclosing(self._versions(chunk, chunk_end)) as slices:
             async for versions in slices:
