@@ -11,6 +11,7 @@ import binascii
 import hmac
 import json
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from asterism.errors import Unauthorized
 
@@ -27,10 +28,18 @@ _ISSUERS = ("https://sts.windows.net/", "https://login.microsoftonline.com/")
 _SKEW_SECONDS_MAX = 300
 
 
+class TokenHolder(NamedTuple):
+    """The user or program that a token names, and its tenant; empty texts in a token that names none."""
+
+    object_id: str
+    tenant_id: str
+
+
 def check_bearer_token(
     keys: Sequence[bytes], authorization: str, *, account: str, unsigned_allowed: bool, now_wall_seconds: float
-) -> None:
-    """Raise Unauthorized unless the token is for storage, currently valid, and signed with a key of the account."""
+) -> TokenHolder:
+    """Return the holder; Unauthorized unless the token is for storage, currently valid, and signed with a key of the
+    account."""
     token = authorization.removeprefix("Bearer ").strip()
     parts = token.split(".")
     claims = _claims(parts[1]) if len(parts) == 3 else None
@@ -48,6 +57,7 @@ def check_bearer_token(
         raise Unauthorized(reason="The bearer token has expired.")
     if isinstance(begins, int | float) and now_wall_seconds < begins - _SKEW_SECONDS_MAX:
         raise Unauthorized(reason="The bearer token is not valid yet.")
+    return TokenHolder(str(claims.get("oid", "")), str(claims.get("tid", "")))
 
 
 def _check_signature(keys: Sequence[bytes], signed: str, given: str) -> None:

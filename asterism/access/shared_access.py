@@ -1,96 +1,51 @@
 """Shared access signatures: a URL that carries a permission, signed with the account's key.
 
-Two kinds are valid for tables. One of an account grants kinds of operations on kinds of resources; one of a table
-grants operations on that table, maybe only on a range of its keys, maybe by a policy stored with the table.
+One of an account grants kinds of operations on kinds of resources. One of a service grants operations on a table, a
+queue, a container or a blob, maybe by a policy stored with it; of a table maybe only on a range of its keys. One of a
+user is like that of a service, and signed with a key that was issued for user delegation.
 
 Fields of the URL: sp permissions, st start, se expiry, sip client addresses, spr protocols, sv version, sig signature;
-of an account ss services, srt resource types, ses encryption scope; of a table tn name, si policy, spk and srk the
-first partition and row key, epk and erk the last.
+of an account ss services, srt resource types, ses encryption scope; of a service si policy; of a table tn name, spk and
+srk the first partition and row key, epk and erk the last; of a blob sr kind of resource, sdd depth of a directory, rsc…
+headers of the answer; of a user sk… the key, sduoid the user who must send it.
 """
 
 from __future__ import annotations
 
 import hmac
 import ipaddress
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from enum import Enum
+from typing import Final, Protocol
 
+from asterism.access.sas_grants import Policy, SasGrant
 from asterism.access.shared_key import shared_key_signature
+from asterism.access.signed_texts import Lookup, account_text, blob_text, queue_text, table_text
+from asterism.access.user_delegation import fields_of_signature, user_delegation_key
 from asterism.errors import Forbidden, Unauthorized
-from asterism.values.ordered_text import ordered_text
 
-# From this version on, an account's signature covers the encryption scope too.
-_VERSION_WITH_ENCRYPTION_SCOPE = "2020-12-06"
-
-TableKey = tuple[str, str]
-
-
-class ResourceType(Enum):
-    SERVICE = "s"
-    CONTAINER = "c"
-    OBJECT = "o"
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """Policy stored with a table, for signatures that refer to it by name."""
-
-    start: str = ""
-    expiry: str = ""
-    permissions: str = ""
+# The service -> its letter in signatures.
+SERVICE_LETTERS: Final = {"blob": "b", "queue": "q", "table": "t"}
+# The field of a signature -> the header of the answer that it sets.
+_ANSWER_HEADERS: Final = {
+    "rscc": "cache-control",
+    "rscd": "content-disposition",
+    "rsce": "content-encoding",
+    "rscl": "content-language",
+    "rsct": "content-type",
+}
+_DEPTH_DIGITS_MAX: Final = 3
+# Before it, a signature does not cover the kind of its resource, and must not be read as one for a directory.
+_VERSION_WITH_DIRECTORIES: Final = "2020-02-10"
+_QUEUE: Final = "q"
+_CONTAINER, _BLOB, _SNAPSHOT, _VERSION, _DIRECTORY = "c", "b", "bs", "bv", "d"
 
 
-@dataclass(frozen=True, slots=True)
-class SasGrant:
-    """Permission of a valid signature."""
+class RequestParts(Protocol):
+    """The parts of a request that signatures for blobs can be about."""
 
-    permissions: str
-    # The kinds of resources of an account's signature; None for a table's.
-    resource_types: str | None
-    # The table's name in lower case; None for an account's signature.
-    table: str | None
-    # The range of permitted keys, ends included; None is unbounded.
-    first: tuple[str, str | None] | None = None
-    last: tuple[str, str | None] | None = None
-
-    def allows(self, permissions: str, resource_type: ResourceType, table: str | None) -> bool:
-        """Return True if all of the permissions are granted, for this kind of resource and this table."""
-        if self.table is not None and (table is None or not self.is_about(table)):
-            return False
-        if self.resource_types is not None and resource_type.value not in self.resource_types:
-            return False
-        return all(permission in self.permissions for permission in permissions)
-
-    def is_about(self, table: str) -> bool:
-        return self.table is None or table.lower() == self.table
-
-    def covers(self, key: TableKey) -> bool:
-        return self.begins_before(key) and self.ends_after(key)
-
-    def begins_before(self, key: TableKey) -> bool:
-        if self.first is None:
-            return True
-        partition_key, row_key = self.first
-        return _order(key) >= _order((partition_key, row_key or ""))
-
-    def ends_after(self, key: TableKey) -> bool:
-        if self.last is None:
-            return True
-        partition_key, row_key = self.last
-        if row_key is None:
-            return ordered_text(key[0]) <= ordered_text(partition_key)
-        return _order(key) <= _order((partition_key, row_key))
-
-    @property
-    def has_range(self) -> bool:
-        return self.first is not None or self.last is not None
-
-
-def _order(key: TableKey) -> tuple[bytes, bytes]:
-    """Return the sort key of an entity: tables sort by UTF-16 code units, unlike Python's strings."""
-    return ordered_text(key[0]), ordered_text(key[1])
+    def get(self, key: str, /) -> str | None: ...
 
 
 def is_shared_access(parameters: Mapping[str, str]) -> bool:
@@ -101,41 +56,115 @@ def check_shared_access(
     keys: Sequence[bytes],
     parameters: Mapping[str, str],
     *,
+    service: str,
     account: str,
+    path: str = "",
+    headers: RequestParts | None = None,
     policies: Mapping[str, Policy],
     scheme: str,
     client_address: str,
     now_wall_seconds: float,
 ) -> SasGrant:
-    """Return the grant of a signature; Unauthorized if it is not the account's, has expired, or is not valid yet."""
+    """Return the grant of a signature; Unauthorized if it is not the account's, has expired, or is not valid yet.
+
+    `service` is table, queue or blob. `path` is the resource of the request: the name of a queue, that of a container,
+    or that of a container, a slash and the name of a blob. A signature for a table names it itself.
+    """
     fields = dict(parameters)
-    table = fields.get("tn")
-    text = _account_text(fields, account) if table is None else _table_text(fields, account, table)
-    given = fields["sig"].replace(" ", "+")
-    if not any(hmac.compare_digest(shared_key_signature(key, text).encode(), given.encode()) for key in keys):
+    grant, text = _read(fields, service, account, path, headers.get if headers is not None else _nothing)
+    given = fields["sig"].replace(" ", "+").encode("utf-8", "replace")
+    signing_keys = _signing_keys(keys, fields, grant)
+    if not any(hmac.compare_digest(shared_key_signature(key, text).encode(), given) for key in signing_keys):
         raise Unauthorized(reason="Signature did not match.")
-    if table is not None:
+    if grant.is_of_account and SERVICE_LETTERS[service] not in fields.get("ss", ""):
+        raise Forbidden(reason=f"The signature is not for {service}s.")
+    if not grant.is_of_account and not grant.is_delegated:
         _add_policy(fields, policies)
+    if grant.is_delegated:
+        _check_delegation(fields, SERVICE_LETTERS[service], now_wall_seconds)
     _check_circumstances(fields, scheme=scheme, client_address=client_address, now_wall_seconds=now_wall_seconds)
-    if table is None:
-        return _account_grant(fields)
-    return _table_grant(fields, table)
+    return replace(grant, permissions=fields.get("sp", ""))
 
 
-def _account_text(fields: Mapping[str, str], account: str) -> str:
-    names = ["sp", "ss", "srt", "st", "se", "sip", "spr", "sv"]
-    if fields.get("sv", "") >= _VERSION_WITH_ENCRYPTION_SCOPE:
-        names.append("ses")
-    return "".join(f"{value}\n" for value in (account, *(fields.get(name, "") for name in names)))
+def _nothing(_: str) -> None:
+    return None
 
 
-def _table_text(fields: Mapping[str, str], account: str, table: str) -> str:
-    def part(name: str) -> str:
-        return fields.get(name, "")
+def _read(fields: Mapping[str, str], service: str, account: str, path: str, header_of: Lookup) -> tuple[SasGrant, str]:
+    """Return the grant of a signature, as far as its fields tell it, and the text that it signs."""
+    if service == "table" and "tn" in fields:
+        return _table_grant(fields, fields["tn"]), table_text(fields, account, fields["tn"])
+    if service == "table" or "srt" in fields:
+        grant = SasGrant("", fields.get("srt", ""), encryption_scope=fields.get("ses", ""))
+        return grant, account_text(fields, account)
+    is_delegated = "skoid" in fields
+    delegated_object_id = fields.get("sduoid", "") if is_delegated else ""
+    if service == "queue":
+        queue_grant = SasGrant(
+            "", None, resource=_QUEUE, is_delegated=is_delegated, delegated_object_id=delegated_object_id
+        )
+        return queue_grant, queue_text(fields, account, path)
+    kind, signed_path, moment = _blob_resource(fields, path)
+    blob_grant = SasGrant(
+        "",
+        None,
+        resource=kind,
+        directory=signed_path.partition("/")[2] if kind == _DIRECTORY else "",
+        response_headers=_response_headers(fields),
+        encryption_scope=fields.get("ses", ""),
+        is_delegated=is_delegated,
+        delegated_object_id=delegated_object_id,
+    )
+    text = blob_text(fields, account, signed_path, moment=moment, header_of=header_of, parameter_of=fields.get)
+    return blob_grant, text
 
-    resource = f"/table/{account}/{table.lower()}"
-    parts = [part("sp"), part("st"), part("se"), resource, *(part(name) for name in ("si", "sip", "spr", "sv"))]
-    return "\n".join([*parts, *(part(name) for name in ("spk", "srk", "epk", "erk"))])
+
+def _response_headers(fields: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    given = [(header, fields[name]) for name, header in _ANSWER_HEADERS.items() if fields.get(name)]
+    if not all(value.isprintable() for _, value in given):
+        raise Unauthorized(reason="A header of the answer has characters that headers cannot have.")
+    return tuple(given)
+
+
+def _blob_resource(fields: Mapping[str, str], path: str) -> tuple[str, str, str]:
+    """Return the kind of the resource, its path, and the snapshot or version, as the signature must be about them."""
+    kind = fields.get("sr", "")
+    container, _, name = path.partition("/")
+    if kind == _CONTAINER:
+        return kind, container, ""
+    if kind == _BLOB and name:
+        return kind, path, ""
+    if kind == _SNAPSHOT and name:
+        return kind, path, fields.get("snapshot", "")
+    if kind == _VERSION and name:
+        return kind, path, fields.get("versionid", "")
+    depth = fields.get("sdd", "") if fields.get("sv", "") >= _VERSION_WITH_DIRECTORIES else ""
+    if kind == _DIRECTORY and depth.isascii() and depth.isdigit() and len(depth) <= _DEPTH_DIGITS_MAX:
+        # A listing is within the directory if the names that it asks for are.
+        segments = (name or fields.get("prefix", "")).split("/")
+        directory = segments[: int(depth)]
+        if len(directory) == int(depth) and (name or len(segments) > int(depth)):
+            return kind, f"{container}/{'/'.join(directory)}", ""
+    raise Unauthorized(reason="The signature is not for this kind of resource.")
+
+
+def _signing_keys(keys: Sequence[bytes], fields: Mapping[str, str], grant: SasGrant) -> Iterator[bytes]:
+    if not grant.is_delegated:
+        yield from keys
+        return
+    delegation = fields_of_signature(fields)
+    for key in keys:
+        yield user_delegation_key(key, delegation)
+
+
+def _check_delegation(fields: Mapping[str, str], letter: str, now_wall_seconds: float) -> None:
+    key = fields_of_signature(fields)
+    if key.service != letter:
+        raise Forbidden(reason="The key for user delegation is for another service.")
+    if "si" in fields:
+        raise Unauthorized(reason="A signature for user delegation cannot name a policy.")
+    if not moment_of(key.start) <= now_wall_seconds < moment_of(key.expiry):
+        raise Unauthorized(reason="The key for user delegation has expired, or is not valid yet.")
 
 
 def _add_policy(fields: dict[str, str], policies: Mapping[str, Policy]) -> None:
@@ -144,7 +173,7 @@ def _add_policy(fields: dict[str, str], policies: Mapping[str, Policy]) -> None:
         return
     policy = policies.get(identifier)
     if policy is None:
-        raise Unauthorized(reason="The signature names a policy that the table does not have.")
+        raise Unauthorized(reason="The signature names a policy that is not stored.")
     for name, value in (("st", policy.start), ("se", policy.expiry), ("sp", policy.permissions)):
         if value and fields.get(name):
             raise Unauthorized(reason=f"The field {name} is in the signature and in its policy.")
@@ -168,12 +197,6 @@ def _check_circumstances(
         raise Forbidden(reason="The signature is not for this address.")
 
 
-def _account_grant(fields: Mapping[str, str]) -> SasGrant:
-    if "t" not in fields.get("ss", ""):
-        raise Forbidden(reason="The signature is not for tables.")
-    return SasGrant(fields.get("sp", ""), fields.get("srt", ""), None)
-
-
 def _table_grant(fields: Mapping[str, str], table: str) -> SasGrant:
     for row_key, partition_key in (("srk", "spk"), ("erk", "epk")):
         if row_key in fields and partition_key not in fields:
@@ -181,7 +204,7 @@ def _table_grant(fields: Mapping[str, str], table: str) -> SasGrant:
             raise Unauthorized(reason=f"The signature has {row_key} without {partition_key}.")
     first = (fields["spk"], fields.get("srk")) if "spk" in fields else None
     last = (fields["epk"], fields.get("erk")) if "epk" in fields else None
-    return SasGrant(fields.get("sp", ""), None, table.lower(), first, last)
+    return SasGrant("", None, table.lower(), first, last)
 
 
 def moment_of(text: str) -> float:

@@ -54,13 +54,12 @@ def check_shared_key(
     comp: str | None,
 ) -> bool:
     """Return True if one of the keys signed this. `paths` are decoded, with the account as the client saw it."""
-    scheme, _, rest = authorization.partition(" ")
-    given = _decoded(rest.rpartition(":")[2].strip())
+    given = signature_in(authorization)
     if given is None:
         return False
     head = (
         f"{date}\n/{account}"
-        if scheme == "SharedKeyLite"
+        if authorization.startswith("SharedKeyLite ")
         else (f"{verb}\n{content_md5}\n{content_type}\n{date}\n/{account}")
     )
     tail = "" if comp is None else f"?comp={comp}"
@@ -141,8 +140,9 @@ def _keys_form(parts: Sequence[str | None], left_alone: str) -> str:
     )
 
 
-def _decoded(signature: str) -> bytes | None:
+def signature_in(authorization: str) -> bytes | None:
+    """Return the signature of the header `SharedKey ACCOUNT:SIGNATURE`; None if it is not base64 text."""
     try:
-        return binascii.a2b_base64(signature, strict_mode=True)
+        return binascii.a2b_base64(authorization.rpartition(":")[2].strip(), strict_mode=True)
     except ValueError:
         return None

@@ -72,7 +72,7 @@ def test_every_folder_with_a_spec_is_in_the_table() -> None:
     ("find", "source"),
     [
         (imported_doors, "from asterism.apis.nosql.door import NoSqlDoor"),
-        (imported_doors, "import asterism.apis.table.accounts"),
+        (imported_doors, "import asterism.apis.table.routes"),
         (named_doors, "is_served = 'nosql' in names"),
         (named_doors, "config.table_port"),
         (named_doors, "Config(lenient_sql=True)"),

@@ -58,7 +58,7 @@ def boundary_of(content_type: str | None) -> bytes:
 
 
 def read_parts(boundary: bytes, body: bytes, *, delimiters_max: int) -> Iterator[tuple[dict[str, str], bytes]]:
-    """Yield the headers and the content of each part. What follows after `delimiters_max` delimiters is not divided."""
+    """Yield the headers and the content of each part. The text behind `delimiters_max` delimiters is not divided."""
     pieces = _pieces(b"\n--" + boundary, b"\n" + body, delimiters_max)
     if len(pieces) < 2:
         raise MalformedMultipart("its boundary does not occur")

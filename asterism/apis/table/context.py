@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from asterism.access.shared_access import ResourceType, SasGrant
+from asterism.access.sas_grants import ResourceType, SasGrant
+from asterism.apis.storage.accounts import Account, Accounts
+from asterism.apis.storage.refusals import Refusal, not_permitted, resource_not_found
 from asterism.apis.table import headers
-from asterism.apis.table.accounts import Account, Accounts
 from asterism.apis.table.entities.entity_json import Metadata, TableUrl
-from asterism.apis.table.errors import Refusal, not_permitted, resource_not_found, table_not_found
+from asterism.apis.table.errors import table_not_found
 from asterism.apis.table.resource_paths import Resource
 from asterism.apis.table.resources.names import cosmos_name_refusal, storage_name_refusal
 from asterism.apis.transports.http import HeaderList, Request, Response
@@ -20,14 +21,29 @@ from asterism.models.tables.table import Table
 
 
 @dataclass(frozen=True, slots=True)
+class TableDocuments:
+    """The small documents about accounts, as the shared modules of storage ask for them."""
+
+    store: TableStore
+
+    async def get_account_document(self, account: str, name: str) -> bytes | None:
+        return await self.store.get_document(account, None, name)
+
+    async def put_account_document(self, account: str, name: str, content: bytes) -> None:
+        await self.store.put_document(account, None, name, content)
+
+
+@dataclass(frozen=True, slots=True)
 class Context:
     store: TableStore
     accounts: Accounts
     clock: Clock
     # True for the port of Cosmos DB for Table, False for that of Azure Table storage.
     is_cosmos: bool
-    # Accepts tokens without a signature; see access/bearer_token.py.
-    unsigned_tokens: bool
+
+    @property
+    def documents(self) -> TableDocuments:
+        return TableDocuments(self.store)
 
     @property
     def kind(self) -> TableKind:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
+from asterism.access.sas_grants import Policy
 from asterism.apis.browser_guard import BrowserGuard
 from asterism.apis.http_pipeline import HttpCall, describe, make_pipeline
 from asterism.apis.pipeline import UNROUTED, RequestMeter, look_again
+from asterism.apis.storage.accounts import Account, Accounts
+from asterism.apis.storage.address import read_address
+from asterism.apis.storage.auth import Authenticator
+from asterism.apis.storage.cors import answer_preflight, cors_headers
+from asterism.apis.storage.headers import read_query
+from asterism.apis.storage.refusals import Refusal, body_too_large, internal_error, not_authenticated
+from asterism.apis.storage.service_properties import stored_properties
 from asterism.apis.table import headers
-from asterism.apis.table.accounts import Account, Accounts, read_address
-from asterism.apis.table.auth import authenticate
 from asterism.apis.table.context import Call, Context
-from asterism.apis.table.errors import (
-    Refusal,
-    body_too_large,
-    error_body,
-    error_headers,
-    internal_error,
-    not_authenticated,
-    refusal_of,
-)
+from asterism.apis.table.errors import error_body, error_headers, refusal_of
 from asterism.apis.table.resource_paths import Kind, read_resource
-from asterism.apis.table.resources.cors import answer_preflight, cors_headers
+from asterism.apis.table.resources.access_policies import signing_policies
 from asterism.apis.table.routes import BY_KEY, OPERATIONS, refusal_for
 from asterism.apis.transports.http import HeaderList, Request, Response
 from asterism.clock import Clock
@@ -64,7 +62,8 @@ class TableDoor:
         meter: RequestMeter | None = None,
     ) -> None:
         """`guard` applies to accounts whose key is public."""
-        self._context = Context(store, accounts, clock, is_cosmos, unsigned_tokens)
+        self._context = Context(store, accounts, clock, is_cosmos)
+        self._authenticator = Authenticator("table", clock, unsigned_tokens)
         self._accounts = accounts
         self._new_request_id = new_request_id
         self._guard = guard
@@ -87,7 +86,7 @@ class TableDoor:
 
     async def _handle(self, arrival: Arrival) -> Response:
         context, request = self._context, arrival.request
-        address = read_address(request.authority, request.path)
+        address = read_address("table", request.authority, request.path)
         account = self._accounts.get(address.account)
         if account is None and context.store.is_shared:
             # Another process may have made it a moment ago.
@@ -100,8 +99,10 @@ class TableDoor:
             await self._check_page(guard, request)
         if request.method == "OPTIONS":
             return await self._preflight(account, request)
-        query = headers.read_query(request.query_string)
-        grant = await authenticate(context, request, account, address, query)
+        query = read_query(request.query_string, plus_is_space=True)
+        sender = await self._authenticator.authenticate(
+            request, account, address, query, path="", policies=lambda: self._policies(account.name, query)
+        )
         # Always digits: the HTTP server refuses any other length itself.
         if int(request.headers.get("content-length") or 0) > BODY_BYTES_MAX:
             raise body_too_large()
@@ -120,7 +121,16 @@ class TableDoor:
             raise body_too_large()
         base = f"{request.scheme}://{request.authority}{address.base_path}"
         call = Call(
-            context, request, method, account, resource, query, address.is_secondary, base, grant, arrival.request_id
+            context=context,
+            request=request,
+            method=method,
+            account=account,
+            resource=resource,
+            query=query,
+            is_secondary=address.is_secondary,
+            base=base,
+            grant=sender.grant,
+            request_id=arrival.request_id,
         )
         arrival.call = call
         if context.store.is_shared:
@@ -152,21 +162,34 @@ class TableDoor:
     async def _cross_origin(self, request: Request, origin: str) -> HeaderList:
         """Return the headers with which a page of another origin sees the answer. Refusals have them too: otherwise a
         script could not tell an existing table from any other failure."""
-        account = self._accounts.get(read_address(request.authority, request.path).account)
+        account = self._accounts.get(read_address("table", request.authority, request.path).account)
         if account is None or self._context.is_cosmos:
             return []
         try:
-            return await cors_headers(self._context.store, account.name, request.method, origin)
+            properties = await stored_properties(self._context.documents, account.name, "table")
         except (AsterismError, *REPORTED):
             # The request is done; its answer is sent without these headers.
             return []
+        return cors_headers(properties["Cors"], method=request.method, origin=origin)
 
     async def _preflight(self, account: Account, request: Request) -> Response:
         if self._context.is_cosmos:
             raise Refusal(400, "NotImplemented", "Cosmos DB for Table has no rules of cross-origin requests.")
         if self._context.store.is_shared:
             await self._context.store.catch_up()
-        return await answer_preflight(self._context.store, account.name, request.headers)
+        properties = await stored_properties(self._context.documents, account.name, "table")
+        return answer_preflight(properties["Cors"], request.headers)
+
+    async def _policies(self, account: str, query: dict[str, str]) -> Mapping[str, Policy]:
+        store = self._context.store
+        if "tn" not in query:
+            return {}
+        found = await signing_policies(store, account, query["tn"])
+        if query["si"] in found or not store.is_shared:
+            return found
+        # Another process may have created the table a moment ago.
+        await store.catch_up()
+        return await signing_policies(store, account, query["tn"])
 
 
 class _TableWords:

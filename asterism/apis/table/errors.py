@@ -10,6 +10,17 @@ from xml.sax.saxutils import escape
 
 from asterism import errors
 from asterism.apis.damage import report_damage
+from asterism.apis.storage.refusals import (
+    Refusal,
+    account_full,
+    body_too_large,
+    busy,
+    internal_error,
+    invalid_input,
+    not_authenticated,
+    not_permitted,
+    resource_not_found,
+)
 from asterism.apis.translation import Translation
 from asterism.apis.transports.http import HeaderList
 from asterism.errors import AsterismError, Category
@@ -19,34 +30,6 @@ from asterism.values.json.text import dumps
 
 JSON_ERROR_TYPE: Final = "application/json;odata=minimalmetadata;streaming=true;charset=utf-8"
 XML_ERROR_TYPE: Final = "application/xml"
-
-
-class Refusal(Exception):
-    """An answer that refuses a request. Clients choose their exception by the code, not by the status."""
-
-    def __init__(
-        self, status: int, code: str, message: str, *, is_xml: bool = False, more_headers: HeaderList | None = None
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-        self.message = message
-        self.is_xml = is_xml
-        self.more_headers: HeaderList = more_headers or []
-
-    def at(self, index: int) -> Refusal:
-        """Return the refusal of a single operation of a change set."""
-        return Refusal(self.status, self.code, f"{index}:{self.message}", more_headers=self.more_headers)
-
-    def as_xml(self) -> Refusal:
-        return Refusal(self.status, self.code, self.message, is_xml=True, more_headers=self.more_headers)
-
-    def as_json(self) -> Refusal:
-        return Refusal(self.status, self.code, self.message, more_headers=self.more_headers)
-
-
-def invalid_input(message: str = "One of the request inputs is not valid.") -> Refusal:
-    return Refusal(400, "InvalidInput", message)
 
 
 def bad_query_syntax() -> Refusal:
@@ -59,10 +42,6 @@ def out_of_range(name: str, value: str) -> Refusal:
 
 def table_not_found() -> Refusal:
     return Refusal(404, "TableNotFound", "The table specified does not exist.")
-
-
-def resource_not_found() -> Refusal:
-    return Refusal(404, "ResourceNotFound", "The specified resource does not exist.")
 
 
 def entity_exists() -> Refusal:
@@ -103,31 +82,6 @@ def properties_need_value() -> Refusal:
     return Refusal(400, "PropertiesNeedValue", "The values are not specified for all properties in the entity.")
 
 
-def not_authenticated(reason: str = "") -> Refusal:
-    """Return a 403 with this code: after any other, clients do not sign the request again."""
-    message = (
-        "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly "
-        "including the signature."
-    )
-    return Refusal(403, "AuthenticationFailed", f"{message} {reason}".rstrip(), is_xml=True)
-
-
-def not_permitted(reason: str = "") -> Refusal:
-    message = "This request is not authorized to perform this operation."
-    return Refusal(403, "AuthorizationFailure", f"{message} {reason}".rstrip(), is_xml=True)
-
-
-def body_too_large() -> Refusal:
-    return Refusal(
-        413, "RequestBodyTooLarge", "The request body is too large and exceeds the maximum permissible limit."
-    )
-
-
-def busy() -> Refusal:
-    """Return a 503 without the error's reason, which names nodes and addresses behind the server."""
-    return Refusal(503, "ServerBusy", "The server is currently unable to receive requests. Please retry your request.")
-
-
 # The reason for which a write of an entity is not possible -> its refusal.
 FAILURES: Final[dict[FailureReason, Callable[[], Refusal]]] = {
     FailureReason.EXISTS: entity_exists,
@@ -157,8 +111,7 @@ _BY_CATEGORY: Final[dict[Category, Callable[[Any], Refusal]]] = {
     Category.CONTENTION: lambda _: busy(),
     Category.THROTTLED: lambda error: throttled(error.retry_after_seconds),
     Category.TIMED_OUT: lambda error: Refusal(500, "OperationTimedOut", error.sentence),
-    # Not a 5xx that clients repeat: an operator must make room, and retries do not help.
-    Category.FULL: lambda _: Refusal(507, "InsufficientStorage", "The server has no room left for writes."),
+    Category.FULL: lambda _: account_full(),
     Category.UNAVAILABLE: lambda _: busy(),
     Category.INTERNAL: lambda _: internal_error(),
 }
@@ -203,12 +156,6 @@ def throttled(retry_after_seconds: float) -> Refusal:
             ("retry-after", str(max(1, math.ceil(retry_after_seconds)))),
             ("x-ms-retry-after-ms", str(milliseconds)),
         ],
-    )
-
-
-def internal_error() -> Refusal:
-    return Refusal(
-        500, "InternalError", "The server met an unexpected error; its log has the details under this request id."
     )
 
 

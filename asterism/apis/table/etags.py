@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 
 from asterism.values.ticks import ticks_of, timestamp_text
 
@@ -23,7 +22,3 @@ def ticks_of_etag(etag: str) -> int | None:
     """Return the ticks of an etag; None for a text in another form than ours."""
     found = _ETAG.match(etag)
     return ticks_of(found[1].replace("%3A", ":").replace("%3a", ":")) if found else None
-
-
-def http_date(wall_seconds: float) -> str:
-    return datetime.fromtimestamp(wall_seconds, UTC).strftime("%a, %d %b %Y %H:%M:%S GMT")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from typing import Final
-from urllib.parse import unquote
 
+from asterism.apis.storage.headers import CLIENT_REQUEST_ID, REQUEST_ID, VERSION
+from asterism.apis.storage.refusals import Refusal, invalid_input
 from asterism.apis.table.entities.entity_json import Metadata
-from asterism.apis.table.errors import Refusal, invalid_input
 from asterism.apis.transports.http import HeaderList, Headers
 
-AUTHORIZATION: Final = "authorization"
 CHARGE: Final = "x-ms-request-charge"
-CLIENT_REQUEST_ID: Final = "x-ms-client-request-id"
-DATE: Final = "date"
 IF_MATCH: Final = "if-match"
 METHOD_OVERRIDE: Final = "x-http-method"
 NEXT_PARTITION_KEY: Final = "x-ms-continuation-NextPartitionKey"
@@ -20,9 +17,6 @@ NEXT_ROW_KEY: Final = "x-ms-continuation-NextRowKey"
 NEXT_TABLE_NAME: Final = "x-ms-continuation-NextTableName"
 PREFER: Final = "prefer"
 PREFERENCE_APPLIED: Final = "preference-applied"
-REQUEST_ID: Final = "x-ms-request-id"
-SIGNED_DATE: Final = "x-ms-date"
-VERSION: Final = "x-ms-version"
 OFFER_THROUGHPUT: Final = "x-ms-offer-throughput"
 AUTOSCALE_SETTINGS: Final = "x-ms-cosmos-offer-autopilot-settings"
 
@@ -40,7 +34,6 @@ _DATA_SERVICE_VERSION: Final = ("dataserviceversion", "3.0;")
 JSON_HEADERS: Final[dict[Metadata, HeaderList]] = {
     level: [("content-type", JSON_TYPES[level]), _DATA_SERVICE_VERSION] for level in Metadata
 }
-XML_HEADERS: Final[HeaderList] = [("content-type", "application/xml")]
 
 # The usual texts of clients; any other Accept is parsed.
 _USUAL_ACCEPT: Final[dict[str | None, Metadata]] = {
@@ -78,21 +71,6 @@ def _unusual_level(wanted: str) -> Metadata:
     if "atom" in text and "json" not in text and "*/*" not in text:
         raise Refusal(415, "AtomFormatNotSupported", "Atom format is not supported.")
     return Metadata.MINIMAL
-
-
-def read_query(query_string: str) -> dict[str, str]:
-    """Return the parameters of a URL. A plus is a space, as in a form: older clients write filters this way, and all
-    clients encode a plus."""
-    if not query_string:
-        return {}
-    if "+" in query_string:
-        query_string = query_string.replace("+", " ")
-    parameters: dict[str, str] = {}
-    for pair in query_string.split("&"):
-        name, _, value = pair.partition("=")
-        if name:
-            parameters[unquote(name)] = unquote(value) if "%" in value else value
-    return parameters
 
 
 def read_preference(given: Headers) -> str | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from asterism.apis.door_spec import Endpoint, Introduction, Surroundings
 from asterism.apis.snippets import SnippetSource, render_snippets
+from asterism.apis.storage.spec_texts import connection_text
 
 if TYPE_CHECKING:
     from asterism.apis.table.spec import TableSettings
@@ -28,7 +29,7 @@ def introduce(settings: TableSettings, server: Surroundings, account: str, key: 
     if account in settings.cosmos_accounts and account not in settings.accounts:
         # Only this port knows the account.
         named = [(_COSMOS, cosmos)]
-    strings = [(name, _connection_string(endpoint, account, key)) for name, endpoint in named]
+    strings = [(name, connection_text(account, key, {"Table": endpoint})) for name, endpoint in named]
     return Introduction(
         f"Tables, account {account}",
         endpoints=[(name, _account_url(endpoint, account)) for name, endpoint in named],
@@ -44,11 +45,3 @@ def introduce(settings: TableSettings, server: Surroundings, account: str, key: 
 
 def _account_url(endpoint: Endpoint, account: str) -> str:
     return f"{endpoint.url}{account}"
-
-
-def _connection_string(endpoint: Endpoint, account: str, key: str) -> str:
-    protocol = "https" if endpoint.is_encrypted else "http"
-    return (
-        f"DefaultEndpointsProtocol={protocol};AccountName={account};AccountKey={key};"
-        f"TableEndpoint={_account_url(endpoint, account)};"
-    )

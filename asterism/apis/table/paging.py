@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from asterism.apis.storage.refusals import invalid_input
 from asterism.apis.table.entities.entity_json import Selection
-from asterism.apis.table.errors import invalid_input
 from asterism.values.whole_numbers import whole_number
 
 # The service's limit.

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
+from asterism.apis.storage.refusals import Refusal
 from asterism.apis.table.context import Call
 from asterism.apis.table.entities import batches, entities, queries
-from asterism.apis.table.errors import Refusal
 from asterism.apis.table.resource_paths import Kind
 from asterism.apis.table.resources import access_policies, service, tables
 from asterism.apis.transports.http import Response

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from asterism.access.keys import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
 from asterism.apis.door_spec import (
-    HIDDEN_KEY,
     CollectionKind,
     DoorSpec,
-    Endpoint,
     Greeting,
     Introduction,
     PortSpec,
     Surroundings,
 )
-from asterism.apis.settings import WHO, StartRefused, option
-from asterism.apis.table.accounts import Account, follow_accounts, parse_account
+from asterism.apis.settings import WHO, option
+from asterism.apis.storage.accounts import Account, follow_accounts, parse_accounts
+from asterism.apis.storage.settings import StorageSettings
+from asterism.apis.storage.spec_texts import connection_string, warnings_about
 from asterism.limits import MIB, limit
 
 if TYPE_CHECKING:
@@ -27,32 +25,8 @@ if TYPE_CHECKING:
     from asterism.apis.transports.doors import AnyDoor
 
 
-def parse_accounts(given: Sequence[str]) -> tuple[Account, ...]:
-    try:
-        accounts = tuple(parse_account(text) for text in given)
-    except ValueError as error:
-        raise StartRefused(f"a table account cannot be used: {error}") from None
-    names = [account.name for account in accounts]
-    repeated = next((name for name in names if names.count(name) > 1), None)
-    if repeated is not None:
-        raise StartRefused(f"the table account {repeated!r} is given twice; two keys of one are NAME:KEY1;KEY2")
-    return accounts
-
-
 @dataclass(frozen=True, slots=True)
-class TableSettings:
-    # Without any there is the development account, with its public key.
-    given_accounts: tuple[Account, ...] = option(
-        (),
-        "--table-account",
-        "An account for tables, its key in base64; may be repeated.",
-        panel=WHO,
-        metavar="NAME:KEY",
-        is_repeatable=True,
-        is_secret=True,
-        default_help="the well-known development account",
-        parse=parse_accounts,
-    )
+class TableSettings(StorageSettings):
     # Accounts that only this port knows, or knows by another key.
     more_cosmos_accounts: tuple[Account, ...] = option(
         (),
@@ -64,21 +38,10 @@ class TableSettings:
         is_secret=True,
         parse=parse_accounts,
     )
-    unsigned_tokens: bool = option(
-        False,
-        "--unsigned-tokens",
-        "Let tables take bearer tokens that nobody has signed. For tests only.",
-        panel=WHO,
-    )
     # The door refuses bodies above 4 MB in its protocol's own words; only larger ones still are refused before.
     table_request_bytes_max: int = limit(
         16 * MIB, "The largest body of a request that the ports for tables read; the protocol allows 4 MB of it."
     )
-
-    @property
-    def accounts(self) -> dict[str, Account]:
-        given = self.given_accounts or (parse_account(f"{DEVELOPMENT_ACCOUNT}:{DEVELOPMENT_KEY}"),)
-        return {account.name: account for account in given}
 
     @property
     def cosmos_accounts(self) -> dict[str, Account]:
@@ -111,18 +74,14 @@ def _build(services: DoorServices, settings: TableSettings) -> Mapping[str, AnyD
 def _connection_strings(settings: TableSettings, server: Surroundings, with_secrets: bool) -> Mapping[str, str]:
     """Return the strings of the first account, at both ports."""
 
-    def connection_string(account: Account, place: Endpoint) -> str:
-        key = base64.b64encode(account.keys[0]).decode() if account.is_public or with_secrets else HIDDEN_KEY
-        scheme = "https" if place.is_encrypted else "http"
-        return (
-            f"DefaultEndpointsProtocol={scheme};AccountName={account.name};AccountKey={key};"
-            f"TableEndpoint={place.url}{account.name};"
-        )
-
     account = next(iter(settings.accounts.values()))
     return {
-        "table": connection_string(account, server.endpoints["table"]),
-        "cosmos-table": connection_string(settings.cosmos_accounts[account.name], server.endpoints["cosmos-table"]),
+        "table": connection_string(account, {"Table": server.endpoints["table"]}, with_secrets=with_secrets),
+        "cosmos-table": connection_string(
+            settings.cosmos_accounts[account.name],
+            {"Table": server.endpoints["cosmos-table"]},
+            with_secrets=with_secrets,
+        ),
     }
 
 
@@ -134,13 +93,7 @@ def _greeting(settings: TableSettings, server: Surroundings) -> Greeting:
     ]
     if others:
         lines.append(("Other accounts", ", ".join(others)))
-    if settings.given_accounts or server.is_local:
-        return Greeting(lines)
-    warning = (
-        f"everybody knows the key of the account {DEVELOPMENT_ACCOUNT}; give tables accounts of your own with "
-        "--table-account."
-    )
-    return Greeting(lines, [warning])
+    return Greeting(lines, warnings_about(settings, server))
 
 
 def _introduce(settings: TableSettings, server: Surroundings, account: str, key: str) -> Introduction:

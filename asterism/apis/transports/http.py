@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,6 +15,8 @@ class Headers(Protocol):
     def get(self, key: str, /) -> str | None: ...
 
     def __contains__(self, key: str, /) -> bool: ...
+
+    def keys(self) -> Iterable[str]: ...
 
 
 class RequestUnread(Exception):

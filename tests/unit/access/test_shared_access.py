@@ -19,15 +19,8 @@ from azure.data.tables import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.access.shared_access import (
-    Policy,
-    ResourceType,
-    SasGrant,
-    address_within,
-    check_shared_access,
-    is_shared_access,
-    moment_of,
-)
+from asterism.access.sas_grants import Policy, ResourceType, SasGrant
+from asterism.access.shared_access import address_within, check_shared_access, is_shared_access, moment_of
 from asterism.access.shared_key import shared_key_signature
 from asterism.errors import Forbidden, Unauthorized
 
@@ -63,6 +56,7 @@ def check(
     return check_shared_access(
         (b"an older key", KEY),
         parameters,
+        service="table",
         account="acct",
         policies=policies or {},
         scheme=scheme,

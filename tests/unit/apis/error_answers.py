@@ -10,7 +10,8 @@ from asterism import errors
 from asterism.apis.admin.errors import response_for
 from asterism.apis.nosql.errors import error_response, failure_response
 from asterism.apis.nosql.items.batches import _failure as failed_operation
-from asterism.apis.table.errors import Refusal, error_body, error_headers, internal_error, refusal_of
+from asterism.apis.storage.refusals import Refusal, internal_error
+from asterism.apis.table.errors import error_body, error_headers, refusal_of
 from asterism.errors import AsterismError
 from asterism.keyspaces.catalog.forwarding import ForwardingRule, ForwardingState
 from asterism.languages.cosmos_sql.malformed_query import MalformedQuery

@@ -11,8 +11,8 @@ import pytest
 from asterism.apis.door_spec import Endpoint, Introduction, Surroundings
 from asterism.apis.nosql.spec import SPEC as NOSQL
 from asterism.apis.snippets import render_code
+from asterism.apis.storage.accounts import parse_accounts
 from asterism.apis.table.spec import SPEC as TABLE
-from asterism.apis.table.spec import parse_accounts
 
 KEY = "c2VjcmV0"
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from asterism.apis.nosql.spec import parse_consistency
-from asterism.apis.table.spec import TableSettings, parse_accounts
+from asterism.apis.storage.accounts import parse_accounts
+from asterism.apis.table.spec import TableSettings
 from asterism.limits import DEFAULT_LIMITS, GIB, KIB, MIB, Limits
 from asterism.server.config import ServerConfig, StartRefused, account_keys, check_account, check_ports
 from asterism.server.configure import configured, parse_apis
@@ -109,7 +110,7 @@ def test_the_well_known_key_on_an_open_address_is_warned_of() -> None:
     assert "Warning" not in greeting(ServerConfig(host="127.0.0.2"))
     own = {"host": "0.0.0.0", "key": "c2VjcmV0"}
     assert "Warning" not in greeting(config_with(**own, table_account=["shop:c2VjcmV0"]))
-    assert "--table-account" in greeting(config_with(**own))
+    assert "--storage-account" in greeting(config_with(**own))
     assert "Warning" not in greeting(config_with(**own, apis="nosql"))
 
 

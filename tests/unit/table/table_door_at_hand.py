@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 from asterism.access.keys import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
 from asterism.access.shared_key import shared_key_signature
 from asterism.apis.pipeline import RequestMeter
-from asterism.apis.table.accounts import parse_account
+from asterism.apis.storage.accounts import parse_account
 from asterism.apis.table.door import TableDoor
 from asterism.apis.transports.http import Request
 from asterism.clock import SYSTEM_CLOCK

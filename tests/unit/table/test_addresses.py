@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asterism.access.keys import DEVELOPMENT_KEY
-from asterism.apis.table.accounts import parse_account, read_address
+from asterism.apis.storage.accounts import parse_account
+from asterism.apis.storage.address import read_address
+from asterism.apis.storage.refusals import Refusal
 from asterism.apis.table.continuation import read_token, write_token
-from asterism.apis.table.errors import Refusal
 from asterism.apis.table.resource_paths import Kind, Resource, read_resource
 from asterism.apis.table.resources.names import cosmos_name_refusal, new_cosmos_name_refusal, storage_name_refusal
 
@@ -34,12 +35,12 @@ from asterism.apis.table.resources.names import cosmos_name_refusal, new_cosmos_
 def test_the_account_is_in_the_host_or_in_the_path(
     authority: str, path: str, account: str, resource: str, is_secondary: bool
 ) -> None:
-    address = read_address(authority, path)
+    address = read_address("table", authority, path)
     assert (address.account, address.resource, address.is_secondary) == (account, resource, is_secondary)
 
 
 def test_a_mangled_secondary_is_signed_without_its_first_segment() -> None:
-    assert read_address("127.0.0.1", "/acct-secondary/acct/t").signed_paths[0] == "/acct/t"
+    assert read_address("table", "127.0.0.1", "/acct-secondary/acct/t").signed_paths[0] == "/acct/t"
 
 
 @pytest.mark.parametrize(

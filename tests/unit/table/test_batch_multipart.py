@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asterism.apis.storage.multipart import PartResponse, boundary_of
+from asterism.apis.storage.refusals import Refusal
 from asterism.apis.table.entities.batch_multipart import read_batch, write_batch
-from asterism.apis.table.errors import Refusal
 
 TYPE = "multipart/mixed; boundary=batch_1"
 

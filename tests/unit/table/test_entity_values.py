@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from asterism.apis.storage.refusals import Refusal
 from asterism.apis.table.entities.entity_json import Metadata, TableUrl, read_entity, write_entity, write_page
 from asterism.apis.table.entities.entity_keys import check_keys, entity_reference, read_keys
-from asterism.apis.table.errors import Refusal
 from asterism.apis.table.etags import etag_text, ticks_of_etag
 from asterism.models.tables.codec import decode, encode, merge
 from asterism.models.tables.entities import FailureReason, StoredEntity

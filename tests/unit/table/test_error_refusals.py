@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from asterism import errors
-from asterism.apis.table.errors import Refusal, error_body, error_headers, refusal_of, throttled
+from asterism.apis.storage.refusals import Refusal
+from asterism.apis.table.errors import error_body, error_headers, refusal_of, throttled
 from asterism.values.json.text import loads
 
 

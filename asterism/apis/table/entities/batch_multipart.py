@@ -15,7 +15,7 @@ from asterism.apis.storage.multipart import (
     read_request,
     write_part,
 )
-from asterism.apis.table.errors import invalid_input
+from asterism.apis.storage.refusals import invalid_input
 from asterism.apis.transports.http import HeaderList
 
 OPERATIONS_MAX: Final = 100

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from asterism.access.shared_access import ResourceType
+from asterism.access.sas_grants import ResourceType
+from asterism.apis.storage.headers import read_query
 from asterism.apis.storage.multipart import PartResponse
+from asterism.apis.storage.refusals import Refusal, body_too_large, invalid_input, resource_not_found
 from asterism.apis.table import headers
 from asterism.apis.table.context import Call
 from asterism.apis.table.entities.batch_multipart import OPERATIONS_MAX, PartRequest, read_batch, write_batch
@@ -17,14 +19,7 @@ from asterism.apis.table.entities.entities import (
 )
 from asterism.apis.table.entities.entity_json import Metadata, write_entity
 from asterism.apis.table.entities.entity_keys import read_keys
-from asterism.apis.table.errors import (
-    Refusal,
-    body_too_large,
-    error_body,
-    invalid_input,
-    refusal_of,
-    resource_not_found,
-)
+from asterism.apis.table.errors import error_body, refusal_of
 from asterism.apis.table.etags import etag_text
 from asterism.apis.table.paging import read_select
 from asterism.apis.table.resource_paths import Kind, Resource, read_resource
@@ -197,7 +192,7 @@ async def _answer_read(call: Call, operation: PartRequest) -> Response:
             raise resource_not_found()
     except Refusal as refusal:
         return _batch_answer(call, [_refused(call, refusal)], is_change_set=False)
-    query = headers.read_query(operation.query_string)
+    query = read_query(operation.query_string, plus_is_space=True)
     level = headers.metadata_level(operation.headers, query)
     answer = [("ETag", etag_text(stored.etag_time)), ("Content-Type", headers.JSON_TYPES[level]), *_PLAIN_HEADERS]
     content = write_entity(stored, call.table_url(table.name), level, read_select(query), kind="/@Element")

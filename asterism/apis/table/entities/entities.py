@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from asterism.access.shared_access import ResourceType
+from asterism.access.sas_grants import ResourceType
+from asterism.apis.storage.refusals import Refusal, invalid_input, resource_not_found
 from asterism.apis.table import headers
 from asterism.apis.table.context import Call, json_answer
 from asterism.apis.table.entities.entity_json import GivenEntity, read_entity, write_entity
 from asterism.apis.table.entities.entity_keys import check_keys, entity_reference, read_keys
-from asterism.apis.table.errors import Refusal, invalid_input, resource_not_found
 from asterism.apis.table.etags import etag_text, ticks_of_etag
 from asterism.apis.table.paging import read_select
 from asterism.apis.transports.http import HeaderList, Headers, Response

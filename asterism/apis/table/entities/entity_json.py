@@ -6,15 +6,10 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple, cast
 
+from asterism.apis.storage.refusals import Refusal, invalid_input
 from asterism.apis.table.entities.entity_keys import entity_reference
 from asterism.apis.table.entities.property_values import READERS, unknown_type, untyped
-from asterism.apis.table.errors import (
-    FAILURES,
-    Refusal,
-    invalid_input,
-    properties_need_value,
-    too_many_properties,
-)
+from asterism.apis.table.errors import FAILURES, properties_need_value, too_many_properties
 from asterism.apis.table.etags import etag_of_timestamp
 from asterism.errors import MalformedRequest
 from asterism.models.tables.codec import ANNOTATION, PROPERTIES_MAX, decode, encode, excess, has_annotations

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import quote
 
-from asterism.apis.table.errors import Refusal, bad_query_syntax, invalid_input, out_of_range, value_too_large
+from asterism.apis.storage.refusals import Refusal, invalid_input
+from asterism.apis.table.errors import bad_query_syntax, out_of_range, value_too_large
 from asterism.models.tables.entities import TableKind
 from asterism.models.tables.keys import EntityKeys, FaultyKey, KeyFault, find_fault
 

@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from asterism.apis.table.errors import Refusal, invalid_input, out_of_range, value_too_large
+from asterism.apis.storage.refusals import Refusal, invalid_input
+from asterism.apis.table.errors import out_of_range, value_too_large
 from asterism.models.tables.property_types import (
     BINARY_BYTES_MAX,
     INT32,

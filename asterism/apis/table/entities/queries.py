@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from asterism.access.shared_access import ResourceType, SasGrant
+from asterism.access.sas_grants import ResourceType, SasGrant
+from asterism.apis.storage.refusals import Refusal
 from asterism.apis.table import headers
 from asterism.apis.table.context import Call, json_answer
 from asterism.apis.table.continuation import read_token, write_token
 from asterism.apis.table.entities.entity_json import write_page
-from asterism.apis.table.errors import Refusal
 from asterism.apis.table.paging import PAGE_ENTITIES_MAX, read_select, read_top
 from asterism.apis.transports.http import HeaderList, Response
 from asterism.languages.odata.match import Matcher, make_matcher

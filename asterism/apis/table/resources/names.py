@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from asterism.apis.table.errors import Refusal, invalid_input
+from asterism.apis.storage.refusals import Refusal, invalid_input
 
 _STORAGE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9]{2,62}", re.ASCII)
 _STORAGE_CHARACTERS: Final = range(3, 64)

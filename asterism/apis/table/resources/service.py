@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from asterism.access.shared_access import ResourceType
-from asterism.apis.table import headers
-from asterism.apis.table.context import Call
-from asterism.apis.table.errors import Refusal
-from asterism.apis.table.etags import http_date
-from asterism.apis.table.resource_paths import Kind
-from asterism.apis.table.resources.service_properties import (
-    dump_properties,
-    load_properties,
+from asterism.access.sas_grants import ResourceType
+from asterism.apis.storage.headers import XML_HEADERS
+from asterism.apis.storage.refusals import Refusal
+from asterism.apis.storage.service_properties import (
+    change_properties,
     read_properties,
+    stored_properties,
     write_properties,
 )
-from asterism.apis.table.resources.xml_text import DECLARATION, leaf, node
+from asterism.apis.storage.statistics import statistics_xml
+from asterism.apis.storage.xml_text import xml_response
+from asterism.apis.table.context import Call
+from asterism.apis.table.resource_paths import Kind
 from asterism.apis.transports.http import Response
-
-PROPERTIES_DOCUMENT: Final = "properties"
 
 
 def bad_query_parameter() -> Refusal:
@@ -42,18 +38,15 @@ def _refuse_elsewhere(call: Call) -> None:
 async def get_properties(call: Call) -> Response:
     _refuse_elsewhere(call)
     call.allow("r", ResourceType.SERVICE, None)
-    stored = await call.context.store.get_document(call.account.name, None, PROPERTIES_DOCUMENT)
-    return Response(200, list(headers.XML_HEADERS), write_properties(load_properties(stored)))
+    properties = await stored_properties(call.context.documents, call.account.name, "table")
+    return Response(200, list(XML_HEADERS), write_properties(properties))
 
 
 async def set_properties(call: Call) -> Response:
     _refuse_elsewhere(call)
     call.allow("w", ResourceType.SERVICE, None)
-    given = read_properties(call.request.body)
-    store = call.context.store
-    stored = await store.get_document(call.account.name, None, PROPERTIES_DOCUMENT)
-    content = dump_properties({**load_properties(stored), **given})
-    await store.put_document(call.account.name, None, PROPERTIES_DOCUMENT, content)
+    given = read_properties(call.request.body, "table")
+    await change_properties(call.context.documents, call.account.name, "table", given)
     return Response(202, [])
 
 
@@ -62,8 +55,4 @@ async def get_statistics(call: Call) -> Response:
     call.allow("r", ResourceType.SERVICE, None)
     if not call.is_secondary:
         raise bad_query_parameter()
-    # Both locations are this server, so the secondary is never behind.
-    synced = http_date(call.context.clock.wall_seconds())
-    replication = node("GeoReplication", leaf("Status", "live") + leaf("LastSyncTime", synced))
-    body = DECLARATION + node("StorageServiceStats", replication)
-    return Response(200, list(headers.XML_HEADERS), body.encode())
+    return xml_response(200, statistics_xml(call.context.clock.wall_seconds()))

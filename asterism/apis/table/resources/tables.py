@@ -6,12 +6,13 @@ import asyncio
 from typing import Final
 from urllib.parse import quote
 
-from asterism.access.shared_access import ResourceType
+from asterism.access.sas_grants import ResourceType
+from asterism.apis.storage.refusals import Refusal, invalid_input, resource_not_found
 from asterism.apis.table import headers
 from asterism.apis.table.context import Call, json_answer
 from asterism.apis.table.continuation import read_token, write_token
 from asterism.apis.table.entities.entity_json import Metadata
-from asterism.apis.table.errors import Refusal, invalid_input, properties_need_value, resource_not_found
+from asterism.apis.table.errors import properties_need_value
 from asterism.apis.table.paging import read_top
 from asterism.apis.table.resources.names import new_cosmos_name_refusal, storage_name_refusal
 from asterism.apis.table.resources.throughput import throughput_of

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from asterism.apis.storage.refusals import Refusal
 from asterism.apis.table import headers
-from asterism.apis.table.errors import Refusal
 from asterism.apis.transports.http import Headers
 from asterism.errors import MalformedRequest
 from asterism.throughput.budgets import Autoscale, Manual, Throughput

@@ -1,26 +1,25 @@
-"""The accounts of the door, and the account that a request addresses."""
+"""The accounts of storage: those of the configuration, and those of the catalog."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from asterism.access.account_settings import STORAGE
 from asterism.access.checked_signatures import CheckedSignatures
 from asterism.access.keys import PUBLIC_KEYS
+from asterism.apis.settings import StartRefused
 
 if TYPE_CHECKING:
-    # The spec of the door reads this module, and it has to load quickly.
+    # The specs of doors read this module, and it has to load quickly.
     from asterism.keyspaces.catalog.accounts import Accounts as CatalogAccounts
 
 _PUBLIC_KEYS: Final = frozenset(map(base64.b64decode, PUBLIC_KEYS))
 
-SECONDARY_SUFFIX: Final = "-secondary"
-_HOST_STYLE: Final = re.compile(r"([a-z0-9-]+)\.table\.", re.IGNORECASE)
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{1,61}[a-z0-9])?", re.ASCII)
 
 
@@ -74,40 +73,13 @@ def parse_account(text: str) -> Account:
     return Account(name, keys)
 
 
-@dataclass(slots=True)
-class Address:
-    """The host and path of a request, parsed before anything is looked up."""
-
-    account: str
-    # The path after the account, percent-decoded, without its leading slash.
-    resource: str
-    is_secondary: bool
-    # The decoded paths that the client may have signed, the likeliest first.
-    signed_paths: tuple[str, ...]
-    # The part of answers between scheme and host and the name of a table.
-    base_path: str
-
-
-def read_address(authority: str, path: str) -> Address:
-    """Parse an address: path style (`/account/…`) unless the host names the account (`account.table.…`).
-
-    Clients mangle a path-style secondary: they put `account-secondary` before the path that they have signed, and
-    `account` before that when they return to the primary.
-    """
-    host = _HOST_STYLE.match(authority)
-    if host is not None:
-        name = host[1]
-        account = name.removesuffix(SECONDARY_SUFFIX)
-        return Address(account, path.removeprefix("/"), account != name, (path,), "")
-    first, _, rest = path.removeprefix("/").partition("/")
-    if not first.endswith(SECONDARY_SUFFIX):
-        detour = f"{first}{SECONDARY_SUFFIX}/{first}/"
-        if rest.startswith(detour):
-            rest = rest.removeprefix(detour)
-            return Address(first, rest, False, (f"/{first}/{rest}", path), f"/{first}")
-        return Address(first, rest, False, (path,), f"/{first}")
-    account = first.removesuffix(SECONDARY_SUFFIX)
-    second, _, behind = rest.partition("/")
-    if second == account:
-        return Address(account, behind, True, (f"/{rest}", path), f"/{account}")
-    return Address(account, rest, True, (path, f"/{account}/{rest}"), f"/{account}")
+def parse_accounts(given: Sequence[str]) -> tuple[Account, ...]:
+    try:
+        accounts = tuple(parse_account(text) for text in given)
+    except ValueError as error:
+        raise StartRefused(f"a storage account cannot be used: {error}") from None
+    names = [account.name for account in accounts]
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise StartRefused(f"the storage account {repeated!r} is given twice; two keys of one are NAME:KEY1;KEY2")
+    return accounts

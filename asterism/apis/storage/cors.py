@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from asterism.apis.table.errors import Refusal
-from asterism.apis.table.resources.service import PROPERTIES_DOCUMENT
-from asterism.apis.table.resources.service_properties import load_properties
+from asterism.apis.storage.refusals import Refusal
 from asterism.apis.transports.http import HeaderList, Headers, Response
-from asterism.models.tables.store import TableStore
 
 Rule = Mapping[str, Any]
 
 
-async def answer_preflight(store: TableStore, account: str, given: Headers) -> Response:
+def answer_preflight(rules: Sequence[Rule], given: Headers) -> Response:
     """Answer OPTIONS, which a browser sends first. The request is not signed; the rules alone decide."""
     origin, method = given.get("origin"), given.get("access-control-request-method")
     if not origin or not method:
@@ -23,7 +20,7 @@ async def answer_preflight(store: TableStore, account: str, given: Headers) -> R
         )
     names = (given.get("access-control-request-headers") or "").split(",")
     wanted = [name.strip() for name in names if name.strip()]
-    for rule in await _rules(store, account):
+    for rule in rules:
         allows_headers = all(_allows_header(rule["AllowedHeaders"], name) for name in wanted)
         if allows_headers and _fits(rule, origin=origin, method=method):
             answer: HeaderList = [
@@ -40,9 +37,9 @@ async def answer_preflight(store: TableStore, account: str, given: Headers) -> R
     )
 
 
-async def cors_headers(store: TableStore, account: str, method: str, origin: str) -> HeaderList:
+def cors_headers(rules: Sequence[Rule], *, method: str, origin: str) -> HeaderList:
     """Return the headers with which a browser hands the answer to a page of another origin; none without a rule."""
-    for rule in await _rules(store, account):
+    for rule in rules:
         if _fits(rule, origin=origin, method=method):
             return [
                 ("access-control-allow-origin", _allowed_origin(rule, origin)),
@@ -51,11 +48,6 @@ async def cors_headers(store: TableStore, account: str, method: str, origin: str
                 ("vary", "Origin"),
             ]
     return []
-
-
-async def _rules(store: TableStore, account: str) -> list[Rule]:
-    rules: list[Rule] = load_properties(await store.get_document(account, None, PROPERTIES_DOCUMENT))["Cors"]
-    return rules
 
 
 def _fits(rule: Rule, *, origin: str, method: str) -> bool:
