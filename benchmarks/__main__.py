@@ -38,12 +38,13 @@ from benchmarks import (
     case_reads_under_writes,
     case_split,
     case_start,
+    case_storage,
     case_tables,
 )
 from benchmarks.comparison import Compared, compare
 from benchmarks.measurement import Measurement, not_measured
 from benchmarks.processes import NotMeasured, load_core, server_core
-from benchmarks.subject import PROJECT, NoCheckout, Subject, checkout, other_checkout
+from benchmarks.subject import LISTED_BLOBS, PROJECT, NoCheckout, Subject, checkout, other_checkout
 from benchmarks.tables import comparison_table, measurement_table
 from benchmarks.wire import UnexpectedAnswer
 
@@ -65,6 +66,7 @@ CASES: dict[str, Callable[[Subject], Awaitable[list[Measurement]]]] = {
     "postgres_server": case_postgres_server.measure,
     "move": case_move.measure,
     "tables": case_tables.measure,
+    "storage": case_storage.measure,
     "portal": case_portal.measure,
     "mongo": case_mongo.measure,
     "gremlin": case_gremlin.measure,
@@ -85,6 +87,9 @@ def main() -> int:
     parser.add_argument("--json", type=Path, default=RESULTS, help="where the numbers go")
     parser.add_argument("--strict", action="store_true", help="fail if a promise is not kept")
     parser.add_argument("--against", metavar="FOLDER_OR_COMMIT", help="measure another checkout in turns with this one")
+    parser.add_argument(
+        "--blobs", type=int, default=LISTED_BLOBS, help=f"blobs that case storage lists (default {LISTED_BLOBS:,})"
+    )
     parser.add_argument("--pairs", type=int, default=PAIRS, help=f"with --against: runs of each (default {PAIRS})")
     options = parser.parse_args()
     chosen = options.only.split(",")
@@ -104,7 +109,7 @@ def main() -> int:
 
 
 def measure(chosen: list[str], options: argparse.Namespace, console: Console) -> int:
-    subject = checkout(PROJECT)
+    subject = replace(checkout(PROJECT), listed_blobs=options.blobs)
     if options.against is not None:
         with other_checkout(options.against) as other:
             measure_both(chosen, replace(subject, is_compared=True), other, options, console)

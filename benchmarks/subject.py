@@ -15,6 +15,7 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parents[1]
 
 COMMAND_SECONDS_MAX = 30.0
+LISTED_BLOBS = 1_000_000
 
 
 class NoCheckout(Exception):
@@ -34,6 +35,8 @@ class Subject:
     # Beside another checkout. Cases leave out peers and large fills then: they take longer than both, and say nothing
     # about the difference.
     is_compared: bool = False
+    # Of the case for queues and blobs.
+    listed_blobs: int = LISTED_BLOBS
 
     @property
     def environment(self) -> dict[str, str]:

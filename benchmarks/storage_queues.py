@@ -1,0 +1,109 @@
+"""Figures of queues: put, get and delete with few and many messages waiting, and whole cycles."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from statistics import median
+
+from benchmarks import storage_wire
+from benchmarks.load import run_all
+from benchmarks.measurement import Measurement
+from benchmarks.queue_consumers import Consumption, consume
+from benchmarks.storage_figures import ASTERISM, CASE, CONNECTIONS, PEER, call, checked, measure_rates, ratio
+from benchmarks.storage_servers import StorageServer
+
+MESSAGE = "m" * 1024
+WAITING_FEW = 1200
+WAITING_MANY = 100_000
+# Of each round; as many are put back afterwards.
+CONSUMED = 240
+ROUNDS = 3
+CYCLES = 600
+
+PUT_AT_LEAST, PUTS_PER_SECOND_AT_LEAST = 3.0, 2000.0
+CONSUME_AT_LEAST, CYCLE_AT_LEAST = 10.0, 10.0
+MANY_TO_FEW_AT_MOST = 1.3
+
+
+async def measure_queues(servers: dict[str, StorageServer]) -> list[Measurement]:
+    ports = {name: server.queue_port for name, server in servers.items()}
+    for port in ports.values():
+        for queue in ("few", "cycle"):
+            await call(port, storage_wire.create_queue(queue), 201)
+        await fill(port, "few", WAITING_FEW)
+    found = await measure_consumers(ports)
+    found += await measure_cycles(ports)
+    if PEER in ports:
+        found += await measure_independence(ports[ASTERISM])
+    # Last, because the peer looks at all messages of all queues.
+    for port in ports.values():
+        await call(port, storage_wire.create_queue("puts"), 201)
+    found += await measure_rates(
+        "queue put of 1 KB",
+        ports,
+        puts,
+        unit="messages/s",
+        at_least=PUT_AT_LEAST,
+        rate_at_least=PUTS_PER_SECOND_AT_LEAST,
+    )
+    return found
+
+
+def puts(_: int) -> Iterator[bytes]:
+    return itertools.repeat(storage_wire.put_message("puts", MESSAGE))
+
+
+async def fill(port: int, queue: str, count: int) -> None:
+    requests = itertools.repeat(storage_wire.put_message(queue, MESSAGE), count)
+    checked(await run_all(port, requests, connections=CONNECTIONS), "filled a queue")
+
+
+async def consume_rounds(port: int, queue: str, *, connections: int) -> Consumption:
+    """Get and delete with the same number waiting in each round; the round with the middle rate."""
+    rounds = []
+    for _ in range(ROUNDS):
+        rounds.append(await consume(port, queue, rounds=CONSUMED, connections=connections))
+        await fill(port, queue, CONSUMED)
+    return sorted(rounds, key=lambda consumption: consumption.rate_per_second)[ROUNDS // 2]
+
+
+async def measure_consumers(ports: dict[str, int]) -> list[Measurement]:
+    kind = f"queue get and delete, {WAITING_FEW:,} waiting"
+    found, rates = [], {}
+    for name, port in ports.items():
+        consumption = await consume_rounds(port, "few", connections=CONNECTIONS)
+        rates[name] = consumption.rate_per_second
+        note = f"{CONNECTIONS} connections, p50 {consumption.median_ms:.2f} ms"
+        found.append(Measurement(CASE, f"{kind}, {name}", rates[name], "pairs/s", note=note))
+    return [*found, *ratio(kind, rates, at_least=CONSUME_AT_LEAST)]
+
+
+async def measure_cycles(ports: dict[str, int]) -> list[Measurement]:
+    kind = f"queue put, get and delete ({WAITING_FEW:,} waiting in another queue)"
+    found, rates = [], {}
+    for name, port in ports.items():
+        consumption = await consume(port, "cycle", rounds=CYCLES, connections=CONNECTIONS, text_to_put=MESSAGE)
+        rates[name] = consumption.rate_per_second
+        note = f"{CONNECTIONS} connections, p50 {consumption.median_ms:.2f} ms"
+        found.append(Measurement(CASE, f"{kind}, {name}", rates[name], "cycles/s", note=note))
+    return [*found, *ratio(kind, rates, at_least=CYCLE_AT_LEAST)]
+
+
+async def measure_independence(port: int) -> list[Measurement]:
+    """Medians of one consumer alone: a server with few messages in all its queues, then with many in one of them."""
+    few = await median_pair_ms(port, "few")
+    await call(port, storage_wire.create_queue("many"), 201)
+    await fill(port, "many", WAITING_MANY)
+    many = await median_pair_ms(port, "many")
+    note = f"one connection: {few:.2f} ms of {WAITING_FEW:,}, {many:.2f} ms of {WAITING_MANY:,}"
+    name = "queue get and delete: many waiting to few"
+    return [Measurement(CASE, name, many / few, "x", at_most=MANY_TO_FEW_AT_MOST, note=note)]
+
+
+async def median_pair_ms(port: int, queue: str) -> float:
+    medians = []
+    for _ in range(ROUNDS):
+        medians.append((await consume(port, queue, rounds=CONSUMED, connections=1)).median_ms)
+        await fill(port, queue, CONSUMED)
+    return median(medians)
