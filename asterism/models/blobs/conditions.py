@@ -68,9 +68,15 @@ def check_read(conditions: Conditions, found: Conditioned, now: int, tags: Mappi
 
 
 def check_write(
-    conditions: Conditions, found: Conditioned | None, now: int, tags: Mapping[str, str] | None = None
+    conditions: Conditions,
+    found: Conditioned | None,
+    now: int,
+    tags: Mapping[str, str] | None = None,
+    *,
+    needs_lease: bool = True,
 ) -> None:
-    """Refuse a write whose conditions do not hold; `found` is None if the blob does not exist."""
+    """Refuse a write whose conditions do not hold; `found` is None if the blob does not exist. Without `needs_lease`, a
+    write that a lease does not concern."""
     if found is None:
         # The time of what does not exist meets every condition.
         if conditions.if_match is not None or conditions.tags is not None:
@@ -83,7 +89,8 @@ def check_write(
             raise BlobRefused(BlobFailure.EXISTS)
         if not (_is_as_wanted(conditions, found) and _is_news(conditions, found) and _has_tags(conditions, tags)):
             raise BlobRefused(BlobFailure.CONDITION_NOT_MET)
-    check_lease_for_write(found.lease, conditions.lease_id, now)
+    if needs_lease:
+        check_lease_for_write(found.lease, conditions.lease_id, now)
 
 
 def _is_as_wanted(conditions: Conditions, found: Conditioned) -> bool:

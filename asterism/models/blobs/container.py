@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 from asterism.keyspaces.routing.keyspace import Keyspace
+from asterism.models.blobs.appends import append_block
+from asterism.models.blobs.blocks import block_lists, commit_blocks, put_block
 from asterism.models.blobs.calls import (
     CURRENT,
     NO_KEY,
@@ -21,10 +23,16 @@ from asterism.models.blobs.calls import (
     Which,
 )
 from asterism.models.blobs.conditions import NO_CONDITIONS, Conditions
+from asterism.models.blobs.finding import find_record
+from asterism.models.blobs.layout import point_of
+from asterism.models.blobs.listing import list_blobs
+from asterism.models.blobs.reading import read_content
 from asterism.models.blobs.record import BlobRecord
 from asterism.models.blobs.rules import NO_RULES, AccountRules
+from asterism.models.blobs.space import BlobSpace
 from asterism.models.blobs.state import ContainerState
 from asterism.models.blobs.uploads import Upload
+from asterism.models.blobs.writing import change_record, delete_blob, put_blob, take_snapshot, undelete_blob
 
 
 class Container:
@@ -34,14 +42,27 @@ class Container:
     the blob does not permit it; nothing was changed then.
     """
 
-    account: str
-    name: str
-    keyspace: Keyspace
+    __slots__ = ("space",)
+
+    def __init__(self, space: BlobSpace) -> None:
+        self.space = space
+
+    @property
+    def account(self) -> str:
+        return self.space.account
+
+    @property
+    def name(self) -> str:
+        return self.space.name
+
+    @property
+    def keyspace(self) -> Keyspace:
+        return self.space.keyspace
 
     @property
     def state(self) -> ContainerState:
         """The state that is in force now."""
-        raise NotImplementedError
+        return self.space.state
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -50,15 +71,15 @@ class Container:
     ) -> BlobRecord:
         """Return a blob, a snapshot or a version; NOT_FOUND, or the reason of a condition that does not hold. With
         `key`, the blob must have been written with the same (NO_KEY: with none)."""
-        raise NotImplementedError
+        return await find_record(self.space, name, which, conditions, key)
 
-    def read(self, record: BlobRecord, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
+    def read(self, record: BlobRecord, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes, None]:
         """Yield the bytes from `start` to before `end` of a record that was found, in pieces of at most 256 KiB.
 
         Of any kind of blob; what a page blob has not written is zeros. The content is that of the record, although
         the blob may change meanwhile. Close the iterator if it is not read to its end.
         """
-        raise NotImplementedError
+        return read_content(self.space, record, start, end)
 
     async def block_list(
         self,
@@ -69,22 +90,22 @@ class Container:
         committed: bool = True,
         uncommitted: bool = True,
     ) -> BlockLists:
-        raise NotImplementedError
+        return await block_lists(self.space, name, which, conditions, committed=committed, uncommitted=uncommitted)
 
     async def list(self, query: ListQuery) -> ListPage:
-        raise NotImplementedError
+        return await list_blobs(self.space, query)
 
     # --- data -------------------------------------------------------------------------------------------------------
 
     def begin_upload(self, name: str) -> Upload:
         """Return an empty upload for a blob, to be used with `async with`."""
-        raise NotImplementedError
+        return self.space.begin_upload(point_of(name))
 
     async def put_block(
         self, name: str, block_id: bytes, upload: Upload, *, lease_id: str | None = None, key: Key = NO_KEY
     ) -> None:
         """Store an uncommitted block in place of one with the same id. Ids of a blob have one length."""
-        raise NotImplementedError
+        await put_block(self.space, name, block_id, upload, lease_id=lease_id, key=key)
 
     async def commit_blocks(
         self,
@@ -94,7 +115,7 @@ class Container:
         conditions: Conditions = NO_CONDITIONS,
         rules: AccountRules = NO_RULES,
     ) -> BlobRecord:
-        raise NotImplementedError
+        return await commit_blocks(self.space, name, entries, properties, conditions, rules)
 
     async def put_blob(
         self,
@@ -106,7 +127,7 @@ class Container:
     ) -> BlobRecord:
         """Make a blob, in place of what has the name: a block blob of the data, an append blob without data, or a page
         blob of `properties.size`."""
-        raise NotImplementedError
+        return await put_blob(self.space, name, upload, properties, conditions, rules)
 
     async def append(
         self,
@@ -120,7 +141,8 @@ class Container:
     ) -> Appended:
         """Append a block to an append blob; `position` is the size that it must have, `max_size` the most that it may
         have afterwards."""
-        raise NotImplementedError
+        assert upload.point == point_of(name), "the upload was begun for another blob"
+        return await append_block(self.space, upload, conditions, position=position, max_size=max_size, key=key)
 
     # --- properties, snapshots, versions ----------------------------------------------------------------------------
 
@@ -134,7 +156,7 @@ class Container:
         key: Key | None = None,
     ) -> BlobRecord:
         """Apply a change of `changes.py`; return the record after it."""
-        raise NotImplementedError
+        return await change_record(self.space, name, change, which, conditions, rules, key)
 
     async def snapshot(
         self,
@@ -145,7 +167,7 @@ class Container:
         key: Key | None = None,
     ) -> Snapshotted:
         """Take a snapshot; with `metadata` in place of those of the blob. It changes neither etag nor time."""
-        raise NotImplementedError
+        return await take_snapshot(self.space, name, metadata, conditions, rules, key)
 
     async def delete(
         self,
@@ -159,8 +181,8 @@ class Container:
     ) -> bool:
         """Delete a blob, a snapshot or a version. Return True if it can be restored, as a soft-deleted record or a
         previous version. `permanent` removes a soft-deleted snapshot or version."""
-        raise NotImplementedError
+        return await delete_blob(self.space, name, which, conditions, rules, snapshots=snapshots, permanent=permanent)
 
     async def undelete(self, name: str) -> None:
         """Restore all that is soft-deleted under a name; NOT_FOUND if the name was never used."""
-        raise NotImplementedError
+        await undelete_blob(self.space, name)

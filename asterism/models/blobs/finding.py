@@ -1,0 +1,58 @@
+"""Finding of blobs, snapshots and versions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from asterism.models.blobs.calls import Current, Key, Version, Which
+from asterism.models.blobs.changes import check_key
+from asterism.models.blobs.conditions import Conditions, check_read
+from asterism.models.blobs.failures import BlobFailure, BlobRefused
+from asterism.models.blobs.layout import VERSIONS, moment_of, point_of, span_of, version_key
+from asterism.models.blobs.record import BlobRecord, Role, unpack_blob
+from asterism.models.blobs.space import BlobSpace, Found
+
+
+class KeptRecord(NamedTuple):
+    """A record of VERSIONS, as it is stored and decoded."""
+
+    moment: int
+    stored: bytes
+    record: BlobRecord
+
+
+async def find_record(
+    space: BlobSpace, name: str, which: Which, conditions: Conditions, key: Key | None = None
+) -> BlobRecord:
+    """Return a record that is not deleted, and permit it to be read; see `Container.find`."""
+    found, kept = await find_which(space, point_of(name), which)
+    record = found.current if kept is None else kept.record
+    if record is None or record.is_deleted:
+        raise BlobRefused(BlobFailure.NOT_FOUND)
+    check_read(conditions, record, space.now(), record.tags)
+    if key is not None:
+        check_key(record, key)
+    return record
+
+
+async def find_which(space: BlobSpace, point: bytes, which: Which) -> tuple[Found, KeptRecord | None]:
+    """Return the root of a blob, and the record of VERSIONS that is meant; NOT_FOUND if there is none. The current
+    version is the root."""
+    if isinstance(which, Current):
+        return await space.read_root(point), None
+    key = version_key(point, which.ticks)
+    found, (stored,) = await space.read_with_root(point, key)
+    if isinstance(which, Version) and found.current is not None and found.current.version == which.ticks:
+        return found, None
+    if stored is None:
+        raise BlobRefused(BlobFailure.NOT_FOUND)
+    record = unpack_blob(stored)
+    if record.role is not (Role.VERSION if isinstance(which, Version) else Role.SNAPSHOT):
+        raise BlobRefused(BlobFailure.NOT_FOUND)
+    return found, KeptRecord(which.ticks, stored, record)
+
+
+async def kept_records(space: BlobSpace, point: bytes) -> list[KeptRecord]:
+    """Return all records of VERSIONS of a blob, the oldest first."""
+    entries = await space.entries(point, span_of(VERSIONS, point))
+    return [KeptRecord(moment_of(key), stored, unpack_blob(stored)) for key, stored in entries]
