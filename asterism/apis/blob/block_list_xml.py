@@ -25,7 +25,7 @@ _BLOCKS_IN_PIECE: Final = 1000
 
 
 class BlockSource(Enum):
-    """Where a commit looks for a block; LATEST looks among the uncommitted ones first."""
+    """The list in which a commit looks for a block; LATEST looks among the uncommitted ones first."""
 
     LATEST = "Latest"
     COMMITTED = "Committed"

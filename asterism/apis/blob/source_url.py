@@ -1,9 +1,8 @@
-"""The URL of a blob that a request copies from: read, and recognized as one of this server."""
+"""The URL of a blob that a request copies from, and the refusals of one that cannot be read."""
 
 from __future__ import annotations
 
-import ipaddress
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from asterism.apis.storage.refusals import Refusal, invalid_header_value
@@ -11,28 +10,15 @@ from asterism.apis.storage.refusals import Refusal, invalid_header_value
 COPY_SOURCE: Final = "x-ms-copy-source"
 # The service's limit.
 SOURCE_URL_CHARACTERS_MAX: Final = 2048
-_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
-# Marks the host of a blob service in host style, as in `account.blob.example`.
-_SERVICE_LABEL: Final = "blob"
+_SCHEMES: Final = frozenset({"http", "https"})
 
 
-class SourceUrl(NamedTuple):
-    scheme: str
-    authority: str
-    # As written, percent-encoded.
-    path: str
-    query_string: str
-
-    @property
-    def text(self) -> str:
-        return f"{self.scheme}://{self.authority}{self.path}"
-
-
-def read_source_url(text: str, header: str = COPY_SOURCE) -> SourceUrl:
+def check_source_url(text: str, header: str = COPY_SOURCE) -> str:
+    """Return a URL without its query, which may hold a signature."""
     parts = _split(text) if len(text) <= SOURCE_URL_CHARACTERS_MAX else None
-    if parts is None or parts.scheme not in _DEFAULT_PORTS or not parts.hostname or not parts.path.strip("/"):
-        raise invalid_header_value(header, text[:256])
-    return SourceUrl(parts.scheme, parts.netloc, parts.path, parts.query)
+    if parts is None or parts.scheme not in _SCHEMES or not parts.hostname or not parts.path.strip("/"):
+        raise invalid_header_value(header, text)
+    return parts._replace(query="", fragment="").geturl()
 
 
 def _split(text: str) -> SplitResult | None:
@@ -44,44 +30,21 @@ def _split(text: str) -> SplitResult | None:
         return None
 
 
-def is_of_this_server(source: SourceUrl, *, scheme: str, authority: str, has_account: bool) -> bool:
-    """Return whether a URL leads to the server that was asked at `authority`. In host style `has_account` decides:
-    the accounts of a server may have several domains, and no other server has them."""
-    if source.authority.lower() == authority.lower():
-        return True
-    own = urlsplit(f"{scheme}://{authority}")
-    other = urlsplit(source.text)
-    if _port(own) == _port(other) and _is_loopback(own.hostname) and _is_loopback(other.hostname):
-        return True
-    labels = (other.hostname or "").split(".")
-    return has_account and len(labels) > 2 and labels[1] == _SERVICE_LABEL
-
-
-def _port(parts: SplitResult) -> int:
-    return parts.port or _DEFAULT_PORTS[parts.scheme]
-
-
-def _is_loopback(host: str | None) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host or "").is_loopback
-    except ValueError:
-        return False
-
-
-def cannot_verify_source(status: int, code: str, message: str) -> Refusal:
-    """Return the refusal of a copy whose source cannot be read, with the source's own status and code."""
+def cannot_verify_source(refusal: Refusal) -> Refusal:
+    """Return the refusal of a request whose source refuses to be read: it has the status of the source's refusal."""
     return Refusal(
-        status,
+        refusal.status,
         "CannotVerifyCopySource",
-        message,
-        more_headers=[("x-ms-copy-source-status-code", str(status)), ("x-ms-copy-source-error-code", code)],
+        refusal.message,
+        more_headers=[
+            ("x-ms-copy-source-status-code", str(refusal.status)),
+            ("x-ms-copy-source-error-code", refusal.code),
+        ],
     )
 
 
 def foreign_source() -> Refusal:
-    return cannot_verify_source(
+    return Refusal(
         400,
         "CannotVerifyCopySource",
         "The source of the copy is not a blob of this server. Copies read only blobs of the accounts that it serves.",

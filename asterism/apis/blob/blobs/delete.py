@@ -1,0 +1,66 @@
+"""Delete Blob and Undelete Blob: the blob itself, its snapshots, a single snapshot or version."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from asterism.access.sas_grants import ResourceType
+from asterism.apis.blob.context import BlobCall, blob_container_of, which_of
+from asterism.apis.blob.request_headers import read_conditions
+from asterism.apis.storage.refusals import invalid_header_value, invalid_query_parameter
+from asterism.apis.storage.routes import Needs
+from asterism.apis.transports.http import Response
+from asterism.models.blobs.calls import CURRENT, SnapshotDeletion, Version
+
+_DELETE: Final = Needs(ResourceType.OBJECT, "d", "d")
+_DELETE_VERSION: Final = Needs(ResourceType.OBJECT, "x", "x")
+_DELETE_FOR_GOOD: Final = Needs(ResourceType.OBJECT, "y", "y")
+_SNAPSHOTS: Final = "x-ms-delete-snapshots"
+
+
+async def delete_blob(call: BlobCall) -> Response:
+    which = which_of(call)
+    is_permanent = _is_permanent(call)
+    if is_permanent:
+        call.allow(_DELETE_FOR_GOOD)
+    else:
+        call.allow(_DELETE_VERSION if isinstance(which, Version) else _DELETE)
+    container = blob_container_of(call)
+    snapshots = _snapshots(call)
+    if snapshots is not None and which is not CURRENT:
+        raise invalid_header_value(
+            _SNAPSHOTS, snapshots.value, "A request that names a snapshot or a version deletes only that."
+        )
+    is_kept = await container.delete(
+        call.resource.name,
+        which,
+        read_conditions(call.headers),
+        await call.context.rule_book.rules_of(call.account.name),
+        snapshots=snapshots,
+        permanent=is_permanent,
+    )
+    return Response(202, [("x-ms-delete-type-permanent", "false" if is_kept else "true")])
+
+
+def _is_permanent(call: BlobCall) -> bool:
+    text = call.query.get("deletetype")
+    if not text:
+        return False
+    if text.lower() != "permanent":
+        raise invalid_query_parameter("deletetype", text, "The only type of deletion that can be named is permanent.")
+    return True
+
+
+def _snapshots(call: BlobCall) -> SnapshotDeletion | None:
+    text = call.headers.get(_SNAPSHOTS)
+    if not text:
+        return None
+    try:
+        return SnapshotDeletion(text.lower())
+    except ValueError:
+        raise invalid_header_value(_SNAPSHOTS, text) from None
+
+
+async def undelete_blob(call: BlobCall) -> Response:
+    await blob_container_of(call).undelete(call.resource.name)
+    return Response(200, [])

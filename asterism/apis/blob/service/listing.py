@@ -1,0 +1,75 @@
+"""List Containers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from asterism.apis.blob.containers.listing import read_includes
+from asterism.apis.blob.context import BlobCall, now_ticks
+from asterism.apis.blob.etags import etag_text, http_date
+from asterism.apis.blob.record_headers import duration_text
+from asterism.apis.storage.headers import read_whole
+from asterism.apis.storage.metadata import metadata_xml
+from asterism.apis.storage.xml_text import attribute, leaf, node, text_leaf, xml_response, xml_safe
+from asterism.apis.transports.http import Response
+from asterism.models.blobs.container import Container
+from asterism.models.blobs.leases import LeaseState, is_locked, state_of
+from asterism.values.ticks import TICKS_PER_SECOND
+
+PAGE_ENTRIES_MAX: Final = 5_000
+_INCLUDES: Final = frozenset({"metadata", "deleted", "system"})
+_DAY_TICKS: Final = 24 * 3600 * TICKS_PER_SECOND
+
+
+async def list_containers(call: BlobCall) -> Response:
+    query = call.query
+    includes = read_includes(query.get("include"), _INCLUDES)
+    limit = min(read_whole(query, "maxresults", minimum=1, maximum=1 << 31) or PAGE_ENTRIES_MAX, PAGE_ENTRIES_MAX)
+    marker = query.get("marker") or ""
+    # One more than the page: it is the place at which the next begins. Deleted containers share their names.
+    found = call.context.store.list_containers(
+        call.account.name,
+        prefix=query.get("prefix") or "",
+        after=marker or None,
+        limit=limit + 1,
+        deleted="deleted" in includes,
+    )
+    now = now_ticks(call)
+    with_metadata = "metadata" in includes
+    shown = "".join(_container_xml(container, now, with_metadata=with_metadata) for container in found[:limit])
+    following = found[limit].name if len(found) > limit else ""
+    asked = "".join(
+        text_leaf(element, xml_safe(query[name]))
+        for element, name in (("Prefix", "prefix"), ("Marker", "marker"), ("MaxResults", "maxresults"))
+        if query.get(name)
+    )
+    return xml_response(
+        200,
+        f"<EnumerationResults ServiceEndpoint={attribute(call.base_url + '/')}>{asked}"
+        f"{node('Containers', shown)}{leaf('NextMarker', following)}</EnumerationResults>",
+    )
+
+
+def _container_xml(container: Container, now: int, *, with_metadata: bool) -> str:
+    state = container.state
+    head = leaf("Name", container.name)
+    properties = leaf("Last-Modified", http_date(state.modified_at)) + leaf("Etag", etag_text(state.etag))
+    lease_state = state_of(state.lease, now)
+    properties += leaf("LeaseStatus", "locked" if is_locked(state.lease, now) else "unlocked")
+    properties += leaf("LeaseState", lease_state.value)
+    if state.lease is not None and lease_state is LeaseState.LEASED:
+        properties += leaf("LeaseDuration", duration_text(state.lease))
+    if state.public_access is not None:
+        properties += leaf("PublicAccess", state.public_access)
+    properties += leaf("DefaultEncryptionScope", state.default_encryption_scope or "$account-encryption-key")
+    properties += leaf("DenyEncryptionScopeOverride", state.denies_scope_override)
+    properties += leaf("HasImmutabilityPolicy", state.immutability_days is not None)
+    properties += leaf("HasLegalHold", state.has_legal_hold)
+    properties += leaf("ImmutableStorageWithVersioningEnabled", state.has_version_immutability)
+    if state.deleted_at is not None:
+        head += leaf("Deleted", True) + leaf("Version", state.deleted_version or "")
+        properties += leaf("DeletedTime", http_date(state.deleted_at))
+        if state.retained_until is not None:
+            properties += leaf("RemainingRetentionDays", max(0, (state.retained_until - now) // _DAY_TICKS))
+    tail = metadata_xml(state.metadata) if with_metadata else ""
+    return node("Container", f"{head}{node('Properties', properties)}{tail}")
