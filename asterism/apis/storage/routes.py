@@ -37,7 +37,8 @@ class Needs:
     anonymous: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+# Without slots: `Route[Context](...)` fails for a generic dataclass that is frozen and has them.
+@dataclass(frozen=True)
 class Route(Generic[ContextT]):
     method: str
     kind: str
