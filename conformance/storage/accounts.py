@@ -9,22 +9,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Role:
-    """An argument of the tests, `<name>account_name`, and the options of the server for such an account."""
+    """An argument of the tests, `<name>account_name`, and the options of the port for blobs for such an account."""
 
     name: str
     suffix: str
     options: tuple[str, ...] = ()
 
 
-# Options that the server may not have yet are left out at its start.
+# Its retention is a property of its service, which the plugin sets.
+SOFT_DELETE = "soft_delete_storage_"
 ROLES = (
     Role("storage_", ""),
     # The source of copies from another account.
     Role("secondary_storage_", "second"),
     Role("blob_storage_", "blobs"),
     Role("versioned_storage_", "versioned", ("--blob-versioning",)),
-    Role("premium_storage_", "premium", ("--blob-premium",)),
-    Role("soft_delete_storage_", "softdelete", ("--blob-soft-delete",)),
+    Role("premium_storage_", "premium"),
+    Role(SOFT_DELETE, "softdelete"),
 )
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from conformance.storage.accounts import accounts_of, environment_of
+from conformance.storage.accounts import SOFT_DELETE, accounts_of, environment_of
 
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 # The modules below read them.
 os.environ.update(environment_of(_WORKER))
 
 from azure.core.exceptions import HttpResponseError  # noqa: E402
-from azure.storage.blob import BlobLeaseClient, BlobServiceClient  # noqa: E402
+from azure.storage.blob import BlobLeaseClient, BlobServiceClient, RetentionPolicy  # noqa: E402
 from azure.storage.queue import QueueServiceClient  # noqa: E402
 
 from conformance import transport  # noqa: E402
@@ -53,9 +53,12 @@ def _services(kind: type[Any], suffix: str) -> list[Any]:
     if not _cleaners:
         for account in accounts_of(_WORKER):
             url = f"https://{account.name}.{suffix}.core.windows.net"
-            _cleaners.append(kind(url, credential=account.key, retry_total=0))
+            service = kind(url, credential=account.key, retry_total=0)
+            _cleaners.append(service)
             if suffix == "queue":
                 break
+            if account.role.name == SOFT_DELETE:
+                service.set_service_properties(delete_retention_policy=RetentionPolicy(enabled=True, days=7))
     return _cleaners
 
 

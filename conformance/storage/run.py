@@ -11,7 +11,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conformance.document import write_part
@@ -56,14 +56,6 @@ SUITES = (
 )
 
 
-@dataclass(frozen=True)
-class Addresses:
-    """Base addresses of the services under test."""
-
-    queue: str
-    blob: str
-
-
 def main(arguments: list[str]) -> int:
     options = read_arguments(arguments)
     BUILD.mkdir(parents=True, exist_ok=True)
@@ -74,9 +66,9 @@ def main(arguments: list[str]) -> int:
     try:
         for suite in chosen:
             # A server for each suite: failures of the one say nothing about the other.
-            with store_options(options.store) as store, running_addresses(options, store, suite) as addresses:
+            with store_options(options.store) as store, running_suite_server(suite, options, store) as address:
                 source, version = unpack_source(BUILD, suite.package)
-                outcomes = run_tests(suite, source / "tests", settings, addresses, options)
+                outcomes = run_tests(suite, source / "tests", settings, address, options)
             has_failed |= not report(suite, version, outcomes, options)
     except ServerNotReady as problem:
         print(problem, file=sys.stderr)
@@ -103,48 +95,36 @@ def read_arguments(arguments: list[str]) -> argparse.Namespace:
 
 
 @contextmanager
-def running_addresses(options: argparse.Namespace, store: Sequence[str], suite: Suite) -> Iterator[Addresses]:
-    if options.queue_at or options.blob_at:
-        yield Addresses(options.queue_at, options.blob_at)
+def running_suite_server(suite: Suite, options: argparse.Namespace, store: Sequence[str]) -> Iterator[str]:
+    """The base address of the service under test."""
+    if other := vars(options)[f"{suite.name}_at"]:
+        yield other
         return
-    more = [*store, *account_options(options.workers), *shlex.split(options.server_args)]
-    with running_server(more, BUILD / f"{suite.name}-server.log") as addresses:
-        yield addresses
-
-
-def account_options(workers: int) -> list[str]:
-    offered = offered_options()
-    chosen: list[str] = []
-    for account in all_accounts(workers):
-        chosen += ["--storage-account", f"{account.name}:{account.key}"]
-        for option in account.role.options:
-            if option in offered:
-                chosen += [option, account.name]
-    return chosen
-
-
-def offered_options() -> frozenset[str]:
-    environment = {**os.environ, "COLUMNS": "200", "TERM": "dumb"}
-    done = subprocess.run([*START, "--help"], capture_output=True, text=True, check=True, cwd=PROJECT, env=environment)
-    return frozenset(word for word in done.stdout.split() if word.startswith("--"))
-
-
-@contextmanager
-def running_server(more_arguments: Sequence[str], log: Path) -> Iterator[Addresses]:
-    queue, blob = free_port(), free_port()
+    more = [*store, *account_options(suite, options.workers), *shlex.split(options.server_args)]
+    port = free_port()
+    log = BUILD / f"{suite.name}-server.log"
     with tempfile.TemporaryDirectory(prefix="asterism-conformance-") as data, log.open("wb") as output:
-        arguments = ["--data", data, "--https", "--apis", "queue,blob", "--no-throttle"]
-        arguments += ["--queue-port", str(queue), "--blob-port", str(blob), *more_arguments]
+        arguments = ["--data", data, "--https", "--apis", suite.name, "--no-throttle"]
+        arguments += [f"--{suite.name}-port", str(port), *more]
         process = subprocess.Popen([*START, *arguments], stdout=output, stderr=subprocess.STDOUT, cwd=PROJECT)
         try:
-            wait_until_ready(process, port=blob, log=log)
-            yield Addresses(f"https://127.0.0.1:{queue}", f"https://127.0.0.1:{blob}")
+            wait_until_ready(process, port=port, log=log)
+            yield f"https://127.0.0.1:{port}"
         finally:
             stop(process)
 
 
+def account_options(suite: Suite, workers: int) -> list[str]:
+    chosen: list[str] = []
+    for account in all_accounts(workers):
+        chosen += ["--storage-account", f"{account.name}:{account.key}"]
+        if suite.name == "blob":
+            chosen += [text for option in account.role.options for text in (option, account.name)]
+    return chosen
+
+
 def run_tests(
-    suite: Suite, tests: Path, settings: Path, addresses: Addresses, options: argparse.Namespace
+    suite: Suite, tests: Path, settings: Path, address: str, options: argparse.Namespace
 ) -> dict[str, Outcome]:
     junit = BUILD / f"{suite.name}-junit.xml"
     junit.unlink(missing_ok=True)
@@ -160,19 +140,20 @@ def run_tests(
         "AZURE_TEST_RUN_LIVE": "true",
         "AZURE_SKIP_LIVE_RECORDING": "true",
         "ASTERISM_TESTS_SUITE": suite.name,
-        "ASTERISM_TESTS_QUEUE": addresses.queue,
-        "ASTERISM_TESTS_BLOB": addresses.blob,
+        f"ASTERISM_TESTS_{suite.name.upper()}": address,
     }
     with (BUILD / f"{suite.name}-pytest.log").open("wb") as log:
         subprocess.run(command, cwd=tests, env=environment, stdout=log, stderr=log, check=False)
-    return read_outcomes(junit) if junit.exists() else {}
+    outcomes = read_outcomes(junit) if junit.exists() else {}
+    # Files that are missing are named with the folder of this machine.
+    return {test: replace(outcome, why=outcome.why.replace(str(BUILD), "…")) for test, outcome in outcomes.items()}
 
 
 def report(suite: Suite, version: str, outcomes: dict[str, Outcome], options: argparse.Namespace) -> bool:
     """Write or show the score; return whether it is as it should be."""
     reasons = read_reasons(REASONS)
     explained = list(explain(outcomes, reasons))
-    is_whole_score = not (options.pytest_arguments or options.queue_at or options.blob_at)
+    is_whole_score = not (options.pytest_arguments or vars(options)[f"{suite.name}_at"])
     text = write_report(suite, version, options.store, explained, reasons_no_longer_needed(explained, reasons))
     # A part of the tests, or another server, does not make a score: it is shown, and the whole score is left alone.
     if is_whole_score:
