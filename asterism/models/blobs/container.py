@@ -20,17 +20,20 @@ from asterism.models.blobs.calls import (
     RecordChange,
     SnapshotDeletion,
     Snapshotted,
+    TagPage,
     Which,
 )
 from asterism.models.blobs.conditions import NO_CONDITIONS, Conditions
 from asterism.models.blobs.finding import find_record
 from asterism.models.blobs.layout import point_of
 from asterism.models.blobs.listing import list_blobs
+from asterism.models.blobs.pages import PageBlobs
 from asterism.models.blobs.reading import read_content
 from asterism.models.blobs.record import BlobRecord
 from asterism.models.blobs.rules import NO_RULES, AccountRules
 from asterism.models.blobs.space import BlobSpace
 from asterism.models.blobs.state import ContainerState
+from asterism.models.blobs.tags_search import TagSearch, TagTest
 from asterism.models.blobs.uploads import Upload
 from asterism.models.blobs.writing import change_record, delete_blob, put_blob, take_snapshot, undelete_blob
 
@@ -64,6 +67,11 @@ class Container:
         """The state that is in force now."""
         return self.space.state
 
+    @property
+    def pages(self) -> PageBlobs:
+        """The calls on page blobs."""
+        return PageBlobs(self.space)
+
     # --- reading ----------------------------------------------------------------------------------------------------
 
     async def find(
@@ -94,6 +102,10 @@ class Container:
 
     async def list(self, query: ListQuery) -> ListPage:
         return await list_blobs(self.space, query)
+
+    async def find_by_tags(self, tests: Sequence[TagTest], after: str | None = None, limit: int = 5_000) -> TagPage:
+        """Return the blobs for which all tests hold, from the name `after` on (that included)."""
+        return await TagSearch(self.space).find(tests, after, limit)
 
     # --- data -------------------------------------------------------------------------------------------------------
 

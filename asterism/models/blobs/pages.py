@@ -6,7 +6,7 @@ maps that it overwrites as they were read, because upkeep changes maps without t
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,6 +18,7 @@ from asterism.models.blobs.changes import check_key
 from asterism.models.blobs.conditions import NO_CONDITIONS, Conditions, check_write
 from asterism.models.blobs.content import Content
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
+from asterism.models.blobs.finding import find_record
 from asterism.models.blobs.layout import point_of
 from asterism.models.blobs.leases import after_write
 from asterism.models.blobs.page_maps import (
@@ -44,8 +45,6 @@ from asterism.storage.contract import Expectation
 
 SEQUENCE_NUMBER_MAX: Final = 2**63 - 1
 
-# Finds a blob, a snapshot or a version, with conditions of a read.
-Find = Callable[[str, Which, Conditions], Awaitable[BlobRecord]]
 _Plan = Callable[[BlobChange, BlobRecord], Awaitable[None]]
 
 
@@ -75,15 +74,6 @@ class SequenceAction(StrEnum):
     INCREMENT = "increment"
 
 
-async def read_pages(space: BlobSpace, record: BlobRecord, start: int, end: int) -> AsyncGenerator[bytes, None]:
-    """Yield the bytes of a page blob from `start` to before `end`, in pieces."""
-    point = point_of(record.name)
-    with space.services.open_reads.reading(space.keyspace.record.rid, point):
-        async with aclosing(_reader(space, record).read(start, end)) as pieces:
-            async for piece in pieces:
-                yield piece
-
-
 def _reader(space: BlobSpace, record: BlobRecord) -> PageReader:
     return PageReader(space.services.router, space.keyspace, point_of(record.name), record.content)
 
@@ -91,9 +81,10 @@ def _reader(space: BlobSpace, record: BlobRecord) -> PageReader:
 class PageBlobs:
     """The page blobs of a container."""
 
-    def __init__(self, space: BlobSpace, find: Find) -> None:
+    __slots__ = ("_space",)
+
+    def __init__(self, space: BlobSpace) -> None:
         self._space = space
-        self._find = find
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -107,10 +98,11 @@ class PageBlobs:
         end: int | None = None,
         limit: int = 10_000,
         previous: Snapshot | None = None,
+        key: Key | None = None,
     ) -> tuple[BlobRecord, SpansPage]:
         """Return the record, and the spans of it from `start` to before `end` that have data; with `previous`, those
         that were written or cleared since that snapshot."""
-        record = await self._find(name, which, conditions)
+        record = await find_record(self._space, name, which, conditions, key)
         _check_kind(record)
         end = record.size if end is None else min(end, record.size)
         reader = _reader(self._space, record)
@@ -121,7 +113,7 @@ class PageBlobs:
 
     async def _earlier(self, record: BlobRecord, previous: Snapshot) -> Content:
         try:
-            earlier = (await self._find(record.name, previous, NO_CONDITIONS)).content
+            earlier = (await find_record(self._space, record.name, previous, NO_CONDITIONS)).content
         except BlobRefused as refused:
             if refused.failure is not BlobFailure.NOT_FOUND:
                 raise

@@ -11,14 +11,13 @@ from typing import Final, NamedTuple
 
 from asterism.keyspaces.catalog.records import KeyspaceRecord
 from asterism.keyspaces.routing.families import after_prefix
-from asterism.keyspaces.routing.keyspace import Keyspace
-from asterism.keyspaces.routing.router import PartitionRouter
 from asterism.keyspaces.routing.scattered_calls import read_scattered
 from asterism.keyspaces.routing.slice_sizes import SliceSize
 from asterism.limits import KIB
 from asterism.models.blobs.calls import TagPage
 from asterism.models.blobs.layout import point_of, root_key
 from asterism.models.blobs.record import BlobRecord, unpack_blob
+from asterism.models.blobs.space import BlobSpace
 from asterism.models.blobs.tags_index import name_prefix, value_prefix
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.storage.contract import Span
@@ -51,10 +50,10 @@ class TagTest(NamedTuple):
 class TagSearch:
     """Searches of one container."""
 
-    def __init__(self, router: PartitionRouter, keyspace: Keyspace, now: Callable[[], int]) -> None:
-        self._router = router
-        self._keyspace = keyspace
-        self._now = now
+    def __init__(self, space: BlobSpace) -> None:
+        self._router = space.services.router
+        self._keyspace = space.keyspace
+        self._now = space.now
 
     async def find(self, tests: Sequence[TagTest], after: str | None, limit: int) -> TagPage:
         """Return the blobs for which all tests hold, from the name `after` on (that included)."""
