@@ -56,3 +56,9 @@ async def kept_records(space: BlobSpace, point: bytes) -> list[KeptRecord]:
     """Return all records of VERSIONS of a blob, the oldest first."""
     entries = await space.entries(point, span_of(VERSIONS, point))
     return [KeptRecord(moment_of(key), stored, unpack_blob(stored)) for key, stored in entries]
+
+
+async def find_version(space: BlobSpace, point: bytes, moment: int) -> KeptRecord | None:
+    """Return the record that VERSIONS has at a moment."""
+    (stored,) = await space.read(point, (version_key(point, moment),))
+    return None if stored is None else KeptRecord(moment, stored, unpack_blob(stored))

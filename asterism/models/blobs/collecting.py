@@ -1,0 +1,225 @@
+"""Removal of data that no record of a blob refers to any more.
+
+What was released is listed in GARBAGE, often several times over: a snapshot and the blob release the same data. An
+entry for a content is first turned into entries for those of its data that nothing refers to, and each of these is
+removed together with its place in the entry, so that a removal that is cut off is neither forgotten nor counted twice.
+
+Each batch expects the root as it was when the references were read: whatever makes a new one rewrites it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from asterism.errors import TooMuchContention
+from asterism.limits import MIB
+from asterism.models.blobs.blocks import uncommitted_blocks
+from asterism.models.blobs.content import Content, Segment
+from asterism.models.blobs.finding import kept_records
+from asterism.models.blobs.garbage import ReleasedContent, ReleasedData, pack_released_data, unpack_released
+from asterism.models.blobs.layout import (
+    CHUNK_BYTES,
+    DATA,
+    GARBAGE,
+    MANIFESTS,
+    data_key,
+    garbage_key,
+    garbage_place,
+    offset_of,
+    root_key,
+    span_of,
+    upload_key,
+)
+from asterism.models.blobs.pages_removal import remove_unseen_pages
+from asterism.models.blobs.reading import all_segments
+from asterism.models.blobs.record import BlobKind, unpack_blob
+from asterism.models.blobs.space import BlobSpace
+from asterism.storage.contract import LSN_BYTES, Batch, Expectation, Span
+
+# Ids of data in one entry.
+_LISTED_MAX: Final = 1_000
+# Data that one batch removes; the store frees them in some tens of milliseconds.
+_REMOVED_BYTES_MAX: Final = 64 * MIB
+# Entries that were made from others do not meet those that changes have made at the same moment.
+_FIRST_DERIVED: Final = 1 << 31
+
+
+async def collect_garbage(space: BlobSpace, point: bytes, released_until: int) -> None:
+    """Remove what a blob released until a moment; what is being read in this process stays for the next time."""
+    if space.services.open_reads.is_read(space.keyspace.record.rid, point):
+        return
+    async for attempt in space.attempts(point):
+        with attempt:
+            await _Collection(space, point, released_until).run()
+            return
+    raise TooMuchContention
+
+
+class _Collection:
+    """The removal of what one blob released. ExpectationFailed if the blob changes meanwhile: begin again."""
+
+    def __init__(self, space: BlobSpace, point: bytes, released_until: int) -> None:
+        self._space = space
+        self._point = point
+        self._released_until = released_until
+        self._root_version: bytes | None = None
+        # What records, uncommitted blocks and later entries refer to.
+        self._contents: list[tuple[BlobKind, Content]] = []
+        self._blocks: set[bytes] = set()
+        self._due: list[tuple[bytes, bytes, ReleasedContent]] = []
+        self._due_data: list[tuple[bytes, bytes, ReleasedData]] = []
+
+    async def run(self) -> None:
+        await self._find_records()
+        await self._find_garbage()
+        if self._due:
+            await self._list_unreferenced()
+        for key, stored, data in self._due_data:
+            await self._remove_data(key, stored, data)
+
+    async def _find_records(self) -> None:
+        space, point = self._space, self._point
+        (stored,) = await space.read(point, (root_key(point),))
+        if stored is not None:
+            self._root_version = stored[:LSN_BYTES]
+            root = unpack_blob(stored)
+            if root.exists:
+                self._contents.append((root.kind, root.content))
+        self._contents += [(kept.record.kind, kept.record.content) for kept in await kept_records(space, point)]
+
+    async def _find_garbage(self) -> None:
+        async for entries in self._space.slices(self._point, span_of(GARBAGE, self._point)):
+            for key, stored in entries:
+                is_due = garbage_place(key)[1] <= self._released_until
+                match unpack_released(stored):
+                    case ReleasedContent() as released:
+                        if is_due:
+                            self._due.append((key, stored, released))
+                        else:
+                            # Readers of it may not have finished, and it is released later.
+                            self._contents.append((released.kind, released.content))
+                    case ReleasedData() as data:
+                        if is_due:
+                            self._due_data.append((key, stored, data))
+
+    # --- contents ---------------------------------------------------------------------------------------------------
+
+    async def _list_unreferenced(self) -> None:
+        """Turn the entries of contents into entries of data, in one batch."""
+        space, point = self._space, self._point
+        referenced = await self._referenced()
+        live = {content.content_id for _, content in self._contents}
+        sizes: dict[bytes, int] = {}
+        batch = self._batch()
+        for key, stored, released in self._due:
+            content = released.content
+            if released.kind is BlobKind.PAGE:
+                await self._remove_pages(content)
+            else:
+                listed = await all_segments(space, point, content)
+                for segment in self._unreferenced(listed, referenced):
+                    if segment.data_id not in sizes:
+                        sizes[segment.data_id] = await self._stored_bytes(released.kind, segment)
+                if content.content_id not in live and content.pages:
+                    batch.range_deletes.append(span_of(MANIFESTS, point, content.content_id))
+            batch.expectations.append(Expectation(key, stored))
+            batch.deletes.append(key)
+        batch.range_deletes = list(dict.fromkeys(batch.range_deletes))
+        for key, data in self._derived(sizes):
+            stored = pack_released_data(data.sizes.items())
+            batch.puts.append((key, stored))
+            self._due_data.append((key, stored, data))
+        await space.store_part(point, batch, 0)
+
+    def _derived(self, sizes: dict[bytes, int]) -> Iterable[tuple[bytes, ReleasedData]]:
+        _, moment = garbage_place(self._due[0][0])
+        rest = list(sizes.items())
+        for number, start in enumerate(range(0, len(rest), _LISTED_MAX)):
+            key = garbage_key(self._point, moment, _FIRST_DERIVED + number)
+            yield key, ReleasedData(dict(rest[start : start + _LISTED_MAX]))
+
+    async def _referenced(self) -> set[bytes]:
+        referenced: set[bytes] = set()
+        seen: set[Content] = set()
+        for kind, content in self._contents:
+            if kind is not BlobKind.PAGE and content.inline is None and content not in seen:
+                seen.add(content)
+                listed = await all_segments(self._space, self._point, content)
+                referenced.update([segment.data_id for segment in listed])
+        referenced.update([block.data_id for block in (await uncommitted_blocks(self._space, self._point)).values()])
+        return referenced
+
+    @staticmethod
+    def _unreferenced(listed: Iterable[Segment], referenced: set[bytes]) -> list[Segment]:
+        return [segment for segment in listed if segment.data_id not in referenced]
+
+    async def _stored_bytes(self, kind: BlobKind, segment: Segment) -> int:
+        # What is appended after a snapshot was taken lies behind what the snapshot knows of.
+        if kind is not BlobKind.APPEND:
+            return segment.size
+        return await stored_bytes(self._space, self._point, segment.data_id)
+
+    async def _remove_pages(self, released: Content) -> None:
+        same = [content for _, content in self._contents if content.content_id == released.content_id]
+        epochs = sorted({content.epoch for content in same if content.epoch is not None})
+        await remove_unseen_pages(self._space, self._point, released.content_id, epochs, self._root_version)
+
+    # --- data -------------------------------------------------------------------------------------------------------
+
+    async def _remove_data(self, key: bytes, stored: bytes, data: ReleasedData) -> None:
+        """Remove the data of an entry, in batches that each leave the entry with the rest."""
+        left = dict(data.sizes)
+        while left:
+            batch = self._batch()
+            removed = plan_removal(batch, self._point, left)
+            batch.expectations.append(Expectation(key, stored))
+            if left:
+                stored = pack_released_data(left.items())
+                batch.puts.append((key, stored))
+            else:
+                batch.deletes.append(key)
+            await self._space.store_part(self._point, batch, -removed)
+
+    def _batch(self) -> Batch:
+        return Batch(expectations=[Expectation(root_key(self._point), self._root_version)], may_use_reserve=True)
+
+
+def plan_removal(batch: Batch, point: bytes, left: dict[bytes, int]) -> int:
+    """Add the removal of data to a batch, as much as it may remove, and take it from `left` (sizes by id); return the
+    bytes. Large data lose their end first."""
+    removed = 0
+    while left and removed < _REMOVED_BYTES_MAX:
+        data_id, size = left.popitem()
+        kept = max(0, size - (_REMOVED_BYTES_MAX - removed)) // CHUNK_BYTES * CHUNK_BYTES
+        end = span_of(DATA, point, data_id).end
+        batch.range_deletes.append(Span(data_key(point, data_id, kept), end))
+        removed += size - kept
+        if kept:
+            left[data_id] = kept
+    return removed
+
+
+async def stored_bytes(space: BlobSpace, point: bytes, data_id: bytes) -> int:
+    """Return the bytes that lie under an id, by its last entry."""
+    router, keyspace, span = space.services.router, space.keyspace, span_of(DATA, point, data_id)
+    while True:
+        record = keyspace.record
+        page = await router.scan(keyspace, record, record.map.find(point), span, limit=1, bytes_max=1, reverse=True)
+        if page is not None:
+            return offset_of(page.entries[0][0]) + len(page.entries[0][1]) if page.entries else 0
+
+
+async def remove_upload(space: BlobSpace, point: bytes, data_id: bytes, mark: bytes) -> None:
+    """Remove the data of an upload that was cut off, unless it has gone on since it had this mark."""
+    key = upload_key(point, data_id)
+    (root,) = await space.read(point, (root_key(point),))
+    # A copy of a page blob is marked by the id of its content.
+    await remove_unseen_pages(space, point, data_id, (), None if root is None else root[:LSN_BYTES])
+    left = {data_id: await stored_bytes(space, point, data_id)}
+    while left:
+        batch = Batch(expectations=[Expectation(key, mark)], may_use_reserve=True)
+        removed = plan_removal(batch, point, left)
+        if not left:
+            batch.deletes.append(key)
+        await space.store_part(point, batch, -removed)
