@@ -42,7 +42,7 @@ class AccountRuleBook:
         deletion = properties["DeleteRetentionPolicy"]
         rules = AccountRules(
             versioning=self._settings.is_versioned(account),
-            blob_retention_days=deletion["Days"] if deletion["Enabled"] else None,
+            blob_retention_days=deletion["Days"] if deletion["Enabled"] else self._settings.soft_delete_days(account),
             container_retention_days=self._settings.container_retention_days(account),
             permanent_delete=bool(deletion.get("AllowPermanentDelete")),
         )

@@ -22,6 +22,19 @@ from asterism.models.blobs.store import BlobStore
 _FILESYSTEM = "filesystem"
 
 
+class BlobDocuments:
+    """The small documents of accounts, as the shared room asks for them."""
+
+    def __init__(self, store: BlobStore) -> None:
+        self._store = store
+
+    async def get_account_document(self, account: str, name: str) -> bytes | None:
+        return await self._store.get_document(account, name)
+
+    async def put_account_document(self, account: str, name: str, content: bytes) -> None:
+        await self._store.put_document(account, name, content)
+
+
 class BlobRules:
     """See `DoorRules`."""
 
@@ -62,6 +75,8 @@ class BlobRules:
 
     async def public_access(self, call: BlobCall) -> bool:
         """Return True for what everybody may read: blobs, and for some containers the list of them."""
+        if call.resource.kind == WEBSITE:
+            return True
         found = self.context.store.find_container(call.account.name, call.resource.container)
         if found is None:
             return False

@@ -19,21 +19,25 @@ if TYPE_CHECKING:
 # Stands for every account in the options below.
 EVERY_ACCOUNT: Final = "*"
 _RETENTION_DAYS: Final = range(1, 366)
+_SOFT_DELETE_DAYS: Final = 7
 
 
 def parse_retention(given: Sequence[str]) -> tuple[tuple[str, int], ...]:
     """Parse `ACCOUNT=DAYS`, or `DAYS` for all accounts."""
-    return tuple(_parse_retention(text) for text in given)
+    parts = [text.rpartition("=") for text in given]
+    return tuple((account or EVERY_ACCOUNT, _days(days)) for account, _, days in parts)
 
 
-def _parse_retention(text: str) -> tuple[str, int]:
-    account, _, days = text.rpartition("=")
-    if not days.isascii() or not days.isdigit() or int(days) not in _RETENTION_DAYS:
-        raise StartRefused(
-            f"{text!r} says for how long deleted containers are kept: write ACCOUNT=DAYS, or DAYS for all accounts, "
-            "with 1 to 365 days"
-        )
-    return account or EVERY_ACCOUNT, int(days)
+def parse_soft_delete(given: Sequence[str]) -> tuple[tuple[str, int], ...]:
+    """Parse `ACCOUNT` or `ACCOUNT=DAYS`."""
+    parts = [text.partition("=") for text in given]
+    return tuple((account, _days(days) if equals else _SOFT_DELETE_DAYS) for account, equals, days in parts)
+
+
+def _days(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 3 or int(text) not in _RETENTION_DAYS:
+        raise StartRefused(f"{text!r} is no time for which deleted data are kept: write 1 to 365 days")
+    return int(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,17 @@ class BlobSettings(StorageSettings):
         is_repeatable=True,
         default_help="deleted containers are gone at once",
         parse=parse_retention,
+    )
+    soft_delete: tuple[tuple[str, int], ...] = option(
+        (),
+        "--blob-soft-delete",
+        "An account that keeps deleted blobs for 7 days, or as many as named, unless its service properties name "
+        "others; may be repeated.",
+        panel=HOW,
+        metavar="ACCOUNT[=DAYS]",
+        is_repeatable=True,
+        default_help="deleted blobs are gone at once",
+        parse=parse_soft_delete,
     )
     immutable_accounts: tuple[str, ...] = option(
         (),
@@ -82,8 +97,15 @@ class BlobSettings(StorageSettings):
         return account in self.immutable_accounts or EVERY_ACCOUNT in self.immutable_accounts
 
     def container_retention_days(self, account: str) -> int | None:
-        days = dict(self.container_retention)
-        return days.get(account, days.get(EVERY_ACCOUNT))
+        return _of_account(self.container_retention, account)
+
+    def soft_delete_days(self, account: str) -> int | None:
+        return _of_account(self.soft_delete, account)
+
+
+def _of_account(days: Sequence[tuple[str, int]], account: str) -> int | None:
+    by_account = dict(days)
+    return by_account.get(account, by_account.get(EVERY_ACCOUNT))
 
 
 def _build(services: DoorServices, settings: BlobSettings) -> Mapping[str, AnyDoor]:

@@ -1,0 +1,50 @@
+"""The form of the rows in the table of routes, and the permissions that several of them need."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from asterism.access.sas_grants import ResourceType
+from asterism.apis.blob.context import BlobContext
+from asterism.apis.blob.kinds import BLOB
+from asterism.apis.storage.routes import Handler, Needs, Route
+
+READ: Final = Needs(ResourceType.OBJECT, "r", "r", anonymous=True)
+WRITE: Final = Needs(ResourceType.OBJECT, "w", "w")
+CREATE: Final = Needs(ResourceType.OBJECT, "c|w", "c|w")
+APPEND: Final = Needs(ResourceType.OBJECT, "a|w", "a|w")
+TAGS: Final = Needs(ResourceType.OBJECT, "t", "t")
+LEASE: Final = Needs(ResourceType.OBJECT, "w|d", "w|d")
+IMMUTABILITY: Final = Needs(ResourceType.OBJECT, "i", "i")
+READ_CONTAINER: Final = Needs(ResourceType.CONTAINER, "r", anonymous=True)
+WRITE_CONTAINER: Final = Needs(ResourceType.CONTAINER, "w")
+
+
+def row(
+    kind: str,
+    method: str,
+    comp: str | None,
+    operation: str,
+    handler: Handler[BlobContext],
+    needs: Needs | None,
+    help: str,
+    *,
+    restype: str | None = None,
+    body: int = 0,
+    header: str | None = None,
+    is_write: bool | None = None,
+) -> Route[BlobContext]:
+    return Route(
+        method,
+        kind,
+        operation,
+        handler,
+        help,
+        comp=comp,
+        restype=restype,
+        needs=needs,
+        body_bytes_max=body,
+        header=header,
+        is_write=is_write,
+        looks_first=kind != BLOB,
+    )
