@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from asterism.keyspaces.reshaping.load_watch import LoadWatch
     from asterism.keyspaces.reshaping.mover import Mover
     from asterism.limits import Limits
+    from asterism.models.blobs.store import BlobStore
     from asterism.models.collections.store import CollectionStore
     from asterism.models.documents.store import DocumentStore
+    from asterism.models.queues.store import QueueStore
     from asterism.models.tables.store import TableStore
     from asterism.reading.limits import QueryMemory
     from asterism.scripts.runtime import ScriptRuntime
@@ -60,6 +62,8 @@ class DoorServices:
     guard: BrowserGuard
     documents: DocumentStore
     tables: TableStore
+    queues: QueueStore
+    blobs: BlobStore
     collections: CollectionStore
     scripts: ScriptRuntime
     query_memory: QueryMemory

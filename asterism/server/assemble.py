@@ -42,6 +42,9 @@ from asterism.keyspaces.reshaping.reshaper import Reshaper
 from asterism.keyspaces.routing.router import PartitionRouter
 from asterism.languages.mongo.index_profile import compile_index
 from asterism.metrics import WorkCounts
+from asterism.models.blobs.space import BlobServices
+from asterism.models.blobs.store import BlobStore
+from asterism.models.blobs.upkeep import BlobUpkeep
 from asterism.models.collections.collection import CollectionServices
 from asterism.models.collections.hybrid_time import HybridClock
 from asterism.models.collections.planner import ChangePlanner
@@ -53,6 +56,9 @@ from asterism.models.documents.container import DocumentServices
 from asterism.models.documents.cosmos.profile import CosmosProfile
 from asterism.models.documents.store import DocumentStore
 from asterism.models.documents.upkeep.expiry_hints import ExpiryHints
+from asterism.models.queues.queue import QueueServices
+from asterism.models.queues.store import QueueStore
+from asterism.models.queues.upkeep import QueueUpkeep
 from asterism.models.tables.store import TableStore
 from asterism.models.tables.table import TableServices
 from asterism.reading import turns
@@ -115,12 +121,16 @@ async def assembled(
         spaces = _keyspaces(config, fleet, catalog, on_step, clock)
         documents = _documents(config, spaces)
         collections = _collections(config, fleet, spaces, documents)
-        work = _background(config, fleet, spaces, documents, collections, is_first=is_first)
+        queues = _queues(config, fleet, spaces)
+        blobs = _blobs(config, fleet, spaces)
+        work = _background(config, fleet, spaces, documents, collections, queues, blobs, is_first=is_first)
         migration = Migration(fleet, catalog, spaces.mover, work, new_id=new_fleet_id)
         desk = MigrationDesk(migration, fleet, directory.path)
         group = processes or SingleProcess(new_start_token())
         captures = _captures(directory, spaces, group)
-        services = _door_services(config, keys, fleet, spaces, documents, collections, desk, controls, group, captures)
+        services = _door_services(
+            config, keys, fleet, spaces, documents, collections, queues, blobs, desk, controls, group, captures
+        )
         try:
             doors = _build_doors(config, services)
             operator_door = build_operator_door(services)
@@ -218,6 +228,20 @@ def _tables(config: ServerConfig, fleet: Fleet, spaces: _Keyspaces) -> TableStor
     return TableStore(spaces.catalog, spaces.admission, SmallDocuments(fleet.engines), services)
 
 
+def _queues(config: ServerConfig, fleet: Fleet, spaces: _Keyspaces) -> QueueStore:
+    ticks = TickSource(spaces.clock.wall_seconds)
+    services = QueueServices(
+        spaces.router, spaces.reshaper, spaces.load, config.limits, spaces.clock, ticks, os.urandom
+    )
+    return QueueStore(spaces.catalog, spaces.admission, SmallDocuments(fleet.engines), services)
+
+
+def _blobs(config: ServerConfig, fleet: Fleet, spaces: _Keyspaces) -> BlobStore:
+    ticks = TickSource(spaces.clock.wall_seconds)
+    services = BlobServices(spaces.router, spaces.reshaper, spaces.load, config.limits, spaces.clock, ticks, os.urandom)
+    return BlobStore(spaces.catalog, spaces.admission, SmallDocuments(fleet.engines), services)
+
+
 def _collections(config: ServerConfig, fleet: Fleet, spaces: _Keyspaces, documents: DocumentStore) -> CollectionStore:
     clock = spaces.clock
     hybrid_clock = HybridClock(clock.wall_seconds)
@@ -250,6 +274,8 @@ def _background(
     spaces: _Keyspaces,
     store: DocumentStore,
     collections: CollectionStore,
+    queues: QueueStore,
+    blobs: BlobStore,
     *,
     is_first: bool,
 ) -> BackgroundWork:
@@ -258,6 +284,8 @@ def _background(
     retention = VersionRetention(store, spaces.clock)
     store.on_versions_kept = retention.wake
     upkeep = CollectionUpkeep(collections)
+    queue_upkeep = QueueUpkeep(queues)
+    blob_upkeep = BlobUpkeep(blobs)
     rekeyer = collections.rekeyer
     assert rekeyer is not None, "a store is made with its rekeyer"
     services = Services(
@@ -273,6 +301,8 @@ def _background(
             (store.scratch.start, store.scratch.stop),
             (retention.start, retention.stop),
             (upkeep.start, upkeep.stop),
+            (queue_upkeep.start, queue_upkeep.stop),
+            (blob_upkeep.start, blob_upkeep.stop),
             (rekeyer.start, rekeyer.stop),
             (spaces.load.start, spaces.load.stop),
         ]
@@ -309,6 +339,8 @@ def _door_services(
     spaces: _Keyspaces,
     documents: DocumentStore,
     collections: CollectionStore,
+    queues: QueueStore,
+    blobs: BlobStore,
     migration: MigrationDesk,
     controls: SuiteControls | None,
     processes: ProcessGroup,
@@ -332,6 +364,8 @@ def _door_services(
         guard=_browser_guard(config),
         documents=documents,
         tables=_tables(config, fleet, spaces),
+        queues=queues,
+        blobs=blobs,
         collections=collections,
         scripts=ScriptRuntime(wait=turns.wait),
         query_memory=QueryMemory(config.limits.query_memory_bytes_max),
