@@ -44,6 +44,7 @@ _TIER_OF_PATH = {
     "tests/unit/partitioning": "pure",
     "tests/unit/query": "pure",
     "tests/unit/storage": "pure",
+    "tests/unit/storage_doors": "pure",
     "tests/unit/support": "pure",
     "tests/unit/throughput": "pure",
     "tests/unit/transports": "pure",
