@@ -16,9 +16,10 @@ from asterism.access.shared_key_headers import check_signed_headers
 from asterism.apis.storage import headers
 from asterism.apis.storage.accounts import Account
 from asterism.apis.storage.address import SECONDARY_SUFFIX, Address, ServiceName
-from asterism.apis.storage.refusals import malformed_credentials, no_credentials, not_authenticated
+from asterism.apis.storage.refusals import invalid_token, malformed_credentials, no_credentials, not_authenticated
 from asterism.apis.transports.http import Request
 from asterism.clock import Clock
+from asterism.errors import Unauthorized
 
 # Longer paths name entities, and rarely come twice in a second.
 _CHECKED_PATH_CHARACTERS_MAX: Final = 256
@@ -169,10 +170,15 @@ class Authenticator:
     def _check_bearer(self, request: Request, account: Account, authorization: str) -> TokenHolder:
         if request.scheme != "https":
             raise not_authenticated("Bearer tokens are accepted over https only.")
-        return check_bearer_token(
-            account.keys,
-            authorization,
-            account=account.name,
-            unsigned_allowed=self.unsigned_tokens,
-            now_wall_seconds=self.clock.wall_seconds(),
-        )
+        try:
+            return check_bearer_token(
+                account.keys,
+                authorization,
+                account=account.name,
+                unsigned_allowed=self.unsigned_tokens,
+                now_wall_seconds=self.clock.wall_seconds(),
+            )
+        except Unauthorized as error:
+            if self.service == "table":
+                raise
+            raise invalid_token(error.sentence) from None

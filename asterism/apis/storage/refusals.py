@@ -75,6 +75,17 @@ def no_credentials() -> Refusal:
     )
 
 
+def invalid_token(reason: str) -> Refusal:
+    """Return a 401 with a challenge: clients of queues and blobs ask for a token of its resource, and try again."""
+    return Refusal(
+        401,
+        "InvalidAuthenticationInfo",
+        f"Server failed to authenticate the request. {reason}".rstrip(),
+        is_xml=True,
+        more_headers=[_CHALLENGE],
+    )
+
+
 def malformed_credentials() -> Refusal:
     return Refusal(
         400,
