@@ -9,10 +9,10 @@ from asterism.access.sas_grants import ResourceType
 from asterism.apis.blob import website
 from asterism.apis.blob.account_routes import ACCOUNT_ROUTES
 from asterism.apis.blob.blob_routes import BLOB_ROUTES
-from asterism.apis.blob.blobs import expiry, from_url, immutability, pages, query
+from asterism.apis.blob.blobs import copies, expiry, from_url, immutability, pages, query
 from asterism.apis.blob.kinds import BLOB, WEBSITE
 from asterism.apis.blob.query_request import QUERY_REQUEST_BYTES_MAX
-from asterism.apis.blob.route_rows import APPEND, IMMUTABILITY, READ, WRITE, row
+from asterism.apis.blob.route_rows import APPEND, CREATE, IMMUTABILITY, READ, WRITE, row
 from asterism.apis.storage.routes import STREAMED, Needs
 
 _FROM: Final = "x-ms-copy-source"
@@ -20,6 +20,16 @@ _RESIZE: Final = "x-ms-blob-content-length"
 _SEQUENCE: Final = "x-ms-sequence-number-action"
 
 _OF_PAGES_AND_SOURCES: Final = (
+    row(
+        BLOB,
+        "PUT",
+        None,
+        "copy_blob",
+        copies.put_from_source,
+        CREATE,
+        "Copy a blob, or make one of another's data.",
+        header=_FROM,
+    ),
     row(
         BLOB,
         "PUT",

@@ -23,7 +23,7 @@ _NOT_FOUND: Final = 404
 
 
 async def get_page(call: BlobCall) -> Answer:
-    """Return the blob that a path of the site names, the index document of a folder, or the page for what is missing."""
+    """Return the blob that a path of the site names, the index document of a folder, or the error page."""
     properties = await stored_properties(call.door.rules.documents, call.account.name, "blob")
     site: Mapping[str, Any] = properties.get(_SECTION) or {}
     if not site.get("Enabled"):
