@@ -37,6 +37,7 @@ _TIER_OF_PATH = {
     "tests/unit/apis": "pure",
     "tests/unit/benchmarks": "pure",
     "tests/unit/blob_codecs": "pure",
+    "tests/unit/blob_query": "pure",
     "tests/unit/cli": "pure",
     "tests/unit/conformance": "pure",
     "tests/unit/metrics": "pure",
