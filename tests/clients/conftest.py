@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy, PartitionKey
 
+from tests.clients.queue_server import QueueServer
 from tests.clients.table_server import TableServer
 from tests.support.server import ALL_DOORS, RunningServer, running_server
 
@@ -27,6 +28,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 @pytest.fixture(scope="session")
 def tables(server: RunningServer) -> TableServer:
     return TableServer(server)
+
+
+@pytest.fixture(scope="session")
+def queues(server: RunningServer) -> QueueServer:
+    return QueueServer(server)
 
 
 @pytest.fixture(scope="session")
