@@ -42,11 +42,17 @@ async def measure_rates(
     unit: str,
     at_least: float,
     rate_at_least: float | None = None,
+    before_each: bytes | None = None,
 ) -> list[Measurement]:
-    """Rounds of a load in turns, of each server the middle one; the ratio to the peer."""
+    """Rounds of a load in turns, of each server the middle one; the ratio to the peer.
+
+    `before_each`: a request that removes what the round before has left.
+    """
     rounds: dict[str, list[LoadResult]] = {name: [] for name in ports}
     for number in range(ROUNDS):
         for name, port in ports.items():
+            if before_each is not None:
+                await call(port, before_each, 204)
             requests = make_requests(number)
             result = await run_load(
                 port, requests, connections=CONNECTIONS, seconds=ROUND_SECONDS, warm_up_seconds=WARM_UP_SECONDS

@@ -78,6 +78,10 @@ def delete_message(queue: str, message_id: str, receipt: str) -> bytes:
     return request("DELETE", f"/{queue}/messages/{message_id}", query={"popreceipt": receipt})
 
 
+def clear_messages(queue: str) -> bytes:
+    return request("DELETE", f"/{queue}/messages")
+
+
 # --- blobs ------------------------------------------------------------------------------------------------------------
 
 

@@ -59,7 +59,9 @@ SUITES = (
 def main(arguments: list[str]) -> int:
     options = read_arguments(arguments)
     BUILD.mkdir(parents=True, exist_ok=True)
-    settings = BUILD / "pytest.ini"
+    options.output = options.output.resolve()
+    options.output.mkdir(parents=True, exist_ok=True)
+    settings = options.output / "pytest.ini"
     settings.write_text("[pytest]\nasyncio_mode = auto\nfilterwarnings =\n    ignore\njunit_family = xunit1\n")
     chosen = [suite for suite in SUITES if suite.name in options.only.split(",")]
     has_failed = False
@@ -82,6 +84,7 @@ def read_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--only", default="queue,blob", help="suites to run (default: queue,blob)")
     parser.add_argument("--workers", type=int, default=WORKERS, help="processes of pytest, each with its own accounts")
     parser.add_argument("--server-args", default="", help="more options for `asterism serve`")
+    parser.add_argument("--output", type=Path, default=BUILD, help="folder of logs, for runs at the same time")
     parser.add_argument("--strict", action="store_true", help="fail if a test fails without a known reason")
     parser.add_argument("--queue-at", metavar="URL", default="", help="another server for queues that already runs")
     parser.add_argument("--blob-at", metavar="URL", default="", help="another server for blobs that already runs")
@@ -102,7 +105,7 @@ def running_suite_server(suite: Suite, options: argparse.Namespace, store: Seque
         return
     more = [*store, *account_options(suite, options.workers), *shlex.split(options.server_args)]
     port = free_port()
-    log = BUILD / f"{suite.name}-server.log"
+    log = options.output / f"{suite.name}-server.log"
     with tempfile.TemporaryDirectory(prefix="asterism-conformance-") as data, log.open("wb") as output:
         arguments = ["--data", data, "--https", "--apis", suite.name, "--no-throttle"]
         arguments += [f"--{suite.name}-port", str(port), *more]
@@ -126,7 +129,7 @@ def account_options(suite: Suite, workers: int) -> list[str]:
 def run_tests(
     suite: Suite, tests: Path, settings: Path, address: str, options: argparse.Namespace
 ) -> dict[str, Outcome]:
-    junit = BUILD / f"{suite.name}-junit.xml"
+    junit = options.output / f"{suite.name}-junit.xml"
     junit.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "conformance.storage.plugin"]
     command += ["-p", "no:cacheprovider", "-c", str(settings), "--rootdir", str(tests)]
@@ -142,7 +145,7 @@ def run_tests(
         "ASTERISM_TESTS_SUITE": suite.name,
         f"ASTERISM_TESTS_{suite.name.upper()}": address,
     }
-    with (BUILD / f"{suite.name}-pytest.log").open("wb") as log:
+    with (options.output / f"{suite.name}-pytest.log").open("wb") as log:
         subprocess.run(command, cwd=tests, env=environment, stdout=log, stderr=log, check=False)
     outcomes = read_outcomes(junit) if junit.exists() else {}
     # Files that are missing are named with the folder of this machine.
@@ -172,7 +175,7 @@ def write_report(
     by_file = {file: [outcome for outcome in outcomes if outcome.file == file] for file in files(outcomes)}
     run = [outcome for outcome in outcomes if outcome.result is not Result.SKIPPED]
     passed = sum(outcome.result is Result.PASSED for outcome in run)
-    left_out = f" Not run: {', '.join(f'`{name}`' for name in suite.left_out)}." if suite.left_out else ""
+    left_out = [f"Not run: {', '.join(f'`{name}`' for name in suite.left_out)}."] if suite.left_out else []
     lines = [
         title(suite.heading, store),
         "",
@@ -180,7 +183,8 @@ def write_report(
         f"Asterism over https, on {SHOWN[store]}, with the product's own addresses (the account in the host name).",
         f"Written by `{verb('conformance-storage', store)}`: {passed} of {len(run)} that run pass.",
         "Skipped tests need a recording, or are skipped by their authors. Explained tests fail for a reason that is",
-        f"written in conformance/expected-storage.toml.{left_out}",
+        "written in conformance/expected-storage.toml.",
+        *left_out,
         "",
         *table("File", {**by_file, "**all**": outcomes}),
         "",
