@@ -23,8 +23,8 @@ def serve_options(doors: Sequence[DoorSpec[Any]] = DOORS) -> list[Option]:
     for declared in fields(ServerConfig):
         if declared.name == "doors":
             # An option that several doors share stands where the first of them has it.
-            of_doors = {option.flag: option for door in reversed(doors) for option in reversed(door.options)}
-            options += [_apis_option(doors), *reversed(of_doors.values())]
+            of_doors = {option.flag: option for door in doors for option in door.options}
+            options += [_apis_option(doors), *of_doors.values()]
         else:
             options.append(of_server[declared.name])
     return options

@@ -27,18 +27,19 @@ def read_metadata(given: Headers) -> dict[str, str]:
     metadata: dict[str, str] = {}
     size = 0
     for header in names:
-        name, value = header[len(PREFIX) :], (given.get(header) or "").strip()
+        # The listener has no value for bytes beyond ASCII, which the service refuses as well.
+        name, value = header[len(PREFIX) :], given.get(header)
         if not name:
             raise Refusal(400, "EmptyMetadataKey", "The key for one of the metadata key-value pairs is empty.")
-        if not _NAME.fullmatch(name):
+        if value is None or not _NAME.fullmatch(name):
             raise Refusal(
                 400,
                 "InvalidMetadata",
                 "The metadata specified is invalid. It has characters that are not permitted.",
                 fields=(("HeaderName", header[:256]),),
             )
-        size += len(name) + len(value.encode("utf-8", "replace"))
-        metadata[name] = value
+        metadata[name] = value.strip()
+        size += len(name) + len(metadata[name].encode("utf-8", "replace"))
     if size > METADATA_BYTES_MAX:
         raise Refusal(
             400,

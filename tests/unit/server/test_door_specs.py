@@ -12,6 +12,7 @@ import pytest
 
 from asterism.apis.door_spec import DoorSpec, Encryption, Endpoint, Surroundings
 from asterism.apis.settings import options_of
+from asterism.apis.storage.settings import StorageSettings
 from asterism.apis.transports.http import Door, Request
 from asterism.limits import KIB, MIB, Limits, limit_helps
 from asterism.server.assemble import assembled
@@ -33,6 +34,19 @@ HEADING_CHARACTERS_MAX = 18
 def test_no_two_options_have_one_name() -> None:
     names = [option.name for option in serve_options(ALL)]
     assert len(set(names)) == len(names)
+
+
+def test_an_option_that_several_doors_share_stands_where_the_first_has_it() -> None:
+    flags = [option.flag for option in serve_options(ALL)]
+    assert flags.count("--storage-account") == 1
+    assert flags.index("--storage-account") == flags.index("--cosmos-table-port") + 1
+
+
+def test_an_account_is_given_once_for_all_storage_doors() -> None:
+    doors = configured({"storage_account": ["shop:a2V5"], "table_account": ["depot:a2V5"]}).doors
+    named = [list(door.settings.accounts) for door in doors if isinstance(door.settings, StorageSettings)]
+    assert named == [["depot", "shop"]] * len(named)
+    assert named
 
 
 def test_no_two_ports_have_one_name_or_one_default() -> None:
@@ -92,6 +106,8 @@ def test_a_limit_of_a_door_leaves_those_of_the_database_alone() -> None:
     assert given.of_doors == {
         "nosql": {},
         "table": {},
+        "queue": {},
+        "blob": {},
         "mongo": {},
         "gremlin": {},
         "portal": {},
@@ -148,7 +164,7 @@ async def test_requests_of_all_doors_are_counted_and_slow_ones_logged(
         for door in doors:
             await door.answer(Request("GET", "/", "", {}, b"", "http", "localhost"))
         counted = assembly.services.usage.requests.to_json()
-    assert set(counted) == {"nosql", "table", "cosmos-table", "mongo", "gremlin", "portal", "admin"}
+    assert set(counted) == {"nosql", "table", "cosmos-table", "queue", "blob", "mongo", "gremlin", "portal", "admin"}
     assert len([record for record in caplog.records if record.name == "asterism.slow"]) == len(doors)
 
 

@@ -164,6 +164,19 @@ def test_names_of_metadata_are_identifiers(name: str, code: str) -> None:
     assert (refused.value.status, refused.value.code) == (400, code)
 
 
+class UnreadableHeaders(dict[str, str]):
+    """Headers of the listener: it has the name of one whose bytes it cannot read as text, and no value."""
+
+    def get(self, key: str, default: object = None, /) -> None:  # type: ignore[override] # as the listener does
+        return None
+
+
+def test_metadata_that_the_listener_cannot_read_are_refused() -> None:
+    with pytest.raises(Refusal) as refused:
+        read_metadata(UnreadableHeaders({"x-ms-meta-a": "?"}))
+    assert refused.value.code == "InvalidMetadata"
+
+
 def test_metadata_have_a_limit_together() -> None:
     assert read_metadata({"x-ms-meta-a": "x" * (METADATA_BYTES_MAX - 1)})
     with pytest.raises(Refusal) as refused:
