@@ -78,7 +78,7 @@ async def receive(call: BlobCall, upload: Sink, *, bytes_max: int, stores_md5: b
     if length > bytes_max and decoder is None:
         raise body_too_large(bytes_max)
     md5 = hashlib.md5(usedforsecurity=False) if stores_md5 or expected_md5 is not None else None
-    wants_crc64 = expected_crc64 is not None or md5 is None
+    wants_crc64 = expected_crc64 is not None or not stores_md5
     checksum = size = 0
     async for piece in _pieces(call, length, decoder):
         size += len(piece)

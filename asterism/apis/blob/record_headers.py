@@ -16,6 +16,8 @@ from asterism.models.blobs.record import BlobKind, BlobRecord, CopyState, Role
 DEFAULT_CONTENT_TYPE: Final = "application/octet-stream"
 # The tier of accounts here: what a block blob has if no request named another.
 DEFAULT_TIER: Final = "Hot"
+# The same of a page blob: the smallest tier that new ones have in premium accounts.
+INFERRED_TIERS: Final[Mapping[BlobKind, str]] = {BlobKind.BLOCK: DEFAULT_TIER, BlobKind.PAGE: "P10"}
 KIND_NAMES: Final[Mapping[BlobKind, str]] = {
     BlobKind.BLOCK: "BlockBlob",
     BlobKind.PAGE: "PageBlob",
@@ -130,8 +132,9 @@ def _add_kind(answer: HeaderList, record: BlobRecord) -> None:
 
 def _add_tier(answer: HeaderList, record: BlobRecord) -> None:
     tier = record.tier
-    if tier is None and record.kind is BlobKind.BLOCK:
-        answer += [("x-ms-access-tier", DEFAULT_TIER), ("x-ms-access-tier-inferred", "true")]
+    inferred = INFERRED_TIERS.get(record.kind) if tier is None else None
+    if inferred is not None:
+        answer += [("x-ms-access-tier", inferred), ("x-ms-access-tier-inferred", "true")]
     elif tier is not None:
         answer.append(("x-ms-access-tier", tier))
         if record.is_tier_inferred:

@@ -79,7 +79,7 @@ async def put_block(
         with attempt:
             found, (before, latest) = await space.read_with_root(point, own_key, uncommitted)
             change = space.begin_change(found)
-            _check_put(found.current, block_id, latest, lease_id, key, change.now)
+            _check_put(found.current, block_id, latest, lease_id, change.now)
             if found.root is None:
                 change.put_root(empty_root(name, change), has_blocks=True)
             batch = change.batch
@@ -101,13 +101,12 @@ async def put_block(
 
 
 def _check_put(
-    current: BlobRecord | None, block_id: bytes, latest: bytes | None, lease_id: str | None, key: Key, now: int
+    current: BlobRecord | None, block_id: bytes, latest: bytes | None, lease_id: str | None, now: int
 ) -> None:
     if current is not None:
         check_write(Conditions(lease_id=lease_id), current, now)
         if current.kind is not BlobKind.BLOCK:
             raise BlobRefused(BlobFailure.WRONG_KIND)
-        check_key(current, key)
     elif lease_id is not None:
         raise BlobRefused(BlobFailure.LEASE_NOT_PRESENT)
     if latest is not None and _UNCOMMITTED_AT_LSN.unpack(latest)[1] != len(block_id):
@@ -187,7 +186,7 @@ async def commit_blocks(
             segments = await _resolve(space, point, current, entries, blocks, properties.key)
             record = new_record(name, properties, change, current)
             record.size = total_bytes(segments)
-            record.stored_content = _plan_content(space, change, segments)
+            record.stored_content = plan_content(space, change, segments)
             _discard(change, uncommitted, blocks, frozenset([segment.data_id for segment in segments]))
             put_in_place(change, record, current, rules)
             await space.commit(change)
@@ -241,7 +240,7 @@ async def _resolve(
     return segments
 
 
-def _plan_content(space: BlobSpace, change: BlobChange, segments: list[Segment]) -> bytes:
+def plan_content(space: BlobSpace, change: BlobChange, segments: list[Segment]) -> bytes:
     """Add the manifests of a long list to the change; return the content for the record."""
     if not segments:
         return NO_CONTENT

@@ -222,12 +222,16 @@ def check_not_immutable(record: BlobRecord, now: int) -> None:
         raise BlobRefused(BlobFailure.IMMUTABLE)
 
 
-def check_key(record: BlobRecord, key: Key) -> None:
-    """Refuse a call with another key of the caller, or another encryption scope, than the blob was written with."""
+def check_read_key(record: BlobRecord, key: Key) -> None:
+    """Refuse a call with another key of the caller than the blob was written with."""
     if record.cpk_sha256 != key.sha256:
         if record.cpk_sha256 is None:
             raise BlobRefused(BlobFailure.KEY_NOT_USED)
         raise BlobRefused(BlobFailure.KEY_MISSING if key.sha256 is None else BlobFailure.KEY_MISMATCH)
-    # A call without a scope goes by that of the blob.
-    if key.scope is not None and record.encryption_scope != key.scope:
+
+
+def check_key(record: BlobRecord, key: Key) -> None:
+    """Refuse a change with another key or encryption scope than those of the blob; a read needs no scope."""
+    check_read_key(record, key)
+    if record.encryption_scope != key.scope:
         raise BlobRefused(BlobFailure.SCOPE_MISMATCH)

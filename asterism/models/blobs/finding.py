@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from asterism.models.blobs.calls import Current, Key, Version, Which
-from asterism.models.blobs.changes import check_key
+from asterism.models.blobs.changes import check_read_key
 from asterism.models.blobs.conditions import Conditions, check_read
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
 from asterism.models.blobs.layout import VERSIONS, moment_of, point_of, span_of, version_key
@@ -31,7 +31,7 @@ async def find_record(
         raise BlobRefused(BlobFailure.NOT_FOUND)
     check_read(conditions, record, space.now(), record.tags)
     if key is not None:
-        check_key(record, key)
+        check_read_key(record, key)
     return record
 
 
