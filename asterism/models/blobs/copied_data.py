@@ -87,8 +87,10 @@ async def _chunks(
     """Yield the chunks of the segments from the place `start` on, which is the start of one: the id of the data, the
     offset in them, and the bytes."""
     rest = iter([segment for segment in segments if segment.size])
+    if start >= record.size or not segments:
+        return
     segment, offset = next(rest), start
-    while offset >= segment.size and start < record.size:
+    while offset >= segment.size:
         offset -= segment.size
         segment = next(rest)
     buffer = bytearray()

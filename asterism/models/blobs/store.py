@@ -18,6 +18,7 @@ from asterism.keyspaces.catalog.small_documents import SmallDocuments
 from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.models.blobs.conditions import NO_CONDITIONS, Conditions, check_write
 from asterism.models.blobs.container import Container
+from asterism.models.blobs.copies import Copies
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
 from asterism.models.blobs.rules import NO_RULES, AccountRules
 from asterism.models.blobs.space import BlobServices, BlobSpace
@@ -48,6 +49,7 @@ class BlobStore:
         self.services = services
         self._admission = admission
         self._documents = documents
+        self.copies = Copies(self.find_container)
         # By account and name, until the keyspaces or the containers are deleted.
         self._known: dict[tuple[str, str], Container] = {}
 
