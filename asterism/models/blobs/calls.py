@@ -1,4 +1,4 @@
-"""What calls on a container are given, and what they answer."""
+"""Arguments and answers of the calls on a container."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class RecordChange(Protocol):
 
 
 class BlockSource(StrEnum):
-    """Where a block of a list is looked up."""
+    """The place in which a block of a list is looked up."""
 
     COMMITTED = "Committed"
     UNCOMMITTED = "Uncommitted"
@@ -118,7 +118,7 @@ class BlockLists(NamedTuple):
 
 class Appended(NamedTuple):
     record: BlobRecord
-    # Where the data begin.
+    # The place of the data in the blob.
     offset: int
 
 
@@ -170,7 +170,7 @@ class TagPage(NamedTuple):
 
 
 class SnapshotDeletion(StrEnum):
-    """What a deletion of a blob does about its snapshots; without a choice they refuse it."""
+    """The part of the snapshots in a deletion; without a choice they refuse it."""
 
     INCLUDE = "include"
     ONLY = "only"

@@ -1,6 +1,6 @@
 """Removal of data that no record of a blob refers to any more.
 
-What was released is listed in GARBAGE, often several times over: a snapshot and the blob release the same data. An
+Released contents are listed in GARBAGE, often several times over: a snapshot and the blob release the same data. An
 entry for a content is first turned into entries for those of its data that nothing refers to, and each of these is
 removed together with its place in the entry, so that a removal that is cut off is neither forgotten nor counted twice.
 
@@ -64,7 +64,7 @@ class _Collection:
         self._point = point
         self._released_until = released_until
         self._root_version: bytes | None = None
-        # What records, uncommitted blocks and later entries refer to.
+        # Everything that records, uncommitted blocks and later entries refer to.
         self._contents: list[tuple[BlobKind, Content]] = []
         self._blocks: set[bytes] = set()
         self._due: list[tuple[bytes, bytes, ReleasedContent]] = []
@@ -155,7 +155,7 @@ class _Collection:
         return [segment for segment in listed if segment.data_id not in referenced]
 
     async def _stored_bytes(self, kind: BlobKind, segment: Segment) -> int:
-        # What is appended after a snapshot was taken lies behind what the snapshot knows of.
+        # Data that were appended after a snapshot was taken lie behind what the snapshot knows of.
         if kind is not BlobKind.APPEND:
             return segment.size
         return await stored_bytes(self._space, self._point, segment.data_id)

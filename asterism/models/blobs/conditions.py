@@ -22,7 +22,7 @@ class TagCondition(Protocol):
 
 
 class Conditioned(Protocol):
-    """What conditions look at: a blob or a container. An absent one is None."""
+    """The subject of conditions: a blob or a container. An absent one is None."""
 
     @property
     def etag(self) -> int: ...

@@ -36,7 +36,7 @@ async def find_record(
 
 
 async def find_which(space: BlobSpace, point: bytes, which: Which) -> tuple[Found, KeptRecord | None]:
-    """Return the root of a blob, and the record of VERSIONS that is meant; NOT_FOUND if there is none. The current
+    """Return the root of a blob, and the record of VERSIONS that is meant; NOT_FOUND without such a record. The current
     version is the root."""
     if isinstance(which, Current):
         return await space.read_root(point), None

@@ -117,7 +117,7 @@ class BlobRecord:
     snapshots_kept: int = 0
     versions_kept: int = 0
     deleted_kept: int = 0
-    # What `content` is made from.
+    # The bytes that `content` is made from.
     stored_content: bytes = NO_CONTENT
 
     content_type: str | None = None

@@ -1,4 +1,4 @@
-"""What becomes of the blob that a change replaces or deletes: a previous version, a soft-deleted record, or garbage.
+"""The fate of the blob that a change replaces or deletes: a previous version, a soft-deleted record, or garbage.
 
 All of it is planned on records in memory; the calls commit it.
 """

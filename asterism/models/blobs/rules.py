@@ -1,4 +1,4 @@
-"""What an account wants of its blobs: settings that the door reads from its own options and service properties."""
+"""The wishes of an account for its blobs: settings that the door reads from its own options and service properties."""
 
 from __future__ import annotations
 

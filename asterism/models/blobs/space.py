@@ -70,7 +70,7 @@ class BlobServices:
 
 
 class Found(NamedTuple):
-    """What a name has: the root as it is stored and decoded, and the blob, if it exists and has not expired."""
+    """All that a name has: the root as it is stored and decoded, and the blob, if it exists and has not expired."""
 
     point: bytes
     stored: bytes | None
