@@ -16,6 +16,7 @@ from benchmarks.memory_watch import MemoryPeak, watching_memory
 from benchmarks.processes import fresh_folder
 from benchmarks.storage_figures import ASTERISM, CASE, CONNECTIONS, call, checked, measure_rates, ratio
 from benchmarks.storage_servers import StorageServer, running_bare_file
+from benchmarks.wire import UnexpectedAnswer
 
 CONTAINER = "bench"
 SMALL = b"b" * 4096
@@ -169,5 +170,5 @@ async def median_listing_ms(port: int, container: str, count: int) -> float:
     requests = [storage_wire.list_blobs(container, prefix, PAGE) for prefix in prefixes]
     result = checked(await run_all(port, iter(requests), connections=1), "listed")
     if result.received_bytes < LIST_CALLS * PAGE * 100:
-        raise ValueError("a listing is too short to have all its blobs")
+        raise UnexpectedAnswer("a listing is too short to have all its blobs")
     return result.percentile_ms(50)
