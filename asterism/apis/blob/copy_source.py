@@ -39,6 +39,7 @@ from asterism.apis.transports.http import HeaderList, Headers
 from asterism.errors import Forbidden, Unauthorized
 from asterism.models.blobs.calls import CURRENT, Key, Snapshot, Version, Which
 from asterism.models.blobs.container import Container
+from asterism.models.blobs.copy_job import CopySource
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
 from asterism.models.blobs.record import BlobRecord
 from asterism.models.blobs.tiers import ARCHIVE
@@ -54,17 +55,6 @@ _BEARER: Final = "Bearer "
 _READ: Final = "r"
 _OBJECTS: Final = "o"
 _PUBLIC: Final = frozenset({"blob", "container"})
-
-
-@dataclass(frozen=True, slots=True)
-class CopySource:
-    """A blob that the sender of a request may read."""
-
-    container: Container
-    record: BlobRecord
-    which: Which
-    # Without its query, which may hold a signature.
-    url: str
 
 
 async def open_source(call: BlobCall, *, is_copy: bool = False) -> CopySource:
@@ -90,7 +80,7 @@ async def open_source(call: BlobCall, *, is_copy: bool = False) -> CopySource:
         raise _source_refusal(refused.failure, is_copy=is_copy) from None
     if record.tier == ARCHIVE and not is_copy:
         raise cannot_verify_source(refusal_of(BlobFailure.ARCHIVED))
-    return CopySource(container, record, which, url)
+    return CopySource(container, which, record, url)
 
 
 async def _find(call: BlobCall, url: str) -> SourceOfCopy:

@@ -30,6 +30,7 @@ _OF_PAGES_AND_SOURCES: Final = (
         "Copy a blob, or make one of another's data.",
         header=_FROM,
     ),
+    row(BLOB, "PUT", "copy", "abort_copy", copies.abort_copy, WRITE, "End a copy that is pending."),
     row(
         BLOB,
         "PUT",

@@ -12,15 +12,23 @@ from asterism.apis.blob.blobs.from_url import (
     with_source_properties,
     with_source_tags,
 )
-from asterism.apis.blob.blobs.new_blobs import BLOB_TYPE, read_new_blob, store_blob
-from asterism.apis.blob.context import BlobCall, blob_container_of, now_ticks
-from asterism.apis.blob.copy_source import CopySource, open_source_data
+from asterism.apis.blob.blobs.new_blobs import BLOB_TYPE, read_new_blob, store_blob, write_conditions
+from asterism.apis.blob.context import BlobCall, blob_container_of, now_ticks, unauthorized_overwrite
+from asterism.apis.blob.copy_source import open_source, open_source_data
 from asterism.apis.blob.record_headers import written_headers
+from asterism.apis.blob.request_headers import read_flag, read_lease_id
+from asterism.apis.storage.refusals import invalid_header_value, missing_header, missing_query_parameter
 from asterism.apis.transports.http import HeaderList, Response
 from asterism.limits import MIB
+from asterism.models.blobs.copy_job import CopySource
+from asterism.models.blobs.failures import BlobFailure, BlobRefused
 from asterism.models.blobs.record import BlobKind, BlobRecord, CopyState
+from asterism.models.blobs.tiers import ARCHIVE
 
 REQUIRES_SYNC: Final = "x-ms-requires-sync"
+COPY_ACTION: Final = "x-ms-copy-action"
+SEAL: Final = "x-ms-seal-blob"
+_ABORT: Final = "abort"
 # The service's limit of a copy that ends with its answer.
 SYNC_COPY_BYTES_MAX: Final = 256 * MIB
 _SUCCESS: Final = "success"
@@ -30,7 +38,42 @@ async def put_from_source(call: BlobCall) -> Response:
     """Make a blob of another: the request is a copy unless it names the type of the blob."""
     if call.headers.get(BLOB_TYPE) is not None:
         return await put_blob_from_url(call)
-    return await copy_from_url(call)
+    return await (copy_from_url(call) if read_flag(call.headers, REQUIRES_SYNC) else copy_blob(call))
+
+
+async def copy_blob(call: BlobCall) -> Response:
+    """Copy a blob of any type; a large one is copied after the answer, which says that the copy is pending."""
+    container = blob_container_of(call)
+    source = await open_source(call, is_copy=True)
+    record = source.record
+    new = read_new_blob(call, container, record.kind, is_body_of_blob=False)
+    if record.tier == ARCHIVE and new.tier in (None, ARCHIVE):
+        raise BlobRefused(BlobFailure.ARCHIVED)
+    new = with_source_tags(call.headers, with_source_metadata(with_source_properties(new, record), record), record)
+    new = replace(new, content_md5=record.content_md5, is_sealed=read_flag(call.headers, SEAL))
+    conditions, may_overwrite = write_conditions(call)
+    rules = await call.context.rule_book.rules_of(call.account.name)
+    try:
+        copied = await call.context.store.copies.copy(container, call.resource.name, source, new, conditions, rules)
+    except BlobRefused as refused:
+        if refused.failure is BlobFailure.EXISTS and not may_overwrite:
+            raise unauthorized_overwrite() from None
+        raise
+    return Response(202, copy_answer(copied))
+
+
+async def abort_copy(call: BlobCall) -> Response:
+    copy_id = call.query.get("copyid")
+    if not copy_id:
+        raise missing_query_parameter("copyid")
+    action = call.headers.get(COPY_ACTION)
+    if action is None:
+        raise missing_header(COPY_ACTION)
+    if action.lower() != _ABORT:
+        raise invalid_header_value(COPY_ACTION, action)
+    container = blob_container_of(call)
+    await call.context.store.copies.abort(container, call.resource.name, copy_id, read_lease_id(call.headers))
+    return Response(204, [])
 
 
 async def copy_from_url(call: BlobCall) -> Response:
@@ -46,7 +89,7 @@ async def copy_from_url(call: BlobCall) -> Response:
     async with container.begin_upload(call.resource.name) as upload:
         await data.write_to(upload)
         record = await store_blob(call, container, upload, new)
-    return Response(202, copy_answer(record, state) + data.answer_headers())
+    return Response(202, copy_answer(record) + data.answer_headers())
 
 
 def _finished_copy(call: BlobCall, source: CopySource) -> CopyState:
@@ -54,5 +97,9 @@ def _finished_copy(call: BlobCall, source: CopySource) -> CopyState:
     return CopyState(call.context.new_id(), source.url, _SUCCESS, size, size, completed_at=now_ticks(call))
 
 
-def copy_answer(record: BlobRecord, state: CopyState) -> HeaderList:
-    return [*written_headers(record), ("x-ms-copy-id", state.copy_id), ("x-ms-copy-status", state.status)]
+def copy_answer(record: BlobRecord) -> HeaderList:
+    answer = written_headers(record)
+    state = record.copy_state
+    if state is not None:
+        answer += [("x-ms-copy-id", state.copy_id), ("x-ms-copy-status", state.status)]
+    return answer
