@@ -1,4 +1,4 @@
-"""What handlers of the blob door work with: the services of the door, and what a request names of them."""
+"""The surroundings of handlers of the blob door: the services of the door, and what a request names of them."""
 
 from __future__ import annotations
 

@@ -82,7 +82,14 @@ def lease_answer(action: LeaseAction, lease: Lease | None, state_headers: Header
     """Return the answer to an action that was done; `lease` is the lease after it."""
     answer = list(state_headers)
     if isinstance(action, BreakLease):
-        answer.append(("x-ms-lease-time", str(0 if lease is None else break_seconds_left(lease, now))))
+        answer.append(("x-ms-lease-time", str(0 if lease is None else _seconds_left(action, lease, now))))
     elif lease is not None:
         answer.append((_LEASE_ID, lease.lease_id))
     return Response(_STATUS.get(type(action), 200), answer)
+
+
+def _seconds_left(action: BreakLease, lease: Lease, now: int) -> int:
+    """Return the seconds until a break ends. `now` is a moment before the action, so they may seem to be one more."""
+    left = break_seconds_left(lease, now)
+    longest = _PERIODS.stop if lease.duration_seconds == INFINITE else lease.duration_seconds
+    return min(left, longest if action.period_seconds is None else action.period_seconds)

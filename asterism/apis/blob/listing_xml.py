@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 from asterism.apis.blob.etags import etag_in_list, http_date, moment_text
 from asterism.apis.blob.record_headers import (
     DEFAULT_CONTENT_TYPE,
-    DEFAULT_TIER,
+    INFERRED_TIERS,
     KIND_NAMES,
     base64_text,
     duration_text,
@@ -27,12 +27,15 @@ from asterism.values.ticks import TICKS_PER_SECOND
 _PLAIN: Final = re.compile(r"[A-Za-z0-9 !\"#$%'()*+,\-./:;=?@\[\\\]^_`{|}~]*", re.ASCII)
 _DAY_TICKS: Final = 24 * 3600 * TICKS_PER_SECOND
 _NO_LEASE: Final = "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState>"
-_INFERRED_TIER: Final = f"<AccessTier>{DEFAULT_TIER}</AccessTier><AccessTierInferred>true</AccessTierInferred>"
+_INFERRED_TIERS: Final = {
+    kind: f"<AccessTier>{tier}</AccessTier><AccessTierInferred>true</AccessTierInferred>"
+    for kind, tier in INFERRED_TIERS.items()
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a listing shows of each blob beyond its properties."""
+    """The parts of each blob that a listing shows beyond its properties."""
 
     metadata: bool = False
     tags: bool = False
@@ -40,7 +43,6 @@ class Shown:
     versions: bool = False
     immutability: bool = False
     legal_hold: bool = False
-    versions_only: bool = False
 
 
 def name_xml(name: str) -> str:
@@ -56,7 +58,7 @@ def prefix_xml(prefix: str) -> str:
     return f"<BlobPrefix>{name_xml(prefix)}</BlobPrefix>"
 
 
-def blob_xml(record: BlobRecord, shown: Shown, now: int) -> str:
+def blob_xml(record: BlobRecord, shown: Shown, now: int, *, has_versions_only: bool = False) -> str:
     head = name_xml(record.name)
     if record.is_deleted:
         head += "<Deleted>true</Deleted>"
@@ -66,6 +68,8 @@ def blob_xml(record: BlobRecord, shown: Shown, now: int) -> str:
         head += f"<VersionId>{moment_text(record.version)}</VersionId>"
         if is_current_version(record):
             head += "<IsCurrentVersion>true</IsCurrentVersion>"
+    if has_versions_only:
+        head += "<HasVersionsOnly>true</HasVersionsOnly>"
     content_type = record.content_type
     properties = (
         f"<Creation-Time>{http_date(record.created_at)}</Creation-Time>"
@@ -119,7 +123,7 @@ def _kind(record: BlobRecord) -> str:
 def _tier(record: BlobRecord) -> str:
     tier = record.tier
     if tier is None:
-        return _INFERRED_TIER if record.kind is BlobKind.BLOCK else ""
+        return _INFERRED_TIERS.get(record.kind, "")
     text = f"<AccessTier>{tier}</AccessTier>"
     if record.is_tier_inferred:
         text += "<AccessTierInferred>true</AccessTierInferred>"

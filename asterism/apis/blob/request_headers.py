@@ -1,4 +1,4 @@
-"""What the headers of a request say about a blob: conditions, properties, tier, and checksums."""
+"""The parts of a request that stand in headers: conditions, properties, tier, and checksums."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class BlobRules:
         return {} if found is None else signing_policies(found.state)
 
     async def public_access(self, call: BlobCall) -> bool:
-        """Return True for what everybody may read: blobs, and for some containers the list of them."""
+        """Return True for public data: blobs, and for some containers the list of them."""
         if call.resource.kind == WEBSITE:
             return True
         found = self.context.store.find_container(call.account.name, call.resource.container)

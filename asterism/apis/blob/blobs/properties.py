@@ -1,4 +1,4 @@
-"""What a blob has beside its data: HTTP headers, metadata, and snapshots."""
+"""Properties of a blob beside its data: HTTP headers, metadata, and snapshots."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from asterism.apis.blob.record_headers import change_headers, lease_headers
 from asterism.apis.blob.request_headers import read_conditions, read_flag
 from asterism.apis.storage.access_policies import read_policies, write_policies
 from asterism.apis.storage.metadata import metadata_headers, read_metadata
-from asterism.apis.storage.refusals import invalid_header_value, missing_header
+from asterism.apis.storage.refusals import invalid_header_value, missing_header, permission_mismatch
 from asterism.apis.storage.xml_text import xml_response
 from asterism.apis.transports.http import HeaderList, Headers, Response
 from asterism.models.blobs.conditions import check_read
@@ -139,8 +139,15 @@ async def restore_container(call: BlobCall) -> Response:
 # --- access policies and leases ---------------------------------------------------------------------------------------
 
 
+def _check_owner(call: BlobCall) -> None:
+    """Refuse a shared access signature: its holder may not read policies or make others."""
+    if call.grant is not None:
+        raise permission_mismatch()
+
+
 @about_container
 async def get_policies(call: BlobCall) -> Response:
+    _check_owner(call)
     state = container_of(call).state
     check_read(read_conditions(call.headers), state, now_ticks(call))
     answer = _state_headers(state)
@@ -151,6 +158,7 @@ async def get_policies(call: BlobCall) -> Response:
 
 @about_container
 async def set_policies(call: BlobCall) -> Response:
+    _check_owner(call)
     policies = kept_policies(read_policies(call.request.body))
     access = read_public_access(call.headers)
     state = await call.context.store.change_container(

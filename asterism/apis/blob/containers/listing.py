@@ -15,7 +15,8 @@ from asterism.apis.storage.refusals import invalid_query_parameter
 from asterism.apis.storage.routes import Needs
 from asterism.apis.storage.xml_text import attribute, has_impossible_characters, text_leaf, xml_response, xml_safe
 from asterism.apis.transports.http import Response
-from asterism.models.blobs.calls import ListQuery, Marker
+from asterism.models.blobs.calls import ListPage, ListQuery, Marker
+from asterism.models.blobs.record import BlobRecord, Role
 
 PAGE_ENTRIES_MAX: Final = 5_000
 _INCLUDES: Final = frozenset(
@@ -60,7 +61,7 @@ async def list_blobs(call: BlobCall) -> Response:
             limit=min(limit or PAGE_ENTRIES_MAX, PAGE_ENTRIES_MAX),
             snapshots="snapshots" in includes,
             versions="versions" in includes or "deletedwithversions" in includes,
-            deleted="deleted" in includes or "deletedwithversions" in includes,
+            deleted="deleted" in includes,
             uncommitted="uncommittedblobs" in includes,
         )
     )
@@ -71,15 +72,24 @@ async def list_blobs(call: BlobCall) -> Response:
         versions="versions" in includes or "deletedwithversions" in includes,
         immutability="immutabilitypolicy" in includes,
         legal_hold="legalhold" in includes,
-        versions_only="deletedwithversions" in includes,
     )
     now = now_ticks(call)
     entries, following = page.entries, page.next
+    versions_only: frozenset[str] = frozenset()
+    if "deletedwithversions" in includes:
+        entries, versions_only = _without_previous_versions(page, keeps_all="versions" in includes)
     if end_before:
         kept = [entry for entry in entries if (entry if isinstance(entry, str) else entry.name) < end_before]
         following = following if len(kept) == len(entries) else None
         entries = kept
-    blobs = "".join([prefix_xml(entry) if isinstance(entry, str) else blob_xml(entry, shown, now) for entry in entries])
+    blobs = "".join(
+        [
+            prefix_xml(entry)
+            if isinstance(entry, str)
+            else blob_xml(entry, shown, now, has_versions_only=entry.name in versions_only)
+            for entry in entries
+        ]
+    )
     head = _asked(query, delimiter=delimiter)
     return xml_response(
         200,
@@ -87,6 +97,26 @@ async def list_blobs(call: BlobCall) -> Response:
         f"ContainerName={attribute(container.name)}>{head}<Blobs>{blobs}</Blobs>"
         f"<NextMarker>{'' if following is None else write_marker(following)}</NextMarker></EnumerationResults>",
     )
+
+
+def _without_previous_versions(page: ListPage, *, keeps_all: bool) -> tuple[list[BlobRecord | str], frozenset[str]]:
+    """Return the entries of a page with the newest version of each blob, and the names that have previous ones only.
+    The blob at the end of the page belongs to the next one if it has entries there."""
+    newest: dict[str, BlobRecord] = {}
+    for entry in page.entries:
+        if not isinstance(entry, str) and entry.role is not Role.SNAPSHOT:
+            newest[entry.name] = entry
+    if page.next is not None:
+        newest.pop(page.next.name, None)
+    only = frozenset(name for name, record in newest.items() if record.role is Role.VERSION)
+    if keeps_all:
+        return page.entries, only
+    chosen = [
+        entry
+        for entry in page.entries
+        if isinstance(entry, str) or entry.role is Role.SNAPSHOT or newest.get(entry.name) is entry
+    ]
+    return chosen, only
 
 
 def _asked(query: dict[str, str], *, delimiter: str) -> str:

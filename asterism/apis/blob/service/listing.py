@@ -18,6 +18,7 @@ from asterism.values.ticks import TICKS_PER_SECOND
 
 PAGE_ENTRIES_MAX: Final = 5_000
 _INCLUDES: Final = frozenset({"metadata", "deleted", "system"})
+_OF_THE_SYSTEM: Final = frozenset({"$logs", "$blobchangefeed"})
 _DAY_TICKS: Final = 24 * 3600 * TICKS_PER_SECOND
 
 
@@ -34,6 +35,8 @@ async def list_containers(call: BlobCall) -> Response:
         limit=limit + 1,
         deleted="deleted" in includes,
     )
+    if "system" not in includes:
+        found = [container for container in found if container.name not in _OF_THE_SYSTEM]
     now = now_ticks(call)
     with_metadata = "metadata" in includes
     shown = "".join(_container_xml(container, now, with_metadata=with_metadata) for container in found[:limit])
