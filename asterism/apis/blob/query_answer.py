@@ -28,7 +28,7 @@ class QueryAnswer:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the rest of the blob has no influence on the answer."""
+        """True if the rest of the blob has no influence on the answer."""
         return self._run.is_finished
 
     def start(self) -> bytes:

@@ -31,19 +31,19 @@ Record = Any
 Evaluate = Callable[[Record], Value]
 
 
-class Missing(Enum):
+class NoValue(Enum):
     """The value of a path that a record of JSON does not have; results leave it out."""
 
     MISSING = "missing"
 
 
-MISSING: Final = Missing.MISSING
+MISSING: Final = NoValue.MISSING
 
 
 class Columns(Protocol):
     """The columns of an input, which a header may name."""
 
-    def at(self, path: Path) -> Callable[[Record], Value | Missing]:
+    def at(self, path: Path) -> Callable[[Record], Value | NoValue]:
         """Return the function that reads a path; FatalFault if no record can have it."""
 
 
@@ -54,7 +54,7 @@ class Compiler:
         self._columns = columns
         self._results = results
 
-    def projected(self, expression: Expression) -> Callable[[Record], Value | Missing]:
+    def projected(self, expression: Expression) -> Callable[[Record], Value | NoValue]:
         """Return the function of a result, which may be missing."""
         return self._columns.at(expression) if isinstance(expression, Path) else self.compiled(expression)
 

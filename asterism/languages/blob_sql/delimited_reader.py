@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from asterism.languages.blob_sql.compiling import Missing, Record
+from asterism.languages.blob_sql.compiling import NoValue, Record
 from asterism.languages.blob_sql.errors import FatalFault, RecordFault
 from asterism.languages.blob_sql.formats import DelimitedText
 from asterism.languages.blob_sql.tree import Path, Value
@@ -14,6 +14,8 @@ from asterism.limits import MIB
 
 # The reader keeps one record in memory.
 RECORD_BYTES_MAX: Final = 4 * MIB
+# The fields of a record and their names, as objects, take a hundred times the space of a record of separators.
+FIELDS_MAX: Final = 10_000
 _ORDINAL: Final = re.compile(r"_([1-9][0-9]{0,4})")
 
 
@@ -26,7 +28,9 @@ class DelimitedReader:
 
     def __init__(self, text_format: DelimitedText) -> None:
         self._separator = text_format.record_separator.encode()
+        self._column_separator = text_format.column_separator.encode()
         quote, escape = text_format.quote.encode(), text_format.escape.encode()
+        self._signs = [sign for sign in (quote, escape) if sign]
         special = [b"(?P<escaped>" + re.escape(escape) + b".)"] if escape else []
         special += [b"(?P<quote>" + re.escape(quote) + b")"] if quote else []
         special += [b"(?P<end>" + re.escape(self._separator) + b")"]
@@ -42,8 +46,29 @@ class DelimitedReader:
 
     def feed(self, piece: bytes | memoryview) -> Iterator[list[str]]:
         """Yield the records that `piece` completes; all must be consumed before the next piece."""
+        self._pending += piece
+        if self._is_quoted or any(sign in self._pending for sign in self._signs):
+            yield from self._records_with_quotes()
+        else:
+            yield from self._plain_records()
+        if len(self._pending) > RECORD_BYTES_MAX:
+            raise FatalFault(
+                "RecordTooLarge", f"A record has more than {RECORD_BYTES_MAX} bytes.", self._pending_offset
+            )
+
+    def _plain_records(self) -> Iterator[list[str]]:
+        """Yield the records of bytes without quotes and escapes, as most are."""
+        *records, rest = self._pending.split(self._separator)
+        self._pending = rest
+        self._scanned = max(len(rest) - self._incomplete_bytes_max, 0)
+        for record in records:
+            self.offset = self._pending_offset
+            self._pending_offset += len(record) + len(self._separator)
+            if fields := self._record(record):
+                yield fields
+
+    def _records_with_quotes(self) -> Iterator[list[str]]:
         pending = self._pending
-        pending += piece
         start, at = 0, self._scanned
         while (found := self._boundary.search(pending, at)) is not None:
             at = found.end()
@@ -54,17 +79,10 @@ class DelimitedReader:
                 self.offset = self._pending_offset + start
                 start = at
                 if fields := self._record(record):
-                    # A pattern's match keeps the bytes from being deleted.
-                    del found
                     yield fields
-        del found
         self._scanned = max(at, len(pending) - self._incomplete_bytes_max, 0) - start
         del pending[:start]
         self._pending_offset += start
-        if len(pending) > RECORD_BYTES_MAX:
-            raise FatalFault(
-                "RecordTooLarge", f"A record has more than {RECORD_BYTES_MAX} bytes.", self._pending_offset
-            )
 
     def finish(self) -> Iterator[list[str]]:
         """Yield the last record, if no separator follows it."""
@@ -74,10 +92,12 @@ class DelimitedReader:
         if fields := self._record(bytes(self._pending)):
             yield fields
 
-    def _record(self, record: bytes) -> list[str] | None:
+    def _record(self, record: bytes | bytearray) -> list[str] | None:
         """Return the fields of a record, or None of an empty line."""
         if self._separator == b"\n" and record.endswith(b"\r"):
             record = record[:-1]
+        if len(record) > FIELDS_MAX and record.count(self._column_separator) >= FIELDS_MAX:
+            raise FatalFault("RecordTooLarge", f"A record has more than {FIELDS_MAX} fields.", self.offset)
         # Bytes that are not UTF-8 come out as they went in.
         return self._fields(record.decode("utf-8", "surrogateescape")) if record else None
 
@@ -135,7 +155,7 @@ class DelimitedColumns:
         for number, name in enumerate(header or []):
             self._numbers.setdefault(name.lower(), number)
 
-    def at(self, path: Path) -> Callable[[Record], Value | Missing]:
+    def at(self, path: Path) -> Callable[[Record], Value | NoValue]:
         number = self._number(path)
 
         def read(record: list[str]) -> Value:
@@ -145,7 +165,7 @@ class DelimitedColumns:
 
         return read
 
-    def members(self, record: list[str]) -> dict[str, Value | Missing]:
+    def members(self, record: list[str]) -> dict[str, Value | NoValue]:
         """Return the fields of a record by the names of their columns."""
         return dict(zip(self.names(len(record)), record, strict=True))
 

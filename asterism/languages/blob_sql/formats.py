@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DelimitedText:
-    """Records of fields. An empty quote or escape is none; a carriage return before a line feed is part of it."""
+    """Records of fields. There are no quotes if `quote` is empty, and no escapes if `escape` is.
+
+    A carriage return before a line feed is a part of it.
+    """
 
     column_separator: str = ","
     quote: str = '"'

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from asterism.errors import MalformedRequest
-from asterism.languages.blob_sql.compiling import MISSING, Missing, Record
+from asterism.languages.blob_sql.compiling import MISSING, NoValue, Record
 from asterism.languages.blob_sql.delimited_reader import RECORD_BYTES_MAX
 from asterism.languages.blob_sql.errors import FatalFault
 from asterism.languages.blob_sql.formats import JsonText
@@ -104,10 +104,10 @@ class JsonReader:
 class JsonColumns:
     """The members of a record. `_1` is the record itself, unless it has a member of that name."""
 
-    def at(self, path: Path) -> Callable[[Record], Value | Missing]:
+    def at(self, path: Path) -> Callable[[Record], Value | NoValue]:
         first, *rest = path.steps or ("_1",)
 
-        def read(record: Record) -> Value | Missing:
+        def read(record: Record) -> Value | NoValue:
             value = _step(record, first)
             if value is MISSING and first == "_1":
                 value = record
@@ -117,13 +117,13 @@ class JsonColumns:
 
         return read
 
-    def members(self, record: Record) -> dict[str, Value | Missing]:
+    def members(self, record: Record) -> dict[str, Value | NoValue]:
         return record if isinstance(record, dict) else {"_1": record}
 
 
-def _step(value: Record, step: str | int) -> Value | Missing:
+def _step(value: Record, step: str | int) -> Value | NoValue:
     if isinstance(value, dict):
-        found: Value | Missing = value.get(step, MISSING)
+        found: Value | NoValue = value.get(step, MISSING)
         return found
     if isinstance(value, list) and isinstance(step, int) and step < len(value):
         element: Value = value[step]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from asterism.languages.blob_sql.aggregates import Accumulator
-from asterism.languages.blob_sql.compiling import Compiler, Missing, Record
+from asterism.languages.blob_sql.compiling import Compiler, NoValue, Record
 from asterism.languages.blob_sql.delimited_reader import DelimitedColumns, DelimitedReader
 from asterism.languages.blob_sql.errors import FatalFault, RecordFault
 from asterism.languages.blob_sql.formats import DelimitedText, Format
@@ -40,7 +40,7 @@ class ResultFault:
 
 
 Result = ResultData | ResultFault
-Projection = Callable[[Record], dict[str, Value | Missing]]
+Projection = Callable[[Record], dict[str, Value | NoValue]]
 
 
 class QueryRun:
@@ -137,7 +137,7 @@ class QueryRun:
         elif self._project is not None:
             self._write(self._project(row))
 
-    def _write(self, result: dict[str, Value | Missing]) -> None:
+    def _write(self, result: dict[str, Value | NoValue]) -> None:
         line = self._writer.record(result)
         self._write_header(list(result))
         self._data += line

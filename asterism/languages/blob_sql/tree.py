@@ -11,7 +11,7 @@ Value = None | bool | int | float | str | datetime | list[object] | dict[str, ob
 
 
 class Type(Enum):
-    """What CAST makes."""
+    """The types that CAST makes."""
 
     INTEGER = "INT"
     FLOAT = "FLOAT"

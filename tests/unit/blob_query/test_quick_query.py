@@ -11,7 +11,9 @@ from azure.storage.blob import DelimitedJsonDialect, DelimitedTextDialect
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.blob_query.quick_query import ask
+from asterism.apis.blob.query_answer import QueryAnswer
+from asterism.apis.blob.query_request import read_query_request
+from tests.unit.blob_query.quick_query import SYNC, ask, request_body
 
 CITIES = b"""city,country,people,founded
 Basel,CH,178000,0044-01-01
@@ -185,6 +187,28 @@ def test_other_signs_come_back_too(rows: list[list[str]], piece_bytes: int) -> N
     assert list(csv.reader(io.StringIO(data.decode(), newline=""))) == kept
 
 
+@pytest.mark.parametrize("blob", [b"x" * 5_000_000, b'"' + b"x\n" * 2_500_000, b"," * 20_000, b"," * 20_000 + b"\n"])
+def test_a_record_beyond_the_limit_is_fatal(blob: bytes) -> None:
+    assert ask("SELECT * FROM BlobStorage", blob).faults == [("RecordTooLarge", True)]
+
+
+def test_the_rest_of_the_blob_is_not_needed_after_the_last_result() -> None:
+    request = read_query_request(request_body("SELECT _1 FROM BlobStorage LIMIT 2"))
+    answer = QueryAnswer(request, blob_bytes=1_000_000, sync=SYNC)
+    answer.feed(b"a\n")
+    assert not answer.is_finished
+    answer.feed(b"b\nc\n")
+    assert answer.is_finished
+
+
+def test_results_come_before_the_end_of_a_large_blob() -> None:
+    request = read_query_request(request_body("SELECT * FROM BlobStorage"))
+    answer = QueryAnswer(request, blob_bytes=10**9, sync=SYNC)
+    sent = [answer.feed(b"0123456,89\n" * 6000) for _ in range(40)]
+    assert len(list(filter(None, sent))) == 2
+    assert max(map(len, sent)) < 1_200_000
+
+
 # --- JSON -----------------------------------------------------------------------------------------------------------
 
 
@@ -234,6 +258,12 @@ def test_records_come_back_from_pieces_of_any_length(
 )
 def test_text_that_is_no_json_is_one_fatal_error(blob: bytes) -> None:
     assert ask("SELECT * FROM BlobStorage", blob, blob_format=DelimitedJsonDialect()).faults == [("ParseError", True)]
+
+
+def test_a_json_record_beyond_the_limit_is_fatal() -> None:
+    blob = b'{"a":"' + b"x" * 5_000_000
+    asked = ask("SELECT * FROM BlobStorage", blob, blob_format=DelimitedJsonDialect())
+    assert asked.faults == [("RecordTooLarge", True)]
 
 
 def test_the_elements_of_a_list_are_records() -> None:
