@@ -66,7 +66,7 @@ class BrowserGuard:
             who = f"A page of the origin '{origin[:_SHOWN_CHARACTERS_MAX]}'"
         return (
             f"{who} may not use an account whose key is the public development key. Start the server with a key of "
-            "your own, or, for tables, allow the origin in the CORS rules of the account."
+            "your own, or, for storage, allow the origin in the CORS rules of the account."
         )
 
     def _is_served(self, host: str) -> bool:
