@@ -146,6 +146,7 @@ async def assembled(
             services.scripts.close()
             await captures.close()
             await migration.stop()
+            await blobs.copies.stop()
             await spaces.history.stop()
             await work.stop()
     finally:

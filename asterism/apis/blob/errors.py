@@ -206,6 +206,21 @@ _ROWS: Final[dict[BlobFailure, Row]] = {
         "OperationNotAllowedOnIncrementalCopyBlob",
         "The specified operation is not allowed on an incremental copy blob.",
     ),
+    _F.INCREMENTAL_COPY_SOURCE_MUST_BE_SNAPSHOT: (
+        409,
+        "IncrementalCopySourceMustBeSnapshot",
+        "The source of an incremental copy must be a snapshot of a page blob.",
+    ),
+    _F.INCREMENTAL_COPY_BLOB_MISMATCH: (
+        409,
+        "IncrementalCopyBlobMismatch",
+        "The source is not a snapshot of the blob that earlier incremental copies were made of.",
+    ),
+    _F.INCREMENTAL_COPY_OF_EARLIER_SNAPSHOT: (
+        409,
+        "IncrementalCopyOfEarlierVersionSnapshotNotAllowed",
+        "The snapshot is not later than the one that was copied before.",
+    ),
 }
 
 # Reasons for which all storage services have the same refusal.

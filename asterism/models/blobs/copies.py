@@ -188,6 +188,9 @@ class Copies:
                     if job.progress - noted >= _PROGRESS_BYTES:
                         noted = job.progress
                         await note_progress(space, point, job)
+            if record.kind is BlobKind.PAGE:
+                # Pages are written in place: some may be of a later state.
+                await self._find_source(job.source)
         except (BlobRefused, StoredDamage) as problem:
             await fail_copy(space, point, job, problem)
             return

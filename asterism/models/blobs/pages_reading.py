@@ -109,16 +109,19 @@ class PageReader:
                 joined[at : at + len(data)] = data
         return bytes(memoryview(joined)[start - first * CHUNK_BYTES : end - first * CHUNK_BYTES])
 
-    async def chunks(self, chunk: int, chunk_end: int) -> AsyncGenerator[tuple[ChunkVersion, bytes], None]:
-        """Yield what the record sees of each chunk that has data, with the data."""
+    async def chunks(
+        self, chunk: int, chunk_end: int, *, with_cleared: bool = False
+    ) -> AsyncGenerator[tuple[ChunkVersion, bytes], None]:
+        """Yield what the record sees of each chunk that has data, with the data; on request also of those that were
+        cleared."""
         async with aclosing(self._versions(chunk, chunk_end)) as slices:
             async for versions in slices:
                 for group in _by_piece(seen_versions(versions, self._epoch)):
                     keys = [pages_key(self._point, self._content_id, found.chunk, found.epoch) for found in group]
                     _, _, stored = await self._router.read(self._keyspace, self._point, keys)
                     for version, data in zip(group, stored, strict=True):
-                        if version.pages.with_data and data is not None:
-                            yield version, data
+                        if (version.pages.with_data and data is not None) or with_cleared:
+                            yield version, data or b""
 
     async def ranges(self, start: int, end: int, limit: int) -> SpansPage:
         """Return the spans between two places that have data."""

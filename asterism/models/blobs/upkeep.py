@@ -79,6 +79,7 @@ class BlobUpkeep:
             try:
                 if until is None:
                     await sweep_container(container.space, now)
+                    await self._store.copies.resume([container])
                 elif until <= now:
                     await self._store.remove(container)
             except OwnerNotFound:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 
@@ -12,10 +13,12 @@ from asterism.models.blobs.conditions import NO_CONDITIONS, Conditions
 from asterism.models.blobs.container import Container
 from asterism.models.blobs.copy_job import CopySource
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
+from asterism.models.blobs.incremental_copies import copy_incrementally
 from asterism.models.blobs.layout import COPIES, DATA, PAGES, UPLOADS
 from asterism.models.blobs.page_maps import CHUNK_BYTES as PAGES_BYTES
 from asterism.models.blobs.record import BlobKind, BlobRecord
 from asterism.models.blobs.rules import NO_RULES, AccountRules
+from asterism.values.ticks import timestamp_text
 from tests.support.blobs import BlobWorld, append, create_append, get, put, put_block, run_blobs
 
 URL = "http://127.0.0.1/acct/c/source"
@@ -323,5 +326,71 @@ def test_a_copy_that_must_be_complete_is_not_pending_whatever_its_size(monkeypat
         await put(container, "source", LARGE)
         assert status(await copy(world, container, "source", at_once=True))[0] == "success"
         assert await get(container, "copy") == LARGE
+
+    run_blobs(test)
+
+
+# --- incremental copies ---------------------------------------------------------------------------------------------
+
+
+async def copy_snapshot(container: Container, to: str = "copy") -> tuple[Snapshot, BlobRecord]:
+    moment = (await container.snapshot("source")).snapshot
+    record = await container.find("source", Snapshot(moment))
+    url = f"{URL}?snapshot={timestamp_text(moment)}"
+    copied = await copy_incrementally(container, to, CopySource(container, Snapshot(moment), record, url))
+    return Snapshot(moment), copied
+
+
+def snapshot_of(record: BlobRecord) -> Snapshot:
+    assert record.copy_state is not None
+    assert record.copy_state.destination_snapshot is not None
+    return Snapshot(record.copy_state.destination_snapshot)
+
+
+def test_incremental_copies_are_snapshots_that_differ_as_their_sources_do() -> None:
+    async def test(world: BlobWorld) -> None:
+        container = await world.container()
+        size = 10 * PAGES_BYTES
+        await container.put_blob("source", None, NewBlob(BlobKind.PAGE, size, sequence_number=3))
+        await container.pages.put_pages("source", 0, b"a" * 3 * PAGES_BYTES)
+        pairs = [await copy_snapshot(container)]
+        await container.pages.put_pages("source", PAGES_BYTES, b"b" * 512)
+        await container.pages.clear_pages("source", 2 * PAGES_BYTES, 3 * PAGES_BYTES)
+        pairs.append(await copy_snapshot(container))
+        await container.pages.put_pages("source", 9 * PAGES_BYTES, b"c" * PAGES_BYTES)
+        pairs.append(await copy_snapshot(container))
+        for which, copied in pairs:
+            assert copied.is_incremental_copy
+            assert status(copied) == ("success", size, size)
+            assert await get(container, "copy", snapshot_of(copied)) == await get(container, "source", which)
+        for (earlier, copied_earlier), (later, copied_later) in pairwise(pairs):
+            _, expected = await container.pages.ranges("source", later, previous=earlier)
+            found = await container.pages.ranges(
+                "copy", snapshot_of(copied_later), previous=snapshot_of(copied_earlier)
+            )
+            assert found[1] == expected
+        await world.check_statistics(container)
+
+    run_blobs(test)
+
+
+def test_an_incremental_copy_takes_only_later_snapshots_of_the_same_page_blob() -> None:
+    async def test(world: BlobWorld) -> None:
+        container = await world.container()
+        await container.put_blob("source", None, NewBlob(BlobKind.PAGE, PAGES_BYTES))
+        which, _ = await copy_snapshot(container)
+        record = await container.find("source", which)
+        again = CopySource(container, which, record, f"{URL}?snapshot={timestamp_text(which.ticks)}")
+        call = copy_incrementally(container, "copy", again)
+        assert await refusal(call) is BlobFailure.INCREMENTAL_COPY_OF_EARLIER_SNAPSHOT
+        other = CopySource(container, which, record, again.url.replace("source", "other"))
+        call = copy_incrementally(container, "copy", other)
+        assert await refusal(call) is BlobFailure.INCREMENTAL_COPY_BLOB_MISMATCH
+        base = CopySource(container, CURRENT, await container.find("source"), URL)
+        call = copy_incrementally(container, "new", base)
+        assert await refusal(call) is BlobFailure.INCREMENTAL_COPY_SOURCE_MUST_BE_SNAPSHOT
+        assert await refusal(copy_snapshot(container, "source")) is BlobFailure.INCREMENTAL_COPY_NOT_ALLOWED
+        call = container.pages.put_pages("copy", 0, bytes(512))
+        assert await refusal(call) is BlobFailure.INCREMENTAL_COPY_NOT_ALLOWED
 
     run_blobs(test)
