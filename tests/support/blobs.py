@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from asterism.clock import SYSTEM_CLOCK, Clock, ClockSkew
@@ -15,7 +15,7 @@ from asterism.keyspaces.catalog.small_documents import SmallDocuments
 from asterism.keyspaces.reshaping.load_watch import LoadWatch, Patience
 from asterism.keyspaces.routing.families import COUNTERS, ITEMS, LOGICAL_SIZES, TOTALS_KEY
 from asterism.limits import DEFAULT_LIMITS, Limits
-from asterism.models.blobs.calls import CURRENT, NewBlob, Which
+from asterism.models.blobs.calls import CURRENT, ListQuery, NewBlob, Which
 from asterism.models.blobs.conditions import NO_CONDITIONS, Conditions
 from asterism.models.blobs.container import Container
 from asterism.models.blobs.layout import DATA, PAGES, VERSIONS
@@ -134,3 +134,20 @@ async def get(container: Container, name: str, which: Which = CURRENT, start: in
 
 async def content_of(container: Container, record: BlobRecord, start: int = 0, end: int | None = None) -> bytes:
     return b"".join([piece async for piece in container.read(record, start, end)])
+
+
+async def pages_of(container: Container, query: ListQuery) -> list[BlobRecord | str]:
+    """Return all blobs and prefixes of a listing, page by page."""
+    found: list[BlobRecord | str] = []
+    page = await container.list(query)
+    found += page.entries
+    while page.next is not None:
+        page = await container.list(replace(query, after=page.next))
+        assert len(page.entries) <= query.limit
+        found += page.entries
+    return found
+
+
+async def listed(container: Container, query: ListQuery) -> list[BlobRecord]:
+    """Return all records of a listing without a delimiter."""
+    return [entry for entry in await pages_of(container, query) if isinstance(entry, BlobRecord)]

@@ -32,6 +32,7 @@ from tests.support.blobs import (
     content_of,
     create_append,
     get,
+    listed,
     put,
     put_block,
     run_blobs,
@@ -385,8 +386,9 @@ def test_splits_between_and_during_calls_lose_nothing() -> None:
         await world.check_statistics(container)
         await pass_time(world, 400)
         await world.check_statistics(container)
-        page = await container.list(ListQuery())
-        assert [record.name for record in page.entries] == sorted([*names, *(name + "+" for name in names)])
+        assert [record.name for record in await listed(container, ListQuery())] == sorted(
+            [*names, *(name + "+" for name in names)]
+        )
 
     run_blobs(test)
 
@@ -401,7 +403,7 @@ def test_a_deleted_blob_is_restored_within_its_retention_and_removed_after_it() 
         assert await container.delete("blob", rules=rules)
         with refused(BlobFailure.NOT_FOUND):
             await container.find("blob")
-        (deleted,) = (await container.list(ListQuery(deleted=True))).entries
+        (deleted,) = await listed(container, ListQuery(deleted=True))
         assert deleted.is_deleted
         await pass_time(world, 24 * 3600)
         await container.undelete("blob")
