@@ -31,6 +31,7 @@ from asterism.cli.partitions import partitions
 from asterism.cli.placement import PLACEMENT_EXAMPLES, placement
 from asterism.cli.promote_tenant import PROMOTE_TENANT_EXAMPLES, promote_tenant
 from asterism.cli.query import QUERY_EXAMPLES, query
+from asterism.cli.queues import QUEUES_EXAMPLES, queues
 from asterism.cli.rebalance import rebalance
 from asterism.cli.rekey import REKEY_EXAMPLES, rekey
 from asterism.cli.serve import SERVE_EXAMPLES, serve
@@ -57,6 +58,7 @@ app.command(rich_help_panel="Data of a running server", epilog=QUERY_EXAMPLES, n
 app.command(rich_help_panel="Data of a running server", epilog=GREMLIN_EXAMPLES, no_args_is_help=True)(gremlin)
 app.add_typer(graphs, name="graphs", rich_help_panel="Data of a running server")
 app.command(rich_help_panel="Data of a running server", epilog=COLLECTIONS_EXAMPLES)(collections)
+app.add_typer(queues, name="queues", rich_help_panel="Data of a running server", epilog=QUEUES_EXAMPLES)
 app.command(rich_help_panel="Data of a running server", epilog=EXPORT_EXAMPLES, no_args_is_help=True)(export)
 app.command("import", rich_help_panel="Data of a running server", epilog=IMPORT_EXAMPLES, no_args_is_help=True)(import_)
 app.add_typer(

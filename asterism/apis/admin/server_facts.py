@@ -17,6 +17,7 @@ async def show_server(services: AdminServices, _: Request) -> Response:
         "web_page": services.web_page,
         "mongodb": _place(services.mongo_endpoint),
         "gremlin": _place(services.gremlin_endpoint),
+        "storage": {service: _place(endpoint) for service, endpoint in services.storage_endpoints.items()},
     }
     return Response(200, JSON_HEADERS, dumps(answer))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from asterism.apis.captures.captures import Captures
@@ -92,6 +92,8 @@ class AdminServices:
     mongo_endpoint: Endpoint | None = None
     # The address of the port for clients of graphs; None if it is not served.
     gremlin_endpoint: Endpoint | None = None
+    # The addresses of the ports for tables, queues and blobs that are served, by service.
+    storage_endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
     # Samples of the requests on containers.
     captures: Captures | None = None
     # Given only to the server of a test suite.

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 # As `DoorSpec.modules`.
 MODULES = ("asterism.apis.admin.door", "asterism.apis.user_functions")
+_STORAGE_PORTS = ("table", "queue", "blob")
 
 
 def build_admin_door(services: DoorServices) -> AdminDoor:
@@ -44,6 +45,9 @@ def build_admin_door(services: DoorServices) -> AdminDoor:
         web_page=_web_page(services),
         mongo_endpoint=services.peers.endpoints.get("mongo"),
         gremlin_endpoint=services.peers.endpoints.get("gremlin"),
+        storage_endpoints={
+            name: endpoint for name, endpoint in services.peers.endpoints.items() if name in _STORAGE_PORTS
+        },
         captures=services.captures,
         controls=services.controls,
     )

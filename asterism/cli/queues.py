@@ -1,0 +1,285 @@
+"""`asterism queues`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from xml.sax.saxutils import escape
+
+import typer
+
+from asterism.cli import options
+from asterism.cli.options import DEFAULT_ENDPOINT, DEFAULT_KEY, Endpoint, Format, Insecure, Key, OutputFormat
+from asterism.cli.storage_options import AccountKey, Metadata, StorageAccount
+
+if TYPE_CHECKING:
+    from asterism.cli.storage_client import StorageClient, StorageReply
+
+QUEUES_EXAMPLES = """[bold]Examples[/bold]
+
+A queue, three messages, and a look at them that changes nothing:\n
+  asterism queues create jobs\n
+  asterism queues put jobs "resize 1.jpg" "resize 2.jpg" "resize 3.jpg"\n
+  asterism queues peek jobs --count 3
+
+A message for each line of a file:\n
+  asterism queues put jobs - < jobs.txt
+
+Take ten messages for a minute; those that are not deleted by then come back:\n
+  asterism queues get jobs --count 10 --for 60\n
+  asterism queues get jobs --count 10 --delete
+
+Which physical partition a queue lies in:\n
+  asterism partitions --queue jobs"""
+
+queues = typer.Typer(no_args_is_help=True, help="Create, list, fill and empty queues of a running server.")
+
+Name = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.", show_default=False)]
+Texts = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TEXT…", help="A message each; - is a message for each line of the input.", show_default=False
+    ),
+]
+Count = Annotated[int, typer.Option("--count", min=1, metavar="N", help="How many messages, if there are as many.")]
+
+DEFAULT_ACCOUNT: Final = options.DEFAULT_TABLE_ACCOUNT
+# The service's limits for one request.
+_MESSAGES_MAX: Final = 32
+_LISTED_MAX: Final = 1000
+
+
+@queues.command("list")
+def list_(
+    prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Only names that begin so.")] = "",
+    account: StorageAccount = DEFAULT_ACCOUNT,
+    account_key: AccountKey = None,
+    output_format: OutputFormat = Format.TABLE,
+    endpoint: Endpoint = DEFAULT_ENDPOINT,
+    key: Key = DEFAULT_KEY,
+    insecure: Insecure = False,
+) -> None:
+    """Show the queues of an account, with the numbers of their messages."""
+    with _client(account, account_key, endpoint, key, insecure=insecure) as client:
+        counts = {name: _count(client, name) for name in _names(client, prefix)}
+    if output_format is Format.JSON:
+        found = [{"name": name, "messages": count} for name, count in counts.items()]
+        typer.echo(json.dumps({"queues": found}, indent=2, ensure_ascii=False))
+    elif counts:
+        from asterism.cli.tables import print_table
+
+        rows = [[name, f"{count:,}"] for name, count in counts.items()]
+        print_table(f"Queues of {account}", ["queue", "items"], rows)
+    else:
+        typer.echo("There are no such queues. Create one with `asterism queues create`.")
+
+
+@queues.command()
+def create(
+    name: Name,
+    metadata: Metadata = None,
+    account: StorageAccount = DEFAULT_ACCOUNT,
+    account_key: AccountKey = None,
+    endpoint: Endpoint = DEFAULT_ENDPOINT,
+    key: Key = DEFAULT_KEY,
+    insecure: Insecure = False,
+) -> None:
+    """Create a queue."""
+    from asterism.cli.storage_client import metadata_headers
+
+    with _client(account, account_key, endpoint, key, insecure=insecure) as client:
+        reply = client.ask("PUT", name, headers=metadata_headers(metadata or ()))
+    is_new = reply.status == 201
+    typer.echo(f"The queue {name} is created." if is_new else f"The queue {name} exists, with the same metadata.")
+
+
+@queues.command()
+def delete(
+    name: Name,
+    account: StorageAccount = DEFAULT_ACCOUNT,
+    account_key: AccountKey = None,
+    endpoint: Endpoint = DEFAULT_ENDPOINT,
+    key: Key = DEFAULT_KEY,
+    insecure: Insecure = False,
+) -> None:
+    """Delete a queue with its messages."""
+    with _client(account, account_key, endpoint, key, insecure=insecure) as client:
+        client.ask("DELETE", name)
+    typer.echo(f"The queue {name} is deleted.")
+
+
+@queues.command()
+def put(
+    name: Name,
+    texts: Texts,
+    delay_seconds: Annotated[
+        int, typer.Option("--delay", min=0, metavar="SECONDS", help="For how long the messages are invisible.")
+    ] = 0,
+    ttl_seconds: Annotated[
+        int, typer.Option("--ttl", min=-1, metavar="SECONDS", help="When they expire; -1 is never.")
+    ] = 7 * 24 * 3600,
+    account: StorageAccount = DEFAULT_ACCOUNT,
+    account_key: AccountKey = None,
+    endpoint: Endpoint = DEFAULT_ENDPOINT,
+    key: Key = DEFAULT_KEY,
+    insecure: Insecure = False,
+) -> None:
+    """Put messages into a queue."""
+    from asterism.cli.progress import counting_bars
+
+    sent = [line for text in texts for line in _lines(text)]
+    query = {"visibilitytimeout": str(delay_seconds), "messagettl": str(ttl_seconds)}
+    with _client(account, account_key, endpoint, key, insecure=insecure) as client, counting_bars() as progress:
+        bar = progress.add_task(f"messages into {name}", total=len(sent))
+        for text in sent:
+            client.ask("POST", f"{name}/messages", _message(text), query=query)
+            progress.advance(bar)
+    typer.echo(f"{_messages(len(sent))} put into {name}.")
+
+
+@queues.command()
+def peek(
+    name: Name,
+    count: Count = 1,
+    account: StorageAccount = DEFAULT_ACCOUNT,
+    account_key: AccountKey = None,
+    output_format: OutputFormat = Format.TABLE,
+    endpoint: Endpoint = DEFAULT_ENDPOINT,
+    key: Key = DEFAULT_KEY,
+    insecure: Insecure = False,
+) -> None:
+    """Show the first visible messages, at most 32, and leave them as they are."""
+    with _client(account, account_key, endpoint, key, insecure=insecure) as client:
+        query = {"peekonly": "true", "numofmessages": str(min(count, _MESSAGES_MAX))}
+        found = _read(client.ask("GET", f"{name}/messages", query=query))
+    _show(name, found, output_format)
+
+
+@queues.command()
+def get(
+    name: Name,
+    count: Count = 1,
+    invisible_seconds: Annotated[
+        int,
+        typer.Option(
+            "--for", min=1, max=604800, metavar="SECONDS", help="For how long nothing else sees the messages."
+        ),
+    ] = 30,
+    with_delete: Annotated[bool, typer.Option("--delete", help="Delete them as soon as they are shown.")] = False,
+    account: StorageAccount = DEFAULT_ACCOUNT,
+    account_key: AccountKey = None,
+    output_format: OutputFormat = Format.TABLE,
+    endpoint: Endpoint = DEFAULT_ENDPOINT,
+    key: Key = DEFAULT_KEY,
+    insecure: Insecure = False,
+) -> None:
+    """Take messages: for a time nothing else sees them, then they come back unless they were deleted."""
+    with _client(account, account_key, endpoint, key, insecure=insecure) as client:
+        found: list[dict[str, Any]] = []
+        while len(found) < count:
+            asked = str(min(count - len(found), _MESSAGES_MAX))
+            query = {"numofmessages": asked, "visibilitytimeout": str(invisible_seconds)}
+            page = _read(client.ask("GET", f"{name}/messages", query=query))
+            if not page:
+                break
+            found += page
+        _show(name, found, output_format)
+        # Only now, so that a message is never gone before its text is on the terminal.
+        for message in found if with_delete else ():
+            client.ask("DELETE", f"{name}/messages/{message['id']}", query={"popreceipt": message["receipt"]})
+
+
+@queues.command()
+def purge(
+    name: Name,
+    account: StorageAccount = DEFAULT_ACCOUNT,
+    account_key: AccountKey = None,
+    endpoint: Endpoint = DEFAULT_ENDPOINT,
+    key: Key = DEFAULT_KEY,
+    insecure: Insecure = False,
+) -> None:
+    """Remove all messages of a queue, at once whatever their number."""
+    with _client(account, account_key, endpoint, key, insecure=insecure) as client:
+        count = _count(client, name)
+        client.ask("DELETE", f"{name}/messages")
+    typer.echo(f"{_messages(count)} removed from {name}.")
+
+
+# --- the parts ------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _client(
+    account: str, account_key: str | None, endpoint: str, key: str, *, insecure: bool
+) -> Iterator[StorageClient]:
+    from asterism.cli.client import AdminClient
+    from asterism.cli.storage_client import StorageClient
+
+    admin = AdminClient(endpoint, key, insecure=insecure)
+    client = StorageClient(
+        admin, endpoint, key, service="queue", account=account, account_key=account_key, insecure=insecure
+    )
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def _names(client: StorageClient, prefix: str) -> Iterator[str]:
+    query = {"comp": "list", "prefix": prefix, "maxresults": str(_LISTED_MAX)}
+    while True:
+        page = client.ask("GET", query=query).xml
+        yield from (element.text or "" for element in page.iter("Name"))
+        marker = page.findtext("NextMarker")
+        if not marker:
+            return
+        query["marker"] = marker
+
+
+def _count(client: StorageClient, name: str) -> int:
+    reply = client.ask("GET", name, query={"comp": "metadata"})
+    return int(reply.headers.get("x-ms-approximate-messages-count", 0))
+
+
+def _lines(text: str) -> Iterable[str]:
+    return (line.rstrip("\n") for line in sys.stdin) if text == "-" else (text,)
+
+
+def _message(text: str) -> bytes:
+    escaped = escape(text, {"\r": "&#13;"})
+    return f"<QueueMessage><MessageText>{escaped}</MessageText></QueueMessage>".encode("utf-8", "replace")
+
+
+def _read(reply: StorageReply) -> list[dict[str, Any]]:
+    from asterism.cli.storage_client import text_in
+
+    return [
+        {
+            "id": text_in(element, "MessageId"),
+            "inserted": text_in(element, "InsertionTime"),
+            "expires": text_in(element, "ExpirationTime"),
+            "dequeue_count": int(text_in(element, "DequeueCount") or 0),
+            "receipt": text_in(element, "PopReceipt") or None,
+            "text": text_in(element, "MessageText"),
+        }
+        for element in reply.xml.iter("QueueMessage")
+    ]
+
+
+def _show(name: str, found: list[dict[str, Any]], output_format: Format) -> None:
+    if output_format is Format.JSON:
+        typer.echo(json.dumps({"messages": found}, indent=2, ensure_ascii=False))
+    elif found:
+        from asterism.cli.tables import print_table
+
+        rows = [[each["id"], each["inserted"], str(each["dequeue_count"]), each["text"]] for each in found]
+        print_table(f"Messages of {name}", ["id", "inserted", "taken", "text"], rows)
+    else:
+        typer.echo(f"No message of {name} is visible.")
+
+
+def _messages(count: int) -> str:
+    return "1 message" if count == 1 else f"{count:,} messages"
