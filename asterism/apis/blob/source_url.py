@@ -10,15 +10,17 @@ from asterism.apis.storage.refusals import Refusal, invalid_header_value
 COPY_SOURCE: Final = "x-ms-copy-source"
 # The service's limit.
 SOURCE_URL_CHARACTERS_MAX: Final = 2048
+_NAMING: Final = frozenset({"snapshot", "versionid"})
 _SCHEMES: Final = frozenset({"http", "https"})
 
 
 def check_source_url(text: str, header: str = COPY_SOURCE) -> str:
-    """Return a URL without its query, which may hold a signature."""
+    """Return a URL as a copy may show it: of its query, which may hold a signature, only what names the blob."""
     parts = _split(text) if len(text) <= SOURCE_URL_CHARACTERS_MAX else None
     if parts is None or parts.scheme not in _SCHEMES or not parts.hostname or not parts.path.strip("/"):
         raise invalid_header_value(header, text)
-    return parts._replace(query="", fragment="").geturl()
+    named = [pair for pair in parts.query.split("&") if pair.partition("=")[0].lower() in _NAMING]
+    return parts._replace(query="&".join(named), fragment="").geturl()
 
 
 def _split(text: str) -> SplitResult | None:

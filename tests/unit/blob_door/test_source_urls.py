@@ -12,6 +12,11 @@ def test_a_signature_is_not_shown() -> None:
     assert check_source_url("https://a.blob.host/c/b%20c?sv=1&sig=secret#x") == "https://a.blob.host/c/b%20c"
 
 
+def test_the_snapshot_of_a_source_is_shown() -> None:
+    url = "http://host/a/c/b?snapshot=2026-11-19T02%3A00%3A00.0000000Z"
+    assert check_source_url(url + "&sig=secret") == url
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -15,13 +15,15 @@ from asterism.apis.blob.blobs.from_url import (
 from asterism.apis.blob.blobs.new_blobs import BLOB_TYPE, read_new_blob, store_blob, write_conditions
 from asterism.apis.blob.context import BlobCall, blob_container_of, now_ticks, unauthorized_overwrite
 from asterism.apis.blob.copy_source import open_source, open_source_data
-from asterism.apis.blob.record_headers import written_headers
-from asterism.apis.blob.request_headers import read_flag, read_lease_id
+from asterism.apis.blob.record_headers import change_headers, written_headers
+from asterism.apis.blob.request_headers import read_conditions, read_flag, read_lease_id
 from asterism.apis.storage.refusals import invalid_header_value, missing_header, missing_query_parameter
 from asterism.apis.transports.http import HeaderList, Response
 from asterism.limits import MIB
+from asterism.models.blobs.copy_changes import PENDING, SUCCESS
 from asterism.models.blobs.copy_job import CopySource
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
+from asterism.models.blobs.incremental_copies import copy_incrementally
 from asterism.models.blobs.record import BlobKind, BlobRecord, CopyState
 from asterism.models.blobs.tiers import ARCHIVE
 
@@ -31,7 +33,6 @@ SEAL: Final = "x-ms-seal-blob"
 _ABORT: Final = "abort"
 # The service's limit of a copy that ends with its answer.
 SYNC_COPY_BYTES_MAX: Final = 256 * MIB
-_SUCCESS: Final = "success"
 
 
 async def put_from_source(call: BlobCall) -> Response:
@@ -50,7 +51,7 @@ async def copy_blob(call: BlobCall) -> Response:
     if record.tier == ARCHIVE and new.tier in (None, ARCHIVE):
         raise BlobRefused(BlobFailure.ARCHIVED)
     new = with_source_tags(call.headers, with_source_metadata(with_source_properties(new, record), record), record)
-    new = replace(new, content_md5=record.content_md5, is_sealed=read_flag(call.headers, SEAL))
+    new = replace(new, content_md5=record.content_md5, is_sealed=_seals(call, record))
     conditions, may_overwrite = write_conditions(call)
     rules = await call.context.rule_book.rules_of(call.account.name)
     try:
@@ -60,6 +61,23 @@ async def copy_blob(call: BlobCall) -> Response:
             raise unauthorized_overwrite() from None
         raise
     return Response(202, copy_answer(copied))
+
+
+def _seals(call: BlobCall, source: BlobRecord) -> bool:
+    """Return whether the copy of an append blob is sealed: as the source is, unless the request says otherwise."""
+    return source.is_sealed if call.headers.get(SEAL) is None else read_flag(call.headers, SEAL)
+
+
+async def copy_snapshot(call: BlobCall) -> Response:
+    """Copy what differs in a snapshot of a page blob from the one that was copied before."""
+    container = blob_container_of(call)
+    source = await open_source(call, is_copy=True)
+    copied = await copy_incrementally(container, call.resource.name, source, read_conditions(call.headers))
+    state = copied.copy_state
+    assert state is not None
+    # The service's answer is always that the copy goes on; here it has ended, as the properties of the blob show.
+    answer = [*change_headers(copied.etag, copied.modified_at), ("x-ms-copy-id", state.copy_id)]
+    return Response(202, [*answer, ("x-ms-copy-status", PENDING)])
 
 
 async def abort_copy(call: BlobCall) -> Response:
@@ -94,7 +112,7 @@ async def copy_from_url(call: BlobCall) -> Response:
 
 def _finished_copy(call: BlobCall, source: CopySource) -> CopyState:
     size = source.record.size
-    return CopyState(call.context.new_id(), source.url, _SUCCESS, size, size, completed_at=now_ticks(call))
+    return CopyState(call.context.new_id(), source.url, SUCCESS, size, size, completed_at=now_ticks(call))
 
 
 def copy_answer(record: BlobRecord) -> HeaderList:
