@@ -241,3 +241,6 @@ class _ChangedHeaders:
 
     def __contains__(self, key: str, /) -> bool:
         return self._changes[key] is not None if key in self._changes else key in self._given
+
+    def keys(self) -> list[str]:
+        return [key for key in dict.fromkeys([*self._given.keys(), *self._changes]) if key in self]
