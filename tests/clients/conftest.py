@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy, PartitionKey
 
+from tests.clients.blob_server import BlobServer
 from tests.clients.queue_server import QueueServer
 from tests.clients.table_server import TableServer
 from tests.support.server import ALL_DOORS, RunningServer, running_server
@@ -33,6 +34,11 @@ def tables(server: RunningServer) -> TableServer:
 @pytest.fixture(scope="session")
 def queues(server: RunningServer) -> QueueServer:
     return QueueServer(server)
+
+
+@pytest.fixture(scope="session")
+def blobs(server: RunningServer) -> BlobServer:
+    return BlobServer(server)
 
 
 @pytest.fixture(scope="session")
