@@ -19,16 +19,19 @@ from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.keyspaces.routing.router import PartitionRouter
 from asterism.keyspaces.routing.scan import Entry
 from asterism.keyspaces.routing.slice_sizes import SliceSize
-from asterism.limits import MIB, Limits
-from asterism.models.blobs.layout import DATA_ID_BYTES, root_key
+from asterism.limits import KIB, MIB, Limits
+from asterism.models.blobs.layout import CHUNK_BYTES, DATA_ID_BYTES, root_key
 from asterism.models.blobs.plan import BlobChange
 from asterism.models.blobs.record import BlobRecord, unpack_blob
 from asterism.models.blobs.state import ContainerState
+from asterism.models.blobs.tiers import settle_tier
 from asterism.models.blobs.uploads import Upload
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.storage.contract import Batch, ExpectationFailed, Span
 from asterism.throughput import charge
 
+# A record and a small content, which cost as much as an entity of a table.
+_FULL_PRICE_BYTES: Final = 16 * KIB
 # Entries of one blob: blocks, versions, manifests.
 ENTRIES: Final = SliceSize(1_000, MIB)
 
@@ -133,7 +136,7 @@ class BlobSpace:
         is_current = root.exists
         if is_current and root.expires_at is not None:
             is_current = root.expires_at > self.now()
-        return Found(point, stored, root, root if is_current else None)
+        return Found(point, stored, root, settle_tier(root, self.now()) if is_current else None)
 
     def now(self) -> int:
         return self.services.next_ticks()
@@ -179,7 +182,7 @@ class BlobSpace:
                 change.batch,
                 bytes_delta=change.bytes_delta,
                 items_delta=change.items_delta,
-                cost=charge.write(change.bytes_written, 0),
+                cost=_write_cost(change.bytes_written),
                 planned_under=change.planned_under,
             )
         except ExpectationFailed as failed:
@@ -194,7 +197,7 @@ class BlobSpace:
         """Apply a batch of data that no record refers to."""
         with self.keyspace.in_flight:
             await self._committer.commit(
-                point, batch, bytes_delta=bytes_delta, items_delta=0, cost=charge.write(max(bytes_delta, 0), 0)
+                point, batch, bytes_delta=bytes_delta, items_delta=0, cost=_write_cost(max(bytes_delta, 0))
             )
         self._wake_load_watch()
 
@@ -206,3 +209,9 @@ class BlobSpace:
         load = self.services.load
         if load.is_asleep:
             load.wake()
+
+
+def _write_cost(bytes_written: int) -> float:
+    """Return the cost of a batch. Ranges are divided by load: data count by the chunk there, as a division does not
+    help a stream, and would copy all that it has brought."""
+    return charge.write(min(bytes_written, _FULL_PRICE_BYTES), 0) + bytes_written / CHUNK_BYTES

@@ -7,13 +7,15 @@ cut off leaves its parts and a mark; upkeep removes both.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Final
 
+from asterism.errors import AsterismError
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
 from asterism.models.blobs.layout import CHUNK_BYTES, UPLOAD_BUFFER_BYTES, data_key, pack_moment, span_of, upload_key
 from asterism.models.blobs.layout import DATA as DATA_FAMILY
-from asterism.storage.contract import Batch, Expectation
+from asterism.storage.contract import Batch, Expectation, ExpectationFailed
 
 # Stores a batch of a blob at its point, and counts the bytes that it adds.
 StorePart = Callable[[bytes, Batch, int], Awaitable[None]]
@@ -113,8 +115,11 @@ class Upload:
                 expectations=[Expectation(mark, _PRESENT)],
                 range_deletes=[span_of(DATA_FAMILY, self.point, self.data_id)],
                 deletes=[mark],
+                may_use_reserve=True,
             )
-            await self._store_part(self.point, batch, -stored)
+            # Upkeep removes it otherwise, in an hour.
+            with suppress(AsterismError, ExpectationFailed):
+                await self._store_part(self.point, batch, -stored)
 
     async def __aenter__(self) -> Upload:
         return self

@@ -211,6 +211,7 @@ async def delete_blob(
                 raise BlobRefused(BlobFailure.NOT_FOUND)
             check_write(conditions, current, change.now, current.tags)
             check_no_pending_copy(current)
+            change.batch.may_use_reserve = True
             root = current.copy()
             is_kept = False
             if current.snapshots_kept:
@@ -247,6 +248,7 @@ async def _delete_kept(
     # The lease is that of the blob; a snapshot needs its id no more than a version does.
     check_write(conditions, record, change.now, record.tags, needs_lease=False)
     check_not_held(record, space.state, change.now)
+    change.batch.may_use_reserve = True
     assert found.root is not None, "a root lasts as long as the records of its name"
     root = found.root.copy()
     if record.is_deleted:

@@ -21,11 +21,15 @@ from asterism.models.blobs.layout import (
     INLINE_BYTES_MAX,
     MANIFESTS,
     UNCOMMITTED,
+    UNCOMMITTED_BLOCKS_MAX,
     UPLOADS,
     VERSIONS,
+    block_count_key,
+    point_of,
 )
 from asterism.models.blobs.rules import AccountRules
 from asterism.models.blobs.upkeep import BlobUpkeep
+from asterism.storage.contract import Add, Batch
 from tests.support.blobs import (
     BlobWorld,
     append,
@@ -238,6 +242,22 @@ def test_a_long_list_lies_in_manifests_and_a_range_of_it_is_read() -> None:
         for family in (DATA, MANIFESTS, GARBAGE, ITEMS):
             assert await world.entries(container, family) == []
         await world.check_statistics(container)
+
+    run_blobs(test)
+
+
+def test_a_blob_has_so_many_uncommitted_blocks_and_no_more() -> None:
+    async def test(world: BlobWorld) -> None:
+        container = await world.container()
+        point = point_of("blob")
+        batch = Batch(adds=[Add(block_count_key(point), (UNCOMMITTED_BLOCKS_MAX - 1,))])
+        await container.space.store_part(point, batch, 0)
+        await put_block(container, "blob", b"a", b"data")
+        await put_block(container, "blob", b"a", b"again")
+        with refused(BlobFailure.TOO_MANY_UNCOMMITTED_BLOCKS):
+            await put_block(container, "blob", b"b", b"data")
+        await container.commit_blocks("blob", latest(b"a"), NewBlob())
+        await put_block(container, "blob", b"b", b"data")
 
     run_blobs(test)
 
