@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import http.client
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from azure.storage.blob import BlobServiceClient, ContainerClient
+from azure.storage.blob import (
+    BlobClient,
+    BlobSasPermissions,
+    BlobServiceClient,
+    ContainerClient,
+    generate_blob_sas,
+)
 from azure.storage.blob.aio import BlobServiceClient as AioBlobServiceClient
 
 from asterism.access.keys import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, WELL_KNOWN_EMULATOR_KEY
 from asterism.cli.client import AdminClient
-from tests.support.server import RunningServer, running_server
+from tests.support.server import WAIT_SECONDS_MAX, RunningServer, running_server
 
 MIB = 1 << 20
 
@@ -66,6 +74,20 @@ class BlobServer:
     def new_container(self) -> ContainerClient:
         return self.service().create_container(new_name())
 
+    def signed_url(self, blob: BlobClient, *, snapshot: str | None = None) -> str:
+        """Return the URL of a blob with a signature that lets its holder read it for an hour."""
+        signature = generate_blob_sas(
+            self.account,
+            blob.container_name,
+            blob.blob_name,
+            snapshot=snapshot,
+            account_key=self.key,
+            permission=BlobSasPermissions(read=True),
+            expiry=datetime.now(UTC) + timedelta(hours=1),
+        )
+        query = f"snapshot={snapshot}&{signature}" if snapshot else signature
+        return f"{blob.url.partition('?')[0]}?{query}"
+
     def raw(self, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None) -> RawReply:
         """Send a request as it is, without a signature."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
@@ -81,6 +103,14 @@ class BlobServer:
         admin = AdminClient(self.running.endpoint, WELL_KNOWN_EMULATOR_KEY, insecure=False)
         keys = admin.post("accounts", {"name": name, "kind": "storage", "quotas": {}})["keys"]
         return replace(self, account=name, key=keys["primary"])
+
+
+def status_of_copy(blob: BlobClient) -> str:
+    """Wait until a copy is over, and return its status."""
+    deadline = time.monotonic() + WAIT_SECONDS_MAX
+    while (status := str(blob.get_blob_properties().copy.status)) == "pending" and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return status
 
 
 @contextmanager
