@@ -6,8 +6,9 @@ from typing import Final
 
 from asterism.apis.blob.context import BlobCall, blob_container_of, now_ticks, which_of
 from asterism.apis.blob.etags import http_date
+from asterism.apis.blob.holds import check_permits_holds
 from asterism.apis.blob.request_headers import read_conditions, read_flag, read_immutability
-from asterism.apis.storage.refusals import Refusal, invalid_header_value, missing_header
+from asterism.apis.storage.refusals import invalid_header_value, missing_header
 from asterism.apis.transports.http import Response
 from asterism.models.blobs.changes import UNLOCKED, DeleteImmutability, SetImmutability, SetLegalHold
 from asterism.models.blobs.container import Container
@@ -48,16 +49,5 @@ async def set_legal_hold(call: BlobCall) -> Response:
 
 def _immutable_container(call: BlobCall) -> Container:
     container = blob_container_of(call)
-    check_permits_immutability(container)
+    check_permits_holds(container)
     return container
-
-
-def check_permits_immutability(container: Container) -> None:
-    """Refuse policies and holds of single blobs where the container was not made for them."""
-    if not container.state.has_version_immutability:
-        raise Refusal(
-            409,
-            "VersionLevelImmutabilityNotEnabled",
-            "The container does not permit immutability policies and legal holds of single blobs. Start the server "
-            "with --blob-immutability ACCOUNT, and create the container anew.",
-        )

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from asterism.apis.blob.context import BlobCall, key_for_write, unauthorized_overwrite
+from asterism.apis.blob.holds import check_permits_holds
 from asterism.apis.blob.request_headers import (
     read_conditions,
     read_http_properties,
@@ -51,6 +52,8 @@ def read_new_blob(call: BlobCall, container: Container, kind: BlobKind, *, is_bo
     headers = call.headers
     properties = read_http_properties(headers, is_body_of_blob=is_body_of_blob)
     immutability = read_immutability(headers)
+    if immutability.until is not None or immutability.has_legal_hold:
+        check_permits_holds(container)
     return NewBlob(
         kind=kind,
         content_type=properties.content_type,
