@@ -30,7 +30,7 @@ from asterism.models.blobs.record import BlobKind, BlobRecord
 from asterism.models.blobs.space import BlobSpace
 from asterism.storage.contract import Batch, Expectation
 
-# What is read before it is written, as one batch.
+# Data that are read before they are written, as one batch.
 BATCH_BYTES: Final = MIB
 _PRESENT: Final = b""
 

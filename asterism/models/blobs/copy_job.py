@@ -35,7 +35,7 @@ class CopySource:
 
 @dataclass(frozen=True, slots=True)
 class SourcePlace:
-    """Where the source of a copy is, and the etag without which it is another."""
+    """The place of the source of a copy, and the etag without which it is another."""
 
     account: str
     container: str

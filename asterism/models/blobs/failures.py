@@ -77,7 +77,7 @@ class BlobFailure(StrEnum):
     COPY_ID_MISMATCH = "copy id mismatch"
     SOURCE_CONDITION_NOT_MET = "source condition not met"
     CANNOT_VERIFY_COPY_SOURCE = "cannot verify copy source"
-    # The call is none that the target of incremental copies permits, or its target is another blob.
+    # The target of incremental copies does not permit the call, or is a blob of another kind.
     INCREMENTAL_COPY_NOT_ALLOWED = "incremental copy not allowed"
     INCREMENTAL_COPY_SOURCE_MUST_BE_SNAPSHOT = "incremental copy source must be snapshot"
     INCREMENTAL_COPY_BLOB_MISMATCH = "incremental copy blob mismatch"

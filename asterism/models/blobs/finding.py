@@ -11,6 +11,7 @@ from asterism.models.blobs.failures import BlobFailure, BlobRefused
 from asterism.models.blobs.layout import VERSIONS, moment_of, point_of, span_of, version_key
 from asterism.models.blobs.record import BlobRecord, Role, unpack_blob
 from asterism.models.blobs.space import BlobSpace, Found
+from asterism.models.blobs.tiers import settle_tier
 
 
 class KeptRecord(NamedTuple):
@@ -49,7 +50,7 @@ async def find_which(space: BlobSpace, point: bytes, which: Which) -> tuple[Foun
     record = unpack_blob(stored)
     if record.role is not (Role.VERSION if isinstance(which, Version) else Role.SNAPSHOT):
         raise BlobRefused(BlobFailure.NOT_FOUND)
-    return found, KeptRecord(which.ticks, stored, record)
+    return found, KeptRecord(which.ticks, stored, settle_tier(record, space.now()))
 
 
 async def kept_records(space: BlobSpace, point: bytes) -> list[KeptRecord]:

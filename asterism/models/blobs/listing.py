@@ -15,6 +15,7 @@ from asterism.models.blobs.finding import kept_records
 from asterism.models.blobs.layout import point_of
 from asterism.models.blobs.record import BlobRecord, Role, name_of, order_of, unpack_blob
 from asterism.models.blobs.space import BlobSpace
+from asterism.models.blobs.tiers import settle_tier
 from asterism.partitioning.key_range import FULL
 from asterism.throughput import charge
 from asterism.values.ordered_text import PART_BYTES_MAX, ordered_text
@@ -87,6 +88,8 @@ class _Listing:
             if self._skipped is not None and name_of(stored).startswith(self._skipped):
                 continue
             record = unpack_blob(stored)
+            if record.archive_status is not None:
+                record = settle_tier(record, self._now)
             if delimiter:
                 at = record.name.find(delimiter, prefix_length)
                 if at >= 0:

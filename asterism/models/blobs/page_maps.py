@@ -148,7 +148,7 @@ def changed_since(versions: Iterable[ChunkVersion], earlier: int, epoch: int) ->
 
 
 class ChunkRemoval(NamedTuple):
-    """What no record sees of one chunk: epochs to delete, and maps that take over what changed in them."""
+    """The versions of one chunk that no record sees: epochs to delete, and maps that take over what changed in them."""
 
     deleted: list[int]
     maps: dict[int, PageMap]

@@ -24,8 +24,8 @@ async def remove_unseen_pages(
 ) -> int:
     """Remove what records of the sorted `epochs` do not see of a content; return how many versions of chunks.
 
-    `root_version` is what the root begins with, None if there is none. ExpectationFailed if the blob has changed since:
-    the epochs may be others then.
+    `root_version` is what the root begins with, or None without a root. ExpectationFailed if the blob has changed
+    since: the epochs may be others then.
     """
     removed = 0
     slices = versions_of_chunks(space.services.router, space.keyspace, point, content_id, 0, CHUNKS_END)
