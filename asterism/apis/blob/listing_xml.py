@@ -11,8 +11,10 @@ from xml.sax.saxutils import escape
 from asterism.apis.blob.etags import etag_in_list, http_date, moment_text
 from asterism.apis.blob.record_headers import (
     DEFAULT_CONTENT_TYPE,
+    DEFAULT_TIER,
     INFERRED_TIERS,
     KIND_NAMES,
+    SMART_TIER,
     base64_text,
     duration_text,
     is_current_version,
@@ -85,7 +87,7 @@ def blob_xml(record: BlobRecord, shown: Shown, now: int, *, has_versions_only: b
     if shown.copy and record.copy_state is not None:
         properties += _copy(record.copy_state)
     properties += _rare(record, shown, now)
-    tail = metadata_xml(record.metadata) if shown.metadata else ""
+    tail = metadata_xml(record.metadata) if shown.metadata and record.metadata else ""
     if shown.tags and record.tags:
         tail += tags_xml(record)
     return f"<Blob>{head}<Properties>{properties}<ServerEncrypted>true</ServerEncrypted></Properties>{tail}</Blob>"
@@ -125,6 +127,8 @@ def _tier(record: BlobRecord) -> str:
     if tier is None:
         return _INFERRED_TIERS.get(record.kind, "")
     text = f"<AccessTier>{tier}</AccessTier>"
+    if tier == SMART_TIER:
+        text += leaf("SmartAccessTier", DEFAULT_TIER)
     if record.is_tier_inferred:
         text += "<AccessTierInferred>true</AccessTierInferred>"
     if record.tier_changed_at is not None:

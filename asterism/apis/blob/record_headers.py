@@ -16,6 +16,8 @@ from asterism.models.blobs.record import BlobKind, BlobRecord, CopyState, Role
 DEFAULT_CONTENT_TYPE: Final = "application/octet-stream"
 # The tier of accounts here: what a block blob has if no request named another.
 DEFAULT_TIER: Final = "Hot"
+# Moves a blob between tiers by how it is used; here it is always in the first.
+SMART_TIER: Final = "Smart"
 # The same of a page blob: the smallest tier that new ones have in premium accounts.
 INFERRED_TIERS: Final[Mapping[BlobKind, str]] = {BlobKind.BLOCK: DEFAULT_TIER, BlobKind.PAGE: "P10"}
 KIND_NAMES: Final[Mapping[BlobKind, str]] = {
@@ -137,6 +139,8 @@ def _add_tier(answer: HeaderList, record: BlobRecord) -> None:
         answer += [("x-ms-access-tier", inferred), ("x-ms-access-tier-inferred", "true")]
     elif tier is not None:
         answer.append(("x-ms-access-tier", tier))
+        if tier == SMART_TIER:
+            answer.append(("x-ms-smart-access-tier", DEFAULT_TIER))
         if record.is_tier_inferred:
             answer.append(("x-ms-access-tier-inferred", "true"))
     if record.tier_changed_at is not None:

@@ -21,6 +21,7 @@ CONTENT_MD5: Final = "content-md5"
 CONTENT_CRC64: Final = "x-ms-content-crc64"
 MD5_BYTES: Final = 16
 CRC64_BYTES: Final = 8
+_KEPT_MD5_BYTES_MAX: Final = 64
 # The service's limit on the text of a header that it keeps.
 PROPERTY_CHARACTERS_MAX: Final = 1024
 _GUID_HEXADECIMALS: Final = 32
@@ -141,8 +142,22 @@ def read_http_properties(headers: Headers, *, is_body_of_blob: bool) -> HttpProp
         content_language=text("content-language", "content-language"),
         content_disposition=text("content-disposition"),
         cache_control=text("cache-control", "cache-control"),
-        content_md5=read_digest(headers, "x-ms-blob-content-md5", MD5_BYTES),
+        content_md5=_read_kept_md5(headers),
     )
+
+
+def _read_kept_md5(headers: Headers) -> bytes | None:
+    """Return the MD5 that a blob keeps for its readers. It is the client's own affair: any short base64 will do."""
+    text = headers.get("x-ms-blob-content-md5")
+    if not text:
+        return None
+    try:
+        digest = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise invalid_md5() from None
+    if len(digest) > _KEPT_MD5_BYTES_MAX:
+        raise invalid_md5()
+    return digest
 
 
 def read_digest(headers: Headers, name: str, length: int) -> bytes | None:

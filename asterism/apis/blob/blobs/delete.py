@@ -6,11 +6,13 @@ from typing import Final
 
 from asterism.access.sas_grants import ResourceType
 from asterism.apis.blob.context import BlobCall, blob_container_of, which_of
-from asterism.apis.blob.request_headers import read_conditions
-from asterism.apis.storage.refusals import invalid_header_value, invalid_query_parameter
+from asterism.apis.blob.request_headers import read_conditions, read_date_ticks
+from asterism.apis.storage.refusals import condition_not_met, invalid_header_value, invalid_query_parameter
 from asterism.apis.storage.routes import Needs
 from asterism.apis.transports.http import Response
-from asterism.models.blobs.calls import CURRENT, SnapshotDeletion, Version
+from asterism.models.blobs.calls import CURRENT, SnapshotDeletion, Version, Which
+from asterism.models.blobs.container import Container
+from asterism.values.ticks import TICKS_PER_SECOND
 
 _DELETE: Final = Needs(ResourceType.OBJECT, "d", "d")
 _DELETE_VERSION: Final = Needs(ResourceType.OBJECT, "x", "x")
@@ -26,6 +28,7 @@ async def delete_blob(call: BlobCall) -> Response:
     else:
         call.allow(_DELETE_VERSION if isinstance(which, Version) else _DELETE)
     container = blob_container_of(call)
+    await _check_tier_time(call, container, which)
     snapshots = _snapshots(call)
     if snapshots is not None and which is not CURRENT:
         raise invalid_header_value(
@@ -40,6 +43,19 @@ async def delete_blob(call: BlobCall) -> Response:
         permanent=is_permanent,
     )
     return Response(202, [("x-ms-delete-type-permanent", "false" if is_kept else "true")])
+
+
+async def _check_tier_time(call: BlobCall, container: Container, which: Which) -> None:
+    """Refuse a deletion unless the tier of the blob was set in the time that the request names."""
+    since = read_date_ticks(call.headers, "x-ms-access-tier-if-modified-since")
+    until = read_date_ticks(call.headers, "x-ms-access-tier-if-unmodified-since")
+    if since is None and until is None:
+        return
+    record = await container.find(call.resource.name, which)
+    # Dates have whole seconds.
+    changed_at = (record.tier_changed_at or record.created_at) // TICKS_PER_SECOND * TICKS_PER_SECOND
+    if (since is not None and changed_at <= since) or (until is not None and changed_at > until):
+        raise condition_not_met()
 
 
 def _is_permanent(call: BlobCall) -> bool:

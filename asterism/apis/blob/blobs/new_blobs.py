@@ -42,6 +42,9 @@ async def store_blob(call: BlobCall, container: Container, upload: Upload | None
 def write_conditions(call: BlobCall) -> tuple[Conditions, bool]:
     """Return the conditions of a request that makes a blob, and whether its sender may replace one."""
     conditions = read_conditions(call.headers)
+    if conditions.if_none_match == ("*",) and conditions.lease_id is not None:
+        # The holder of a lease knows that the blob exists; the service as well lets it replace the blob.
+        conditions = replace(conditions, if_none_match=None)
     if call.grant is None or "w" in call.grant.permissions:
         return conditions, True
     return replace(conditions, if_none_match=("*",)), False

@@ -9,7 +9,7 @@ from asterism.apis.blob.blobs.new_blobs import BLOB_TYPE, read_new_blob, store_b
 from asterism.apis.blob.context import BlobCall, blob_container_of
 from asterism.apis.blob.receiving import body_length, receive
 from asterism.apis.blob.record_headers import written_headers
-from asterism.apis.storage.refusals import invalid_header_value, missing_header
+from asterism.apis.storage.refusals import invalid_header_value, md5_mismatch, missing_header
 from asterism.apis.transports.http import Response
 from asterism.models.blobs.record import BlobKind
 
@@ -38,6 +38,8 @@ async def put_block_blob(call: BlobCall) -> Response:
         received = await receive(call, upload, bytes_max=limit, stores_md5=True)
         if new.content_md5 is None:
             new = replace(new, content_md5=received.md5)
+        elif new.content_md5 != received.md5:
+            raise md5_mismatch()
         record = await store_blob(call, container, upload, new)
     return Response(201, written_headers(record) + received.headers)
 
