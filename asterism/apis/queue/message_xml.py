@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from asterism.apis.storage.headers import http_date
@@ -63,7 +64,13 @@ def write_peeked(messages: Iterable[Message]) -> str:
 
 
 def date_of(ticks: int) -> str:
-    return http_date(ticks // TICKS_PER_SECOND)
+    return _date_of_second(ticks // TICKS_PER_SECOND)
+
+
+# The messages of a second share their dates: of insertion, of expiry, and of their next visibility.
+@lru_cache(maxsize=256)
+def _date_of_second(wall_seconds: int) -> str:
+    return http_date(wall_seconds)
 
 
 def _head(message: Message) -> str:

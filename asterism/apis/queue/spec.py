@@ -73,6 +73,7 @@ SPEC = DoorSpec(
         explorer=None,
         is_in_database=False,
         parameter="queue",
+        is_shared=True,
     ),
     account_keys=lambda settings: settings.first_keys(),
 )
