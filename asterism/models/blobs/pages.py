@@ -239,7 +239,8 @@ class PageBlobs:
         newest = await self._newest(change.point, content, parts[0].chunk, parts[-1].chunk + 1)
         for part in parts:
             before = newest.get(part.chunk)
-            written = data[part.start_bytes - start :][: (part.end - part.first) * PAGE_BYTES]
+            at = part.start_bytes - start
+            written = data[at : at + (part.end - part.first) * PAGE_BYTES]
             stored, pages = await self._data_before(change.point, content, before, part)
             is_new = before is None or before.epoch != content.epoch
             after_data, after = write_pages(stored, pages, part.first, written, is_new_epoch=is_new)
