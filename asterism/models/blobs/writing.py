@@ -175,7 +175,8 @@ async def take_snapshot(
             if rules.versioning:
                 # The service makes a version with each snapshot, too.
                 keep_as_version(change, current, after)
-                after.version = change.now
+                # Not at the snapshot's own moment: both are kept by their moments once the version is a previous one.
+                after.version = change.now + 1
             change.add_version(taken, change.now)
             change.put_root(after)
             await space.commit(change)

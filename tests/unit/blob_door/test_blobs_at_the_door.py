@@ -7,6 +7,7 @@ import hashlib
 
 import pytest
 
+from asterism.apis.blob.spec import BlobSettings
 from asterism.values.crc64 import crc64, crc64_bytes
 from tests.unit.blob_door.blob_door_at_hand import BlobDoorAtHand, open_door
 
@@ -208,3 +209,14 @@ async def test_tags_tier_and_headers_are_changed() -> None:
         assert head.headers["content-language"] == "fi"
         assert head.headers["content-type"] == "application/octet-stream"
         assert head.headers["x-ms-archive-status"] == "rehydrate-pending-to-hot"
+
+
+async def test_a_blob_with_a_snapshot_and_versions_is_overwritten() -> None:
+    async with open_door(BlobSettings(versioned_accounts=("*",))) as at_hand:
+        await with_blob(at_hand, b"first")
+        taken = await at_hand.send("PUT", "box/b?comp=snapshot")
+        assert (await at_hand.put("box/b", b"second")).status == 201
+        snapshot, version = taken.headers["x-ms-snapshot"], taken.headers["x-ms-version-id"]
+        assert (await at_hand.send("GET", f"box/b?snapshot={snapshot}")).body == b"first"
+        assert (await at_hand.send("GET", f"box/b?versionid={version}")).body == b"first"
+        assert (await at_hand.send("GET", "box/b")).body == b"second"
