@@ -22,6 +22,7 @@ from asterism.models.blobs.layout import (
     CHUNK_BYTES,
     DATA,
     GARBAGE,
+    GARBAGE_SECONDS,
     MANIFESTS,
     data_key,
     garbage_key,
@@ -36,6 +37,7 @@ from asterism.models.blobs.reading import all_segments
 from asterism.models.blobs.record import BlobKind, unpack_blob
 from asterism.models.blobs.space import BlobSpace
 from asterism.storage.contract import LSN_BYTES, Batch, Expectation, Span
+from asterism.values.ticks import TICKS_PER_SECOND
 
 # Ids of data in one entry.
 _LISTED_MAX: Final = 1_000
@@ -47,8 +49,10 @@ _FIRST_DERIVED: Final = 1 << 31
 
 async def collect_garbage(space: BlobSpace, point: bytes, released_until: int) -> None:
     """Remove what a blob released until a moment; what is being read in this process stays for the next time."""
-    if space.services.open_reads.is_read(space.keyspace.record.rid, point):
-        return
+    oldest = space.services.open_reads.oldest(space.keyspace.record.rid, point)
+    if oldest is not None:
+        # A read may have found its record some time before it began.
+        released_until = min(released_until, oldest - GARBAGE_SECONDS * TICKS_PER_SECOND)
     async for attempt in space.attempts(point):
         with attempt:
             await _Collection(space, point, released_until).run()

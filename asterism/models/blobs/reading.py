@@ -32,7 +32,7 @@ async def read_content(
         yield content.inline[start:end]
         return
     point = point_of(record.name)
-    with space.services.open_reads.reading(space.keyspace.record.rid, point):
+    with space.services.open_reads.reading(space.keyspace.record.rid, point, now=space.now()):
         if record.is_page:
             async for piece in PageReader(space.services.router, space.keyspace, point, content).read(start, end):
                 yield piece

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -37,24 +36,28 @@ ENTRIES: Final = SliceSize(1_000, MIB)
 
 
 class OpenReads:
-    """The contents that are being read in this process: their data are kept until the readers have finished."""
+    """The reads of contents that are under way in this process: what they read is kept until they have finished."""
 
     def __init__(self) -> None:
-        self._counts: Counter[tuple[bytes, bytes]] = Counter()
+        # By keyspace and point: the moments at which reads began, each under a token of its own.
+        self._begun: dict[tuple[bytes, bytes], dict[object, int]] = {}
 
     @contextmanager
-    def reading(self, rid: bytes, point: bytes) -> Iterator[None]:
-        key = rid, point
-        self._counts[key] += 1
+    def reading(self, rid: bytes, point: bytes, *, now: int) -> Iterator[None]:
+        key, token = (rid, point), object()
+        self._begun.setdefault(key, {})[token] = now
         try:
             yield
         finally:
-            self._counts[key] -= 1
-            if not self._counts[key]:
-                del self._counts[key]
+            begun = self._begun[key]
+            del begun[token]
+            if not begun:
+                del self._begun[key]
 
-    def is_read(self, rid: bytes, point: bytes) -> bool:
-        return (rid, point) in self._counts
+    def oldest(self, rid: bytes, point: bytes) -> int | None:
+        """Return the moment at which the oldest read of a blob began; None if there are no reads."""
+        begun = self._begun.get((rid, point))
+        return None if begun is None else min(begun.values())
 
 
 @dataclass(frozen=True, slots=True)

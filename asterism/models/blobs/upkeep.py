@@ -1,7 +1,8 @@
 """Work behind the requests: what is due, what was released, what was cut off, and blocks that were never committed.
 
-One task, which only the leading process runs. A round looks at the short families that list what there is to do, so it
-costs as much as has been left, whatever the number of blobs.
+One task, which only the leading process runs. A blob that others change all the time is left for the next round. A
+round looks at the short families that list what there is to do, so it costs as much as has been left, whatever the
+number of blobs.
 """
 
 from __future__ import annotations
@@ -112,7 +113,8 @@ async def _remove_garbage(space: BlobSpace, released_until: int) -> None:
         # One look at a blob is for all that it has released.
         if moment <= released_until and point != pending:
             pending = point
-            await collect_garbage(space, point, released_until)
+            with suppress(TooMuchContention):
+                await collect_garbage(space, point, released_until)
             await asyncio.sleep(_REST_SECONDS)
 
 
@@ -131,7 +133,8 @@ async def _remove_uploads(space: BlobSpace, written_until: int) -> None:
 async def _remove_uncommitted(space: BlobSpace, put_until: int) -> None:
     async for key, stored in _listed(space, UNCOMMITTED):
         if latest_put(stored) <= put_until:
-            await _discard_old_blocks(space, key[1:], put_until)
+            with suppress(TooMuchContention):
+                await _discard_old_blocks(space, key[1:], put_until)
             await asyncio.sleep(_REST_SECONDS)
 
 
@@ -142,6 +145,7 @@ async def _discard_old_blocks(space: BlobSpace, point: bytes, put_until: int) ->
             if uncommitted is None or latest_put(uncommitted) > put_until:
                 return
             change = space.begin_change(found)
+            change.batch.may_use_reserve = True
             await discard_blocks(space, change, uncommitted)
             if found.root is not None:
                 change.put_root(found.root.copy())
@@ -158,9 +162,10 @@ async def _remove_due(space: BlobSpace, now: int) -> None:
         async for key, value in _due(space, partition, now):
             due_at, point, moment = retention_place(key, value)
             remove = _remove_expired if moment == _NO_ROOT else _removal_of(moment)
-            if not await _remove_if(space, point, due_at, remove):
-                # It belongs to a record that is not due any more.
-                await space.store_part(point, Batch(deletes=[key]), 0)
+            with suppress(TooMuchContention):
+                if not await _remove_if(space, point, due_at, remove):
+                    # It belongs to a record that is not due any more.
+                    await space.store_part(point, Batch(deletes=[key]), 0)
             await asyncio.sleep(_REST_SECONDS)
 
 
@@ -188,6 +193,7 @@ async def _remove_if(space: BlobSpace, point: bytes, due_at: int, remove: _Remov
         with attempt:
             found = await space.read_root(point)
             change = space.begin_change(found)
+            change.batch.may_use_reserve = True
             if not await remove(space, change, found, due_at):
                 return False
             await space.commit(change)

@@ -137,6 +137,21 @@ def test_a_reader_gets_the_content_that_it_found_although_the_blob_is_replaced()
     run_blobs(test)
 
 
+def test_a_blob_that_is_always_read_does_not_keep_what_it_released_before() -> None:
+    async def test(world: BlobWorld) -> None:
+        container = await world.container()
+        await put(container, "blob", DATA_BYTES)
+        await put(container, "blob", DATA_BYTES[::-1])
+        world.skew.seconds += 400
+        pieces = container.read(await container.find("blob"))
+        first = await anext(pieces)
+        await pass_time(world, 1)
+        assert len(await world.entries(container, GARBAGE)) == 0
+        assert first + b"".join([piece async for piece in pieces]) == DATA_BYTES[::-1]
+
+    run_blobs(test)
+
+
 # --- blocks -----------------------------------------------------------------------------------------------------------
 
 
