@@ -51,8 +51,10 @@ def http_date(ticks: int) -> str:
 
 
 def read_moment(text: str) -> int | None:
-    """Return the ticks of a snapshot or a version, whose texts have seven digits after the second."""
-    return ticks_of(text)
+    """Return the ticks of a snapshot or a version, whose texts have seven digits after the second; None for any other
+    text, and for a moment before 1970."""
+    ticks = ticks_of(text)
+    return None if ticks is None or ticks < 0 else ticks
 
 
 moment_text = timestamp_text

@@ -27,6 +27,7 @@ from asterism.apis.storage.refusals import (
     body_too_large,
     invalid_header_value,
     invalid_query_parameter,
+    invalid_range,
     missing_header,
 )
 from asterism.apis.storage.xml_text import xml_response
@@ -204,6 +205,8 @@ async def get_page_ranges(call: BlobCall) -> Response:
         limit=limit,
         previous=_previous_snapshot(call),
     )
+    if wanted is not None and wanted.first >= record.size:
+        raise invalid_range()
     next_marker = None if page.next is None else str(page.next)
     answer = change_headers(record.etag, record.modified_at)
     answer.append((SIZE, str(record.size)))
