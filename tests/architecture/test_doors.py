@@ -18,7 +18,7 @@ FOLDERS = sorted(path.parent.name for path in (PROJECT / PACKAGE / "apis").glob(
 # `--port` is the option of a door, and every listener has a port; a table is also a way to print, and what
 # `asterism partitions --table` shows; `asterism accounts` gives accounts their consistency; Gremlin is the language of
 # `asterism gremlin`, and the name of the text in its requests; `asterism queues` works on a queue.
-COMMON_WORDS = {"port", "table", "queue", "consistency", "--consistency", "gremlin"}
+COMMON_WORDS = {"port", "table", "queue", "blob", "consistency", "--consistency", "gremlin"}
 NAMES = {name for door in DOORS for name in (door.name, *(port.name for port in door.ports))}
 OPTIONS = [option for door in DOORS for option in door.options]
 WORDS = {
