@@ -17,6 +17,7 @@ from tests.support.server import WAIT_SECONDS_MAX, RunningServer, running_server
 ACCOUNTS = {
     "nosql": ("asterism", WELL_KNOWN_EMULATOR_KEY),
     "table": (DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY),
+    "blob": (DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY),
     "mongo": ("asterism", WELL_KNOWN_EMULATOR_KEY),
     "gremlin": ("asterism", WELL_KNOWN_EMULATOR_KEY),
 }

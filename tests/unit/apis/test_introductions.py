@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from asterism.apis.door_spec import Endpoint, Introduction, Surroundings
+from asterism.apis.blob.spec import SPEC as BLOB
 from asterism.apis.nosql.spec import SPEC as NOSQL
 from asterism.apis.snippets import render_code
 from asterism.apis.storage.accounts import parse_accounts
@@ -20,13 +21,13 @@ KEY = "c2VjcmV0"
 def surroundings(scheme: str) -> Surroundings:
     endpoints = {
         name: Endpoint("127.0.0.1", port, "http", is_encrypted=scheme == "https")
-        for name, port in (("nosql", 8081), ("table", 10002), ("cosmos-table", 8902))
+        for name, port in (("nosql", 8081), ("table", 10002), ("cosmos-table", 8902), ("blob", 10000))
     }
     return Surroundings(endpoints, is_local=True, account="asterism", key="other", key_is_public=True)
 
 
 def introduction(door: str, scheme: str) -> Introduction:
-    spec = {"nosql": NOSQL, "table": TABLE}[door]
+    spec = {"nosql": NOSQL, "table": TABLE, "blob": BLOB}[door]
     assert spec.introduce is not None
     return spec.introduce(spec.settings(), surroundings(scheme), "devstoreaccount1", KEY)
 
@@ -37,7 +38,7 @@ def code(door: str, scheme: str, language: str) -> str:
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-@pytest.mark.parametrize("door", ["nosql", "table"])
+@pytest.mark.parametrize("door", ["nosql", "table", "blob"])
 def test_every_official_client_has_a_program_with_the_address_and_the_key(door: str, scheme: str) -> None:
     snippets = introduction(door, scheme).snippets
     assert [snippet.language for snippet in snippets] == ["Python", "JavaScript", "C#", "Java", "Go"]
@@ -62,6 +63,16 @@ def test_the_introduction_of_tables_has_a_connection_string_for_each_port() -> N
         "TableEndpoint=http://127.0.0.1:10002/devstoreaccount1;"
     )
     assert strings["Cosmos DB for Table"].endswith("TableEndpoint=http://127.0.0.1:8902/devstoreaccount1;")
+
+
+def test_the_introduction_of_blobs_has_their_connection_string() -> None:
+    assert introduction("blob", "https").connection_strings == [
+        (
+            "Connection string",
+            f"DefaultEndpointsProtocol=https;AccountName=devstoreaccount1;AccountKey={KEY};"
+            "BlobEndpoint=https://127.0.0.1:10000/devstoreaccount1;",
+        )
+    ]
 
 
 def test_an_account_of_a_single_port_is_introduced_with_that_port_only() -> None:
@@ -95,7 +106,7 @@ def test_a_program_has_the_parts_that_its_client_needs(door: str, scheme: str, l
 
 
 @pytest.mark.parametrize("language", ["Python", "JavaScript", "C#", "Java", "Go"])
-@pytest.mark.parametrize("door", ["nosql", "table"])
+@pytest.mark.parametrize("door", ["nosql", "table", "blob"])
 def test_without_encryption_no_program_stops_checking_certificates(door: str, language: str) -> None:
     assert "certificate" not in code(door, "http", language).lower()
 
