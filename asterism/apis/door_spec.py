@@ -145,6 +145,8 @@ class CollectionKind:
     is_in_database: bool = True
     # Without a database: the parameter that names one to operators, beside `account`.
     parameter: str | None = None
+    # An account has one keyspace for all that clients create; each is a logical partition there, by its name.
+    is_shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,9 @@ Insecure = Annotated[
 ]
 Wait = Annotated[bool, typer.Option("--wait", help="Stay until it is done, and show how far it is.")]
 
-TableAccount = Annotated[str, typer.Option("--account", metavar="NAME", help="The account of a table.")]
+TableAccount = Annotated[
+    str, typer.Option("--account", metavar="NAME", help="The account of a table, queue or container of blobs.")
+]
 
 MongoAddress = Annotated[
     str | None,

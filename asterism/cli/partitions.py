@@ -20,6 +20,13 @@ def partitions(
     table: Annotated[
         str | None, typer.Option("--table", metavar="NAME", help="A table, in place of a container.")
     ] = None,
+    blob: Annotated[
+        str | None, typer.Option("--blob", metavar="CONTAINER", help="A container of blobs, in place of a container.")
+    ] = None,
+    queue: Annotated[
+        str | None,
+        typer.Option("--queue", metavar="NAME", help="A queue, or * for all; those of an account share ranges."),
+    ] = None,
     account: options.TableAccount = options.DEFAULT_TABLE_ACCOUNT,
     details: Annotated[
         bool, typer.Option("--details", help="Also the largest and the hottest logical partitions.")
@@ -29,13 +36,16 @@ def partitions(
     key: options.Key = options.DEFAULT_KEY,
     insecure: options.Insecure = False,
 ) -> None:
-    """Show the physical partitions of a container, collection or table: range, size, load or share of RU/s, state."""
-    if table is not None and database is None:
-        parameters = {"account": account, "table": table}
-    elif table is None and database is not None and container is not None:
+    """Show the physical partitions of a container, collection, table, container of blobs or queue: range, size, load or
+    share of RU/s, state."""
+    in_account = {"table": table, "blob": blob, "queue": queue}
+    named = {parameter: name for parameter, name in in_account.items() if name is not None}
+    if len(named) == 1 and database is None:
+        parameters = {"account": account, **named}
+    elif not named and database is not None and container is not None:
         parameters = {"database": database, "container": container}
     else:
-        raise typer.BadParameter("give a database and a container, or --table NAME")
+        raise typer.BadParameter("give a database and a container, or --table NAME, --blob CONTAINER or --queue NAME")
     from asterism.cli.client import AdminClient
 
     client = AdminClient(endpoint, key, insecure=insecure)
@@ -45,12 +55,16 @@ def partitions(
         return
     names = "/".join(parameters.values())
     title = f"{names}: partition key {', '.join(reply['partition_key']['paths'])}"
+    if queue is not None:
+        title = f"{account}: its queues, by name"
     if reply["collections"]:
         title = f"{names}: shared by {_count(reply['collections'])}"
     if reply["partition_key"]["kind"] == "Range":
         _print_ordered(title, reply)
     else:
         _print_hashed(title, reply)
+    if reply["own_partition"] is not None:
+        typer.echo(f"The queue {queue} is in partition {reply['own_partition']}.")
     if details:
         _print_details(reply)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -33,6 +34,8 @@ TOP_MAX: Final = 50
 CONTAINER_TOP: Final = 10
 UNREACHABLE: Final = "unreachable"
 _NAMES: Final = ("database", "container", "account")
+# In place of the name of one of those that share a keyspace, such as queues.
+_ALL: Final = "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ async def show_partitions(services: AdminServices, request: Request) -> Response
     """Describe the partitions; `details=false` leaves out the figures that need a scan of all logical partitions."""
     parameters = query_parameters(request)
     keyspace = keyspace_of(services, parameters)
+    own_partition = await _own_partition(services, keyspace, parameters)
     asked = _Asked(
         with_details=parameters.get("details") != "false",
         top=whole_number_of(parameters, "top", default=TOP_DEFAULT, minimum=1, maximum=TOP_MAX),
@@ -60,6 +64,8 @@ async def show_partitions(services: AdminServices, request: Request) -> Response
     rules, words = describe_synthetic(record)
     answer |= {
         "kind": None if kind is None else kind.noun,
+        # Of those that share a keyspace, the partition of the named one; null for any other.
+        "own_partition": own_partition,
         "partition_key": {**_partition_key(record), **rules},
         "synthetic_key_words": words,
         "collections": _collections_sharing(keyspace),
@@ -80,6 +86,13 @@ async def show_partitions(services: AdminServices, request: Request) -> Response
         answer["largest"] = await _largest(measured, names)
     answer["verdict"] = await show_verdict(services, keyspace, measured, names)
     return Response(200, JSON_HEADERS, dumps(answer))
+
+
+async def _own_partition(services: AdminServices, keyspace: Keyspace, parameters: Mapping[str, str]) -> str | None:
+    kind = services.kind_of(keyspace)
+    if kind is None or kind.parameter is None or not kind.is_shared or parameters[kind.parameter] == _ALL:
+        return None
+    return str((await services.sharing_partition(keyspace, parameters[kind.parameter])).id)
 
 
 def _partition_key(record: KeyspaceRecord) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from asterism.keyspaces.reshaping.mover import Mover
 from asterism.keyspaces.reshaping.reshaper import Reshaper
 from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.keyspaces.routing.router import PartitionRouter
+from asterism.keyspaces.routing.statistics import first_item
 from asterism.languages.cosmos_sql.compiling.environment import Udfs
 from asterism.limits import Limits
 from asterism.models.collections.collection import Collection as MongoCollection
@@ -31,8 +32,10 @@ from asterism.models.collections.shared_names import find_database, shown_name
 from asterism.models.collections.store import ACCOUNT_PREFIX, CollectionStore
 from asterism.models.documents.container import Container
 from asterism.models.documents.store import DocumentStore
+from asterism.partitioning.partition_map import PartitionRange
 from asterism.reading.result_sets import ResultSets
 from asterism.values.identifiers import NodeNumber
+from asterism.values.ordered_text import leading_part
 
 # The keyspace that all collections of a database without a shard key share. MongoDB keeps names with this prefix for
 # the server.
@@ -162,18 +165,28 @@ class AdminServices:
         return self.store.container(self.store.database(self.account, database), container)
 
     def in_account(self, kind: CollectionKind, account: str, name: str) -> Keyspace:
-        """Return a keyspace of a kind whose clients name no databases, such as a table."""
+        """Return a keyspace of a kind whose clients name no databases, such as a table; of a kind that shares one, that
+        of the account, which may have nothing of the name."""
         asked = name.casefold()
         found = [
             collection
             for collection in self.collections()
-            if collection.kind is kind and collection.account == account and collection.name.casefold() == asked
+            if collection.kind is kind
+            and collection.account == account
+            and (kind.is_shared or collection.name.casefold() == asked)
         ]
         # Some doors take names in any case; the others may have two that differ by it.
         best = min(found, key=lambda collection: collection.name != name, default=None)
         if best is None:
-            raise ResourceNotFound(kind=kind.noun, name=name)
+            raise ResourceNotFound(kind=_noun_of_one(kind), name=name)
         return best.keyspace
+
+    async def sharing_partition(self, keyspace: Keyspace, name: str) -> PartitionRange:
+        """Return the partition of what has a name among those that share a keyspace, such as a queue."""
+        kind, point = self.kind_of(keyspace), leading_part(name)
+        if await first_item(self.router, keyspace, point) is None:
+            raise ResourceNotFound(kind="item" if kind is None else _noun_of_one(kind), name=name)
+        return keyspace.record.map.find(point)
 
     def names_of(self, keyspace_rid: bytes) -> tuple[str, str] | None:
         """Return the names of a keyspace's database and its own; None if it is gone, or out of scope. A keyspace of
@@ -252,3 +265,7 @@ class AdminServices:
             record.name if kind.name_property is None else str(record.settings[kind.name_property]),
             keyspace,
         )
+
+
+def _noun_of_one(kind: CollectionKind) -> str:
+    return kind.parameter if kind.is_shared and kind.parameter is not None else kind.noun

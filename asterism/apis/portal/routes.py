@@ -54,6 +54,8 @@ ROUTES: Final = (
     Route("GET", "/t/{account}/{table}", "table_partitions", _tab("partitions"), "The ranges of a table."),
     Route("GET", "/t/{account}/{table}/entities", "entities", _tab("entities"), "Entities of a table."),
     Route("GET", "/t/{account}/{table}/settings", "table_settings", _tab("settings"), "Deletion of a table."),
+    Route("GET", "/b/{account}/{blobs}", "blob_partitions", _tab("partitions"), "The ranges of a container of blobs."),
+    Route("GET", "/q/{account}", "queue_partitions", _tab("partitions"), "The ranges of an account's queues."),
     Route("GET", "/compare", "compare", collections.show_comparison, "Two containers side by side."),
     *(
         Route(method, "/api/{account}/{target}/{rest*}", f"api_{method.lower()}", proxy.forward, "A request to a door.")

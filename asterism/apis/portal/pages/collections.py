@@ -1,4 +1,4 @@
-"""The pages of a container or a table. A page names its collection; its script fetches and draws the rest."""
+"""The pages of a container, a table or queues. A page names its collection; its script fetches and draws the rest."""
 
 from __future__ import annotations
 
@@ -84,6 +84,26 @@ def collection_of(parts: dict[str, str]) -> dict[str, Any]:
             # `account` is a parameter of the route for tables.
             "names": {"account": account, "table": table},
             "title": table,
+        }
+    if "blobs" in parts:
+        container = parts["blobs"]
+        return {
+            "kind": "container of blobs",
+            "account": account,
+            "name": container,
+            "page": f"/b/{account}/{container}",
+            "names": {"account": account, "blob": container},
+            "title": container,
+        }
+    if "database" not in parts:
+        return {
+            "kind": "queues",
+            "account": account,
+            "name": "queues",
+            "page": f"/q/{account}",
+            # The queues of an account share their partitions.
+            "names": {"account": account, "queue": "*"},
+            "title": f"queues of {account}",
         }
     database, container = parts["database"], parts["container"]
     return {

@@ -64,9 +64,11 @@ function valueText(value) {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-// The address of a logical partition in the data explorer; null where its values are not known.
+const EXPLORED = new Set(["container", "collection", "table"]);
+
+// The address of a logical partition in the data explorer; null where its values are not known, or nothing shows them.
 export function keyAddress(collection, key) {
-  if (!key.partition_key) return null;
+  if (!key.partition_key || !EXPLORED.has(collection.kind)) return null;
   const explorer = collection.isTable ? "entities" : "items";
   return `${collection.page}/${explorer}?key=${encodeURIComponent(JSON.stringify(key.partition_key))}`;
 }

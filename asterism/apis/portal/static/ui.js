@@ -112,6 +112,12 @@ export function collection() {
   return collectionOf(document.getElementById("collection"));
 }
 
+function namesOf({ kind, account, database, name }) {
+  if (kind === "table") return { account, table: name };
+  if (kind === "container of blobs") return { account, blob: name };
+  return kind === "queues" ? { account, queue: "*" } : { database, container: name };
+}
+
 // The same of another element with these attributes: the comparison has two.
 export function collectionOf(element) {
   const data = element.dataset;
@@ -126,7 +132,7 @@ export function collectionOf(element) {
     page,
     partitionKey: JSON.parse(data.partitionKey ?? "null"),
     // Parameters of the operator's door.
-    names: isTable ? { account, table: name } : { database, container: name },
+    names: namesOf(data),
     // Path of the data door.
     link: isTable ? name : `dbs/${database}/colls/${name}`,
   };
