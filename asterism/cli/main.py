@@ -12,6 +12,7 @@ import typer
 
 from asterism.cli.accounts import accounts
 from asterism.cli.advise import ADVISE_EXAMPLES, advise
+from asterism.cli.blobs import BLOBS_EXAMPLES, blobs
 from asterism.cli.capture import CAPTURE_EXAMPLES, capture
 from asterism.cli.collections import COLLECTIONS_EXAMPLES, collections
 from asterism.cli.demo import DEMO_EXAMPLES, demo
@@ -58,6 +59,7 @@ app.command(rich_help_panel="Data of a running server", epilog=QUERY_EXAMPLES, n
 app.command(rich_help_panel="Data of a running server", epilog=GREMLIN_EXAMPLES, no_args_is_help=True)(gremlin)
 app.add_typer(graphs, name="graphs", rich_help_panel="Data of a running server")
 app.command(rich_help_panel="Data of a running server", epilog=COLLECTIONS_EXAMPLES)(collections)
+app.add_typer(blobs, name="blobs", rich_help_panel="Data of a running server", epilog=BLOBS_EXAMPLES)
 app.add_typer(queues, name="queues", rich_help_panel="Data of a running server", epilog=QUEUES_EXAMPLES)
 app.command(rich_help_panel="Data of a running server", epilog=EXPORT_EXAMPLES, no_args_is_help=True)(export)
 app.command("import", rich_help_panel="Data of a running server", epilog=IMPORT_EXAMPLES, no_args_is_help=True)(import_)
