@@ -12,6 +12,7 @@ from pathlib import Path
 
 from asterism.clock import SYSTEM_CLOCK, Clock, ClockSkew
 from asterism.keyspaces.catalog.small_documents import SmallDocuments
+from asterism.keyspaces.reshaping.job import Step
 from asterism.keyspaces.reshaping.load_watch import LoadWatch, Patience
 from asterism.keyspaces.routing.families import COUNTERS, ITEMS, LOGICAL_SIZES, TOTALS_KEY
 from asterism.limits import DEFAULT_LIMITS, Limits
@@ -73,10 +74,11 @@ async def open_blobs(
     limits: Limits = DEFAULT_LIMITS,
     clock: Clock = SYSTEM_CLOCK,
     patience: Patience | None = NEVER,
+    on_step: Callable[[Step], None] | None = None,
 ) -> AsyncIterator[BlobWorld]:
     skew = ClockSkew()
     clock = skew.shift(clock)
-    async with open_world(directory, limits=limits, clock=clock) as world:
+    async with open_world(directory, limits=limits, clock=clock, on_step=on_step) as world:
         load = LoadWatch(world.catalog, world.router, world.reshaper, limits, clock, patience=patience)
         ticks = TickSource(clock.wall_seconds)
         services = BlobServices(world.router, world.reshaper, load, limits, clock, ticks, os.urandom)
