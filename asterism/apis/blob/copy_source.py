@@ -64,6 +64,9 @@ async def open_source(call: BlobCall, *, is_copy: bool = False) -> CopySource:
     if not text:
         raise missing_header(COPY_SOURCE)
     url = check_source_url(text)
+    if call.context.store.is_shared:
+        # Another process may have changed a moment ago what decides: a container, its public access, its policies.
+        await call.context.store.catch_up()
     found = await _find(call, text)
     name = found.resource
     container = call.context.store.find_container(found.account.name, name.container)

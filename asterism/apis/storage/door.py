@@ -193,7 +193,7 @@ class StorageDoor(Generic[ContextT]):
             address,
             query,
             path=resource.path,
-            policies=lambda: self._policies(account.name, resource, query),
+            policies=lambda: self._policies(account.name, resource),
         )
         return SourceOfCopy(account, resource, query, sender)
 
@@ -232,7 +232,7 @@ class StorageDoor(Generic[ContextT]):
             address,
             query,
             path=resource.path if self.rules.service == "blob" else resource.container,
-            policies=lambda: self._policies(account.name, resource, query),
+            policies=lambda: self._policies(account.name, resource),
         )
         route = self._routes.find(request.method, resource.kind, query, request.headers)
         arrival.operation = route.operation
@@ -249,6 +249,9 @@ class StorageDoor(Generic[ContextT]):
 
     async def _check_anonymous(self, call: Call[ContextT]) -> None:
         needs = call.route.needs
+        if self.rules.catalog.is_shared:
+            # Another process may have made it public or private a moment ago.
+            await self.rules.catalog.catch_up()
         if needs is not None and needs.anonymous and await self.rules.public_access(call):
             return
         if needs is not None and needs.anonymous and (call.headers.get(VERSION) or "") < _VERSION_WITH_CHALLENGES:
@@ -288,14 +291,12 @@ class StorageDoor(Generic[ContextT]):
             is_missing=_is_missing,
         )
 
-    async def _policies(self, account: str, resource: Resource, query: Mapping[str, str]) -> Mapping[str, Policy]:
+    async def _policies(self, account: str, resource: Resource) -> Mapping[str, Policy]:
         if not resource.container:
             return {}
-        found = await self.rules.policies(account, resource)
-        if query["si"] in found or not self.rules.catalog.is_shared:
-            return found
-        # Another process may have stored it a moment ago.
-        await self.rules.catalog.catch_up()
+        if self.rules.catalog.is_shared:
+            # Another process may have stored or revoked it a moment ago.
+            await self.rules.catalog.catch_up()
         return await self.rules.policies(account, resource)
 
     async def _check_page(self, guard: BrowserGuard, request: Request) -> None:
