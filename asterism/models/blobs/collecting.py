@@ -1,8 +1,9 @@
 """Removal of data that no record of a blob refers to any more.
 
 Released contents are listed in GARBAGE, often several times over: a snapshot and the blob release the same data. An
-entry for a content is first turned into entries for those of its data that nothing refers to, and each of these is
-removed together with its place in the entry, so that a removal that is cut off is neither forgotten nor counted twice.
+entry for a content with many data is first turned into entries for those of them that nothing refers to, and each of
+these is removed together with its place in the entry, so that a removal that is cut off is neither forgotten nor
+counted twice.
 
 Each batch expects the root as it was when the references were read: whatever makes a new one rewrites it.
 """
@@ -42,7 +43,7 @@ from asterism.values.ticks import TICKS_PER_SECOND
 # Ids of data in one entry.
 _LISTED_MAX: Final = 1_000
 # Data that one batch removes; the store frees them in some tens of milliseconds.
-_REMOVED_BYTES_MAX: Final = 64 * MIB
+_REMOVED_BYTES_MAX: Final = 16 * MIB
 # Entries that were made from others do not meet those that changes have made at the same moment.
 _FIRST_DERIVED: Final = 1 << 31
 
@@ -110,7 +111,7 @@ class _Collection:
     # --- contents ---------------------------------------------------------------------------------------------------
 
     async def _list_unreferenced(self) -> None:
-        """Turn the entries of contents into entries of data, in one batch."""
+        """Turn the entries of contents into entries of data, in one batch, or remove the data with them."""
         space, point = self._space, self._point
         referenced = await self._referenced()
         live = {content.content_id for _, content in self._contents}
@@ -130,11 +131,15 @@ class _Collection:
             batch.expectations.append(Expectation(key, stored))
             batch.deletes.append(key)
         batch.range_deletes = list(dict.fromkeys(batch.range_deletes))
+        removed = 0
+        if len(sizes) <= _LISTED_MAX and sum(sizes.values()) <= _REMOVED_BYTES_MAX:
+            # So little that it need not be listed first.
+            removed = plan_removal(batch, point, sizes)
         for key, data in self._derived(sizes):
             stored = pack_released_data(data.sizes.items())
             batch.puts.append((key, stored))
             self._due_data.append((key, stored, data))
-        await space.store_part(point, batch, 0)
+        await space.store_part(point, batch, -removed)
 
     def _derived(self, sizes: dict[bytes, int]) -> Iterable[tuple[bytes, ReleasedData]]:
         _, moment = garbage_place(self._due[0][0])

@@ -51,6 +51,8 @@ ROUND_SECONDS: Final = 60.0
 _REST_SECONDS: Final = 0.002
 _LISTED: Final = SliceSize(500, 256 * KIB)
 _NO_ROOT: Final = 0
+# Blobs whose garbage is collected at once.
+_AT_ONCE: Final = 16
 
 
 class BlobUpkeep:
@@ -107,15 +109,35 @@ async def _listed(space: BlobSpace, family: bytes) -> AsyncIterator[Entry]:
 
 
 async def _remove_garbage(space: BlobSpace, released_until: int) -> None:
-    pending: bytes | None = None
+    points: list[bytes] = []
+    latest: bytes | None = None
     async for key, _ in _listed(space, GARBAGE):
         point, moment = garbage_place(key)
         # One look at a blob is for all that it has released.
-        if moment <= released_until and point != pending:
-            pending = point
-            with suppress(TooMuchContention):
-                await collect_garbage(space, point, released_until)
-            await asyncio.sleep(_REST_SECONDS)
+        if moment <= released_until and point != latest:
+            latest = point
+            points.append(point)
+            if len(points) == _AT_ONCE:
+                await _collect(space, points, released_until)
+                points = []
+    await _collect(space, points, released_until)
+
+
+async def _collect(space: BlobSpace, points: list[bytes], released_until: int) -> None:
+    """Collect the garbage of some blobs at once: their batches share writes to the disk."""
+
+    async def collect(point: bytes) -> None:
+        with suppress(TooMuchContention):
+            await collect_garbage(space, point, released_until)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for point in points:
+                group.create_task(collect(point))
+    except ExceptionGroup as failures:
+        # The round handles a refusal of the store, not a group of them.
+        raise failures.exceptions[0] from None
+    await asyncio.sleep(_REST_SECONDS)
 
 
 async def _remove_uploads(space: BlobSpace, written_until: int) -> None:
