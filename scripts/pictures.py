@@ -53,20 +53,36 @@ FLOORS: Final = (
     Floor(8, ("server",), "listeners, table of doors, wiring, fleets", ("listener: bytes to a request",)),
     Floor(
         7,
-        ("apis/nosql", "apis/table", "apis/mongo", "apis/gremlin", "apis/portal", "apis/admin"),
+        (
+            "apis/nosql",
+            "apis/table",
+            "apis/queue",
+            "apis/blob",
+            "apis/mongo",
+            "apis/gremlin",
+            "apis/portal",
+            "apis/admin",
+        ),
         "doors: protocols as tables of routes",
         ("pipeline, route, signature", "handler: request to a call"),
     ),
     Floor(
         6,
-        ("languages/cosmos_sql", "languages/odata", "languages/mongo", "languages/gremlin", "scripts", "advisor"),
+        (
+            "languages/cosmos_sql",
+            "languages/odata",
+            "languages/mongo",
+            "languages/gremlin",
+            "scripts",
+            "advisor",
+        ),
         "texts to conditions; sandboxes",
     ),
     Floor(5, ("reading",), "conditions, plans, pages, continuations; no language"),
     Floor(
         4,
-        ("models/documents", "models/tables", "models/collections"),
-        "items and entities on a keyspace",
+        ("models/documents", "models/tables", "models/collections", "models/queues", "models/blobs"),
+        "items, entities, messages and blobs on a keyspace",
         ("model: one batch of entries",),
     ),
     Floor(
@@ -193,6 +209,8 @@ def _draw_floor(picture: Picture, floor: Floor, y: int) -> None:
     # Rooms of a full floor stand closer, in smaller letters.
     is_wide = sum(8 * len(room) + 26 for room in floor.rooms) > FLOORS_WIDTH - 40
     letter, padding, gap, size = (6, 10, 5, 10) if is_wide else (8, 18, 8, 12)
+    if sum(letter * len(room) + padding + gap for room in floor.rooms) > FLOORS_WIDTH - 40:
+        padding, gap = 7, 4
     for room in floor.rooms:
         width = letter * len(room) + padding
         picture.box(x, y + 6, width, 22, fill="#ffffff")
