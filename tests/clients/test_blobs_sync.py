@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from pathlib import Path
 
 import pytest
+import requests
 from azure.core.exceptions import (
     ClientAuthenticationError,
     HttpResponseError,
@@ -336,3 +338,40 @@ def test_data_lake_is_refused_plainly(blobs: BlobServer) -> None:
     reply = blobs.raw("PUT", f"/{blobs.account}/box?resource=filesystem")
     assert (reply.status, reply.headers["x-ms-error-code"]) == (400, "NotImplemented")
     assert b"Data Lake" in reply.body
+
+
+# --- bodies that do not arrive ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sent", [100_000, 3 * MIB])
+def test_a_body_that_is_cut_off_leaves_nothing(blobs: BlobServer, box: ContainerClient, sent: int) -> None:
+    box.upload_blob("old", b"data")
+    signature = generate_container_sas(
+        blobs.account,
+        box.container_name,
+        account_key=blobs.key,
+        permission=ContainerSasPermissions(write=True),
+        expiry=soon(),
+    )
+    path = f"/{blobs.account}/{box.container_name}"
+    for target in (f"{path}/old?{signature}", f"{path}/old?comp=block&blockid=AAAA&{signature}"):
+        with socket.create_connection(("127.0.0.1", blobs.port), timeout=60) as connection:
+            head = f"PUT {target} HTTP/1.1\r\nHost: 127.0.0.1:{blobs.port}\r\nx-ms-blob-type: BlockBlob\r\n"
+            connection.sendall(f"{head}Content-Length: {4 * MIB}\r\n\r\n".encode() + b"x" * sent)
+    assert box.download_blob("old").readall() == b"data"
+    assert box.get_blob_client("old").get_block_list("uncommitted")[1] == []
+
+
+def test_a_body_without_a_length_is_refused(blobs: BlobServer, box: ContainerClient) -> None:
+    signature = generate_container_sas(
+        blobs.account,
+        box.container_name,
+        account_key=blobs.key,
+        permission=ContainerSasPermissions(write=True),
+        expiry=soon(),
+    )
+    reply = requests.put(
+        f"{box.url}/a?{signature}", data=iter([b"a", b"b"]), headers={"x-ms-blob-type": "BlockBlob"}, timeout=60
+    )
+    assert (reply.status_code, reply.headers["x-ms-error-code"]) == (411, "MissingContentLengthHeader")
+    assert list(box.list_blobs()) == []
