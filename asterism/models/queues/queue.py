@@ -42,6 +42,8 @@ from asterism.throughput import charge
 
 _PAGE_ENTRIES_MAX: Final = 500
 _PAGE_BYTES_MAX: Final = MIB
+# A scan that does not know where messages begin passes deleted entries, by as many at once as it wants to find.
+_SEARCH_ENTRIES: Final = 256
 # Expired messages that a get removes on its way: the rest is left to the upkeep, so that no get takes long.
 _EXPIRED_REMOVED_MAX: Final = 64
 # How far a get that was overtaken by another process goes aside, at random.
@@ -266,12 +268,14 @@ class Queue:
         """Find the first visible messages, without those that are excluded."""
         head, generation = self._head, self.record.generation
         version = head.version
-        start = head.start(visibility_prefix(self.point, generation), now)
+        prefix = visibility_prefix(self.point, generation)
+        start = head.start(prefix, now)
+        entries_min = _SEARCH_ENTRIES if start == prefix else 1
         end = visible_until(self.point, generation, now)
         rest: Span | None = Span(start, end) if start < end else None
         found = _Found([], [])
         while rest is not None and len(found.messages) < count:
-            limit = min(count - len(found.messages) + len(excluded), _PAGE_ENTRIES_MAX)
+            limit = min(max(count - len(found.messages) + len(excluded), entries_min), _PAGE_ENTRIES_MAX)
             page = await self._scan(rest, limit)
             if rest.start == start:
                 head.found(page.entries[0][0] if page.entries else end, version=version)
