@@ -55,6 +55,8 @@ class QueueServer:
         return (
             f"DefaultEndpointsProtocol={self.running.scheme};AccountName={self.account};AccountKey={self.key};"
             f"QueueEndpoint={self.endpoint};"
+            # The client takes the place of the secondary without a scheme.
+            f"QueueSecondaryEndpoint={self.secondary_endpoint.partition('//')[2]};"
         )
 
     def service(self) -> QueueServiceClient:

@@ -328,6 +328,7 @@ def test_service_properties_are_kept(queues: QueueServer) -> None:
 
 def test_the_secondary_location_answers_reads_only(queues: QueueServer) -> None:
     server = queues.of_new_account()
+    assert server.service().get_service_stats()["geo_replication"]["status"] == "live"
     stats = "?restype=service&comp=stats&" + account_sas(server, "r", "s")
     assert b"<Status>live</Status>" in server.raw("GET", f"/{server.account}-secondary/{stats}").body
     assert server.raw("GET", f"/{server.account}/{stats}").status == 400

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
+from asterism.apis.storage.address import Address
 from asterism.apis.storage.call import Resource
 from asterism.apis.storage.refusals import invalid_resource_name, invalid_uri, name_out_of_range
 
@@ -20,6 +21,14 @@ def check_name(name: str) -> None:
         raise name_out_of_range()
     if not _NAME.fullmatch(name):
         raise invalid_resource_name()
+
+
+def path_behind_account(address: Address) -> str:
+    """Return the path that names a queue. Clients put the path of a secondary endpoint before that of the primary one,
+    so the account may stand there twice: a queue with its name is not reached at such an endpoint."""
+    first, _, rest = address.resource.partition("/")
+    is_twice = address.is_secondary and bool(address.base_path) and first == address.account
+    return rest if is_twice else address.resource
 
 
 def read_resource(path: str) -> Resource:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from asterism.access.sas_grants import Policy
 from asterism.apis.queue.context import Call, QueueContext
 from asterism.apis.queue.errors import TRANSLATION
-from asterism.apis.queue.names import read_resource
+from asterism.apis.queue.names import path_behind_account, read_resource
 from asterism.apis.queue.routes import ROUTES
 from asterism.apis.storage.access_policies import load_policies, policies_for_signing
 from asterism.apis.storage.address import Address, ServiceName
@@ -36,7 +36,7 @@ class QueueRules:
         self.documents = store
 
     def read_resource(self, address: Address, query: Mapping[str, str]) -> Resource:  # noqa: ARG002 - a protocol
-        return read_resource(address.resource)
+        return read_resource(path_behind_account(address))
 
     async def policies(self, account: str, resource: Resource) -> Mapping[str, Policy]:
         found = await self.context.store.find_queue(account, resource.container) if resource.container else None

@@ -185,6 +185,8 @@ def test_the_secondary_location_gives_no_messages_away() -> None:
     async def test(door: QueueDoorAtHand) -> None:
         await door.send("POST", "jobs/messages", message_body("x"))
         assert values(await door.send("GET", "jobs/messages?peekonly=true", secondary=True), "MessageText") == ["x"]
+        twice = await door.send("GET", "devstoreaccount1/jobs/messages?peekonly=true", secondary=True)
+        assert values(twice, "MessageText") == ["x"]
         for method, path in (("GET", "jobs/messages"), ("DELETE", "jobs/messages"), ("PUT", "others")):
             refused = await door.send(method, path, secondary=True)
             assert (refused.status, refused.code) == (403, "InsufficientAccountPermissions")
