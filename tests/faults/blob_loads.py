@@ -79,7 +79,7 @@ class Load(ABC):
     def check(self, box: ContainerClient) -> None: ...
 
 
-class Replacing(Load):
+class ReplacedBlobs(Load):
     """Blobs that are replaced all the time: what each has is its old content or its new one, never a part."""
 
     def __init__(self, number: int) -> None:
@@ -106,7 +106,7 @@ class Replacing(Load):
         return f"{type(self).__name__}{self.number}/{step % NAMES}"
 
 
-class Puts(Replacing):
+class Puts(ReplacedBlobs):
     """Whole blobs of several sizes, overwritten and deleted."""
 
     def write(self, blobs: BlobServer) -> None:
@@ -122,7 +122,7 @@ class Puts(Replacing):
                     box.delete_blob(name)
 
 
-class BlockLists(Replacing):
+class BlockLists(ReplacedBlobs):
     """Blobs committed from blocks, of which the list after that keeps one."""
 
     def write(self, blobs: BlobServer) -> None:
