@@ -95,9 +95,10 @@ conformance-clients: $(CONFORMANCE_SET_UP) $(STAMPS)/node ## Run checks with cli
 reference: $(STAMPS)/run ## Write docs/reference.md from the options, ports and limits that the code declares
 	$(BIN)/python -m scripts.reference
 
-pictures: $(STAMPS)/test ## Write docs/pictures from the scripts; ARGS=--measure runs the examples of the patterns for their figures
+pictures: $(STAMPS)/test ## Write docs/pictures from the scripts; ARGS=--measure runs the examples of the guides for their figures
 	$(BIN)/python -m scripts.pictures
 	$(BIN)/python -m scripts.pattern_pictures $(ARGS)
+	$(BIN)/python -m scripts.blob_pictures $(ARGS)
 
 portal-libraries: $(STAMPS)/node ## Write the portal's editor and chart libraries from the versions in scripts/portal_libraries.py
 	$(BIN)/python -m scripts.portal_libraries

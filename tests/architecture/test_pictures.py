@@ -6,13 +6,14 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
+from scripts.blob_pictures import PICTURES as BLOB_PICTURES
 from scripts.pattern_pictures import PICTURES as PATTERN_PICTURES
 from scripts.pictures import ENGINES, FLOORS, FOLDER
 from scripts.pictures import PICTURES as DIAGRAMS
 from scripts.screenshots import PICTURES as SCREENSHOTS
 from tests.architecture.test_floors import FLOOR_OF_UNIT, PACKAGE, PROJECT
 
-PICTURES = {**DIAGRAMS, **PATTERN_PICTURES}
+PICTURES = {**DIAGRAMS, **PATTERN_PICTURES, **BLOB_PICTURES}
 SVG = "{http://www.w3.org/2000/svg}"
 
 
