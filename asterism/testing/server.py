@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from azure.cosmos import CosmosClient
     from azure.cosmos.aio import CosmosClient as AsyncCosmosClient
     from azure.data.tables import TableServiceClient
+    from azure.storage.blob import BlobServiceClient
+    from azure.storage.queue import QueueServiceClient
 
 # A start takes well below a second; a busy machine may take longer, and a test must not wait for ever.
 START_SECONDS_MAX = 60.0
@@ -30,6 +32,8 @@ START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 20.0
 _LOG_BYTES_SHOWN = 8_000
 _MEMORY = "memory"
+# Names of what lies in an account of storage, without a database.
+_IN_ACCOUNT = frozenset({"table", "blob", "queue"})
 # As `asterism serve` and `forked_server` read them.
 _DATA = {_MEMORY: ":memory:", "disk": ":temporary:"}
 
@@ -150,6 +154,14 @@ class Server:
         return self._served("connection_strings", "cosmos-table")
 
     @property
+    def blob_connection_string(self) -> str:
+        return self._served("connection_strings", "blob")
+
+    @property
+    def queue_connection_string(self) -> str:
+        return self._served("connection_strings", "queue")
+
+    @property
     def portal_url(self) -> str:
         return self._served("endpoints", "portal")
 
@@ -197,13 +209,31 @@ class Server:
             ) from None
         return TableServiceClient.from_connection_string(self.table_connection_string, **self._unverified(), **options)
 
+    def blob_service_client(self, **options: Any) -> BlobServiceClient:
+        try:
+            from azure.storage.blob import BlobServiceClient
+        except ImportError:
+            raise ClientNotInstalled(
+                "blob_service_client() needs the official client: pip install azure-storage-blob"
+            ) from None
+        return BlobServiceClient.from_connection_string(self.blob_connection_string, **self._unverified(), **options)
+
+    def queue_service_client(self, **options: Any) -> QueueServiceClient:
+        try:
+            from azure.storage.queue import QueueServiceClient
+        except ImportError:
+            raise ClientNotInstalled(
+                "queue_service_client() needs the official client: pip install azure-storage-queue"
+            ) from None
+        return QueueServiceClient.from_connection_string(self.queue_connection_string, **self._unverified(), **options)
+
     def _unverified(self) -> dict[str, Any]:
         return {} if self.certificate is None else {"connection_verify": False}
 
     # --- partitions -------------------------------------------------------------------------------------------------
 
     def partitions(self, database: str | None = None, container: str | None = None, **table: str) -> list[Any]:
-        """Return the physical partitions of a container, or of `account=` and `table=`, in their order."""
+        """Return the physical partitions of a container, or of `table=`, `blob=` or `queue=`, in their order."""
         names = _names(database, container, table)
         return list(self._admin().get("partitions", **names, details="false")["partitions"])
 
@@ -316,7 +346,7 @@ class Server:
 
 
 def _names(database: str | None, container: str | None, table: Mapping[str, str]) -> dict[str, str]:
-    if "table" in table:
+    if _IN_ACCOUNT & table.keys():
         # The account that every server has.
         return {"account": "devstoreaccount1", **table}
     return {"database": database or "", "container": container or "", **table}

@@ -62,6 +62,8 @@ def test_a_server_has_addresses_keys_and_clients(running: Server) -> None:
     assert running.cosmos_table_endpoint == f"http://127.0.0.1:{running.ports['cosmos-table']}/devstoreaccount1"
     assert running.cosmos_connection_string == f"AccountEndpoint={running.cosmos_endpoint};AccountKey={running.key};"
     assert running.readonly_key != running.key
+    for name, client in (("blob", running.blob_service_client()), ("queue", running.queue_service_client())):
+        assert client.url.rstrip("/") == f"http://127.0.0.1:{running.ports[name]}/devstoreaccount1"
 
 
 def test_two_servers_do_not_share_data() -> None:
@@ -146,8 +148,14 @@ def test_a_client_that_is_not_installed_is_named(running: Server, monkeypatch: p
     monkeypatch.setitem(sys.modules, "azure.data.tables", None)
     with pytest.raises(ClientNotInstalled, match=r"pip install azure-cosmos$"):
         running.cosmos_client()
+    monkeypatch.setitem(sys.modules, "azure.storage.blob", None)
+    monkeypatch.setitem(sys.modules, "azure.storage.queue", None)
     with pytest.raises(ClientNotInstalled, match="pip install azure-data-tables"):
         running.table_service_client()
+    with pytest.raises(ClientNotInstalled, match="pip install azure-storage-blob"):
+        running.blob_service_client()
+    with pytest.raises(ClientNotInstalled, match="pip install azure-storage-queue"):
+        running.queue_service_client()
 
 
 async def test_the_asynchronous_client_works(clean: Server) -> None:
