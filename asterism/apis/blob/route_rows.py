@@ -6,7 +6,7 @@ from typing import Final
 
 from asterism.access.sas_grants import ResourceType
 from asterism.apis.blob.context import BlobContext
-from asterism.apis.blob.kinds import BLOB
+from asterism.apis.blob.kinds import CONTAINER, SERVICE
 from asterism.apis.storage.routes import Handler, Needs, Route
 
 READ: Final = Needs(ResourceType.OBJECT, "r", "r", anonymous=True)
@@ -18,6 +18,9 @@ LEASE: Final = Needs(ResourceType.OBJECT, "w|d", "w|d")
 IMMUTABILITY: Final = Needs(ResourceType.OBJECT, "i", "i")
 READ_CONTAINER: Final = Needs(ResourceType.CONTAINER, "r", anonymous=True)
 WRITE_CONTAINER: Final = Needs(ResourceType.CONTAINER, "w")
+
+# Operations of containers that read and change blobs only.
+_ABOUT_BLOBS: Final = frozenset({"blobs", "batch"})
 
 
 def row(
@@ -46,5 +49,5 @@ def row(
         body_bytes_max=body,
         header=header,
         is_write=is_write,
-        looks_first=kind != BLOB,
+        looks_first=kind in (SERVICE, CONTAINER) and comp not in _ABOUT_BLOBS,
     )
