@@ -175,7 +175,7 @@ def write_report(
     by_file = {file: [outcome for outcome in outcomes if outcome.file == file] for file in files(outcomes)}
     run = [outcome for outcome in outcomes if outcome.result is not Result.SKIPPED]
     passed = sum(outcome.result is Result.PASSED for outcome in run)
-    left_out = [f"Not run: {', '.join(f'`{name}`' for name in suite.left_out)}."] if suite.left_out else []
+    left_out = [f"Not run: {', '.join(f'`{Path(name).stem}`' for name in suite.left_out)}."] if suite.left_out else []
     lines = [
         title(suite.heading, store),
         "",

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from asterism.apis.door_spec import Endpoint, Introduction, Surroundings
 from asterism.apis.blob.spec import SPEC as BLOB
+from asterism.apis.door_spec import Endpoint, Introduction, Surroundings
 from asterism.apis.nosql.spec import SPEC as NOSQL
 from asterism.apis.snippets import render_code
 from asterism.apis.storage.accounts import parse_accounts
