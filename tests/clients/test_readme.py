@@ -15,12 +15,13 @@ from tests.clients.table_server import TableServer
 from tests.support.server import PROGRAM, PROJECT, WAIT_SECONDS_MAX, environment, running_server
 
 README = (PROJECT / "README.md").read_text()
+DOORS = ("nosql", "table", "blob", "queue", "mongo", "gremlin")
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TableServer]:
     data = tmp_path_factory.mktemp("readme")
-    with running_server(data, "--announce-seconds", "0.1", doors=("nosql", "table", "mongo", "gremlin")) as running:
+    with running_server(data, "--announce-seconds", "0.1", doors=DOORS) as running:
         yield TableServer(running)
 
 
@@ -34,17 +35,21 @@ def run(*command: str) -> str:
 
 def test_the_examples_run_and_the_container_they_scale_up_splits(server: TableServer) -> None:
     session = "\n".join(re.findall(r"```python\n(.*?)```", README, re.DOTALL))
-    for well_known, own in (
-        ("http://127.0.0.1:8081", server.running.endpoint),
-        ("UseDevelopmentStorage=true", server.connection_string),
-        ("127.0.0.1:10255", f"127.0.0.1:{server.running.ports['mongo']}"),
-        ("127.0.0.1:8901", f"127.0.0.1:{server.running.ports['gremlin']}"),
+    ports = server.running.ports
+    others = f"BlobEndpoint=http://127.0.0.1:{ports['blob']}/{server.account};"
+    others += f"QueueEndpoint=http://127.0.0.1:{ports['queue']}/{server.account};"
+    for well_known, own, count in (
+        ("http://127.0.0.1:8081", server.running.endpoint, 1),
+        ("UseDevelopmentStorage=true", server.connection_string + others, 3),
+        ("127.0.0.1:10255", f"127.0.0.1:{ports['mongo']}", 1),
+        ("127.0.0.1:8901", f"127.0.0.1:{ports['gremlin']}", 1),
     ):
-        assert session.count(well_known) == 1
+        assert session.count(well_known) == count
         session = session.replace(well_known, own)
     assert run(sys.executable, "-c", session).splitlines() == [
         "12.5",
         "[{'PartitionKey': '2026-11-16', 'RowKey': '0001', 'total': 12.5}]",
+        "resize 2026/cat.jpg ['2026/cat.jpg']",
         "{'_id': 1, 'customer': 'ada', 'lines': [{'sku': 'a', 'count': 2}]}",
         "['Ada']",
     ]
