@@ -187,6 +187,16 @@ async def test_a_full_map_refuses_writes_serves_reads_and_recovers_by_deletes(tm
     await engine.close()
 
 
+async def test_a_write_fits_into_the_room_that_one_large_delete_has_left(tmp_path: Path) -> None:
+    engine = await create_store(tmp_path, map_bytes=4 * 1024 * 1024, durable=False)
+    count = await fill(engine, 60_000)
+    await engine.apply(PARTITION, EPOCH, Batch(range_deletes=[Span(b"", b"~")]))
+    # No other commit is between them.
+    values = [(b"%d" % number, bytes(60_000)) for number in range(count * 3 // 4)]
+    assert await engine.apply(PARTITION, EPOCH, Batch(puts=values)) == count + 2
+    await engine.close()
+
+
 @pytest.mark.parametrize("value_bytes", [100, 1000, 5000])
 async def test_a_full_store_still_accepts_every_delete(tmp_path: Path, value_bytes: int) -> None:
     engine = await create_store(tmp_path, map_bytes=1024 * 1024, durable=False)

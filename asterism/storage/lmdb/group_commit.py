@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 import lmdb
 
 from asterism.storage.contract import EngineFailed, OutOfSpace, StorageRefusal
+from asterism.storage.lmdb import transactions
 from asterism.storage.lmdb.environment import StoreEnvironment
 from asterism.storage.lmdb.layout import PartitionNames
 from asterism.storage.lmdb.overlay import Layer
@@ -202,6 +203,8 @@ class GroupCommitter:
             # Nothing was written. Only a transaction each can identify the change that failed.
             self._waiting.extendleft(reversed(group))
             self._alone_count = len(group)
+        elif len(group) == 1 and isinstance(failure, OutOfSpace) and not group[0].has_freed_pages:
+            self._try_with_freed_pages(group[0])
         else:
             for entry in group:
                 entry.fail(failure)
@@ -209,6 +212,17 @@ class GroupCommitter:
                 # It failed before any change was tried, and would fail forever.
                 self._fail_waiting(failure)
         self._begin_next()
+
+    def _try_with_freed_pages(self, entry: PendingChange) -> None:
+        """Try a change again behind a commit of nothing new: LMDB uses pages again from the second commit on after the
+        one that freed them, and on a full store there may be no other that succeeds."""
+        assert self._loop is not None
+        nothing = PendingChange(transactions.rewrite_format, self._loop.create_future())
+        # It may fail as well, and has no caller.
+        nothing.future.add_done_callback(asyncio.Future.exception)
+        nothing.has_freed_pages = entry.has_freed_pages = True
+        self._waiting.extendleft([entry, nothing])
+        self._alone_count += 2
 
     def _gather(self) -> None:
         """Begin a transaction when about as many changes wait as the last one carried, or after a moment.

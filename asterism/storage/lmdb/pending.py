@@ -11,11 +11,13 @@ from asterism.storage.lmdb.write_views import WriteView
 
 
 class PendingChange:
-    __slots__ = ("change", "future", "refusal", "result")
+    __slots__ = ("change", "future", "has_freed_pages", "refusal", "result")
 
     def __init__(self, change: Callable[[WriteView], Any], future: asyncio.Future[Any]) -> None:
         self.change = change
         self.future = future
+        # All pages that were freed before are free for it: no other try can find more room.
+        self.has_freed_pages = False
         self.result: Any = None
         self.refusal: StorageRefusal | None = None
 

@@ -27,12 +27,14 @@ from asterism.storage.contract import (
 )
 from asterism.storage.lmdb.layout import (
     CHECKPOINT_KEY,
+    FORMAT_KEY,
     JOURNAL_PREFIX,
     PARTITION_NUMBER_MAX,
     Checkpoint,
     PartitionMeta,
     after_prefix,
     bounds,
+    encode_format,
     encode_journal,
     journal_key,
 )
@@ -187,6 +189,11 @@ def write_copied(
     for key in deletes:
         view.delete(prefix + key)
     view.put_many(prefix, puts)
+
+
+def rewrite_format(view: WriteView) -> None:
+    """Change nothing, in a transaction that is committed all the same."""
+    view.put_many(b"", [(FORMAT_KEY, encode_format())])
 
 
 # --- from the log into the tree -------------------------------------------------------------------------------------
