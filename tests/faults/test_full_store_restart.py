@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from asterism.keyspaces.catalog.store import CATALOG_EPOCH, CATALOG_PARTITION
 from asterism.limits import MIB
 from asterism.storage.contract import Batch, OutOfSpace
 from asterism.storage.lmdb import LmdbEngine
+from tests.support.full_disk import files_limited_to
 from tests.support.server import PlainClient, running_server
 
 ROOM_BYTES = 8 * MIB
@@ -23,11 +23,6 @@ NO_ROOM_BYTES = 1024
 SMALL_MAP_BYTES = 2 * MIB
 
 ONE_PROCESS, TWO_WORKERS = (), ("--workers", "2")
-
-
-def files_limited_to(file_bytes: int) -> Callable[[], None]:
-    """Return a function that limits the size of files: a full disk that a test can make without a mount."""
-    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, resource.RLIM_INFINITY))
 
 
 def send(client: PlainClient, verb: str, item_id: str) -> int:

@@ -15,7 +15,7 @@ from asterism.errors import AsterismError
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
 from asterism.models.blobs.layout import CHUNK_BYTES, UPLOAD_BUFFER_BYTES, data_key, pack_moment, span_of, upload_key
 from asterism.models.blobs.layout import DATA as DATA_FAMILY
-from asterism.storage.contract import Batch, Expectation, ExpectationFailed
+from asterism.storage.contract import Batch, Expectation, StorageRefusal
 
 # Stores a batch of a blob at its point, and counts the bytes that it adds.
 StorePart = Callable[[bytes, Batch, int], Awaitable[None]]
@@ -118,7 +118,7 @@ class Upload:
                 may_use_reserve=True,
             )
             # Upkeep removes it otherwise, in an hour.
-            with suppress(AsterismError, ExpectationFailed):
+            with suppress(AsterismError, StorageRefusal):
                 await self._store_part(self.point, batch, -stored)
 
     async def __aenter__(self) -> Upload:
