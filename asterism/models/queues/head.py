@@ -1,6 +1,10 @@
 """The head of a queue as one process knows it: where the visible messages begin, and which are being handed out.
 
 Both only save work. The expectations of the batch that takes a message decide, and hold between processes as well.
+
+A message of another process is placed at the moment at which its write was planned, and is there some time later. So a
+process that is not alone knows no start of the last seconds (SETTLED_TICKS), and a write that took longer is
+acknowledged when no process can know a start from before it any more.
 """
 
 from __future__ import annotations
@@ -8,9 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-# A write whose caller was canceled, or of another process, may place a message before the known start. From time to
-# time the start is therefore looked for again.
-_KNOWN_TICKS_MAX: Final = 10_000_000
+from asterism.values.ticks import TICKS_PER_SECOND
+
+# A write whose caller was canceled may place a message before the known start. From time to time the start is therefore
+# looked for again.
+_KNOWN_TICKS_MAX: Final = TICKS_PER_SECOND
+# A write takes milliseconds; a get passes what was taken in this time, which does not depend on how much waits.
+SETTLED_TICKS: Final = 5 * TICKS_PER_SECOND
+# The rest of it is for clocks of several machines that differ.
+_LATE_TICKS: Final = SETTLED_TICKS // 2
+# A little longer than a start is known.
+LATE_WAIT_SECONDS: Final = 1.1
 
 
 class QueueHead:
@@ -50,6 +62,11 @@ class QueueHead:
 
     def release(self, keys: Iterable[bytes]) -> None:
         self.claims.difference_update(keys)
+
+
+def is_late(visible_at: int, *, now: int) -> bool:
+    """Return True if other processes may begin behind a message that was placed at a moment and is written by now."""
+    return now - visible_at > _LATE_TICKS
 
 
 class QueueHeads:

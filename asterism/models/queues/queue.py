@@ -6,6 +6,7 @@ writer was faster, it is planned again on fresh data.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -19,7 +20,7 @@ from asterism.keyspaces.routing.contention import ATTEMPTS_MAX
 from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.keyspaces.routing.router import PartitionRouter
 from asterism.limits import MIB, Limits
-from asterism.models.queues.head import QueueHead, QueueHeads
+from asterism.models.queues.head import LATE_WAIT_SECONDS, SETTLED_TICKS, QueueHead, QueueHeads, is_late
 from asterism.models.queues.layout import (
     MESSAGE_ID_BYTES,
     NEVER,
@@ -115,6 +116,7 @@ class Queue:
             except ExpectationFailed as failed:
                 await self._overtaken(failed)
             else:
+                await self._settle(visible_at)
                 return Message(message_id, self.record.generation, visible_at, state, text)
             finally:
                 self._note(visible_at, message_id)
@@ -140,6 +142,7 @@ class Queue:
                 for message in taken:
                     self._note(message.visible_at, message.message_id)
                 if taken:
+                    await self._settle(taken[0].visible_at)
                     return taken
             finally:
                 head.release(claimed)
@@ -173,6 +176,7 @@ class Queue:
             except ExpectationFailed as failed:
                 await self._overtaken(failed)
             else:
+                await self._settle(visible_at)
                 return Receipt(self.record.generation, visible_at)
             finally:
                 self._note(visible_at, message_id)
@@ -278,7 +282,8 @@ class Queue:
             limit = min(max(count - len(found.messages) + len(excluded), entries_min), _PAGE_ENTRIES_MAX)
             page = await self._scan(rest, limit)
             if rest.start == start:
-                head.found(page.entries[0][0] if page.entries else end, version=version)
+                first = page.entries[0][0] if page.entries else end
+                head.found(min(first, self._settled_until(now, end)), version=version)
             for key, value in page.entries:
                 if key in excluded:
                     continue
@@ -289,6 +294,12 @@ class Queue:
                     found.messages.append(message)
             rest = page.rest(rest)
         return found
+
+    def _settled_until(self, now: int, end: bytes) -> bytes:
+        """Return the key before which no write that is under way places a message, but for those of this process."""
+        if not self._services.router.has_others:
+            return end
+        return visible_until(self.point, self.record.generation, max(0, now - SETTLED_TICKS))
 
     async def _scan(self, span: Span, limit: int) -> ScanPage:
         keyspace = self.keyspace
@@ -333,6 +344,12 @@ class Queue:
     def _note(self, visible_at: int, message_id: bytes) -> None:
         key = visibility_key(self.point, self.record.generation, visible_at=visible_at, message_id=message_id)
         self._head.written(key)
+
+    async def _settle(self, visible_at: int) -> None:
+        """Return when gets of every process find what was just placed at a moment: at once, unless that took long."""
+        services = self._services
+        if services.router.has_others and is_late(visible_at, now=services.next_ticks()):
+            await asyncio.sleep(LATE_WAIT_SECONDS)
 
     def _spend(self, cost: float) -> None:
         self.keyspace.spend(self.keyspace.record.map.find(self.point), cost, self.point)

@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from asterism.errors import ResourceNotFound
+from asterism.keyspaces.routing.router import PartitionRouter
 from asterism.models.queues.head import QueueHeads
 from asterism.models.queues.layout import point_of, visibility_key
 from asterism.models.queues.messages import Created, Message, MessageFailure, MessageRefused
+from asterism.models.queues.planner import QueueChange
 from asterism.models.queues.queue import Queue
 from asterism.models.queues.receipts import read_message_id, read_receipt
 from asterism.models.queues.store import name_of
@@ -45,10 +47,17 @@ async def failure_of(call: Awaitable[object]) -> MessageFailure:
     return refused.value.failure
 
 
+async def no_news() -> bool:
+    return False
+
+
 def as_another_process(world: QueueWorld, queue: Queue) -> Queue:
-    """The queue as a process sees it that knows of no other's claims."""
-    services = replace(world.queues.services, heads=QueueHeads())
-    return Queue(queue.account, queue.name, queue.keyspace, queue.record, services)
+    """The queue as a process sees it that knows of no other's claims, and that there are others."""
+    services = world.queues.services
+    router = PartitionRouter(world.world.engine, no_news)
+    return Queue(
+        queue.account, queue.name, queue.keyspace, queue.record, replace(services, router=router, heads=QueueHeads())
+    )
 
 
 # --- names and records ------------------------------------------------------------------------------------------------
@@ -240,6 +249,46 @@ def test_consumers_of_one_process_are_not_overtaken(monkeypatch: pytest.MonkeyPa
         await asyncio.gather(*[consume(await world.queue(), taken, 1) for _ in range(16)])
         assert len(taken) == 100
         assert not overtaken
+
+    run(test)
+
+
+@pytest.mark.parametrize("earlier", [1, SECOND])
+def test_a_message_that_another_process_placed_before_a_get_is_found_by_the_next(earlier: int) -> None:
+    async def test(world: QueueWorld) -> None:
+        queue = await world.new_queue()
+        consumer, producer = as_another_process(world, queue), as_another_process(world, queue)
+        assert await consumer.get(1, invisible_ticks=MINUTE) == []
+        # Its write was planned before the get, and applied afterwards.
+        world.moment.ticks -= earlier
+        put = await producer.put(b"late", delay_ticks=0, live_ticks=None)
+        world.moment.ticks += earlier
+        assert [message.message_id for message in await consumer.get(1, invisible_ticks=MINUTE)] == [put.message_id]
+
+    run(test)
+
+
+def test_a_write_that_took_long_is_acknowledged_when_every_process_finds_its_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(world: QueueWorld) -> None:
+        queue = await world.new_queue()
+        consumer, producer = as_another_process(world, queue), as_another_process(world, queue)
+        commit = Queue.commit
+
+        async def commit_late(writer: Queue, change: QueueChange) -> None:
+            world.moment.ticks += MINUTE
+            assert await consumer.get(1, invisible_ticks=MINUTE) == []
+            await commit(writer, change)
+
+        async def sleep(seconds: float) -> None:
+            world.moment.ticks += int(seconds * SECOND)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Queue, "commit", commit_late)
+            patch.setattr("asterism.models.queues.queue.asyncio.sleep", sleep)
+            put = await producer.put(b"late", delay_ticks=0, live_ticks=None)
+        assert [message.message_id for message in await consumer.get(1, invisible_ticks=MINUTE)] == [put.message_id]
 
     run(test)
 
