@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from urllib.parse import quote, unquote
 
 from asterism.access.header_order import service_order
-from asterism.access.shared_key import signature_in
+from asterism.access.shared_key import shared_key_signature, signature_in
 
 # In the order of the signed text, after the method.
 _SIGNED_HEADERS: Final = (
@@ -47,6 +47,13 @@ class SignedHeaders(Protocol):
     def get(self, key: str, /) -> str | None: ...
 
     def keys(self) -> Iterable[str]: ...
+
+
+def sign_headers(key: bytes, *, verb: str, headers: SignedHeaders, account: str, path: str, query_string: str) -> str:
+    """Return the header `Authorization` of a request; the path, with the account, and the query as on the wire."""
+    plain, named = _plain_headers(headers, _SIGNED_HEADERS), next(_service_headers(headers))
+    text = f"{verb}\n{plain}{named}/{account}{path}{_parameters(query_string)}"
+    return f"SharedKey {account}:{shared_key_signature(key, text)}"
 
 
 def check_signed_headers(

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import mimetypes
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from asterism.cli import options
 from asterism.cli.blob_output import byte_bar, report, show_blobs, show_containers
 from asterism.cli.failure import CommandFailed
 from asterism.cli.options import DEFAULT_ENDPOINT, DEFAULT_KEY, Endpoint, Format, Insecure, Key, OutputFormat
-from asterism.cli.storage_options import AccountKey, Metadata, StorageAccount
+from asterism.cli.storage_options import (
+    DEFAULT_ACCOUNT,
+    AccountKey,
+    Metadata,
+    Prefix,
+    StorageAccount,
+    client_maker,
+    storage_client,
+)
 
 if TYPE_CHECKING:
     from asterism.cli.blob_mover import Connections
-    from asterism.cli.storage_client import StorageClient
 
 BLOBS_EXAMPLES = """[bold]Examples[/bold]
 
@@ -47,15 +54,15 @@ Container = Annotated[
     str, typer.Argument(metavar="CONTAINER", help="Name of the container of blobs.", show_default=False)
 ]
 Blob = Annotated[str, typer.Argument(metavar="BLOB", help="Name of the blob.", show_default=False)]
-Prefix = Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Only names that begin so.")]
 ConnectionCount = Annotated[
     int, typer.Option("--connections", min=1, max=64, metavar="N", help="How many files are moved at a time.")
 ]
 
-DEFAULT_ACCOUNT: Final = options.DEFAULT_TABLE_ACCOUNT
 DEFAULT_CONNECTIONS: Final = 4
 _PUBLIC: Final = ("blob", "container")
 _STANDARD: Final = "-"
+
+_client = partial(storage_client, "blob")
 
 
 @blobs.command("list")
@@ -290,39 +297,16 @@ def download(
 
 
 @contextmanager
-def _client(
-    account: str, account_key: str | None, endpoint: str, key: str, *, insecure: bool
-) -> Iterator[StorageClient]:
-    client = _maker(account, account_key, endpoint, key, insecure=insecure)()
-    try:
-        yield client
-    finally:
-        client.close()
-
-
-@contextmanager
 def _connections(
     count: int, account: str, account_key: str | None, endpoint: str, key: str, *, insecure: bool
 ) -> Iterator[Connections]:
     from asterism.cli.blob_mover import Connections
 
-    connections = Connections(_maker(account, account_key, endpoint, key, insecure=insecure), count)
+    connections = Connections(client_maker("blob", account, account_key, endpoint, key, insecure=insecure), count)
     try:
         yield connections
     finally:
         connections.close()
-
-
-def _maker(
-    account: str, account_key: str | None, endpoint: str, key: str, *, insecure: bool
-) -> Callable[[], StorageClient]:
-    from asterism.cli.client import AdminClient
-    from asterism.cli.storage_client import StorageClient
-
-    admin = AdminClient(endpoint, key, insecure=insecure)
-    return lambda: StorageClient(
-        admin, endpoint, key, service="blob", account=account, account_key=account_key, insecure=insecure
-    )
 
 
 def _size_of(file: Path) -> int:

@@ -5,15 +5,21 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from xml.sax.saxutils import escape
 
 import typer
 
-from asterism.cli import options
 from asterism.cli.options import DEFAULT_ENDPOINT, DEFAULT_KEY, Endpoint, Format, Insecure, Key, OutputFormat
-from asterism.cli.storage_options import AccountKey, Metadata, StorageAccount
+from asterism.cli.storage_options import (
+    DEFAULT_ACCOUNT,
+    AccountKey,
+    Metadata,
+    Prefix,
+    StorageAccount,
+    storage_client,
+)
 
 if TYPE_CHECKING:
     from asterism.cli.storage_client import StorageClient, StorageReply
@@ -46,7 +52,8 @@ Texts = Annotated[
 ]
 Count = Annotated[int, typer.Option("--count", min=1, metavar="N", help="How many messages, if there are as many.")]
 
-DEFAULT_ACCOUNT: Final = options.DEFAULT_TABLE_ACCOUNT
+_client = partial(storage_client, "queue")
+
 # The service's limits for one request.
 _MESSAGES_MAX: Final = 32
 _LISTED_MAX: Final = 1000
@@ -54,7 +61,7 @@ _LISTED_MAX: Final = 1000
 
 @queues.command("list")
 def list_(
-    prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Only names that begin so.")] = "",
+    prefix: Prefix = "",
     account: StorageAccount = DEFAULT_ACCOUNT,
     account_key: AccountKey = None,
     output_format: OutputFormat = Format.TABLE,
@@ -209,23 +216,6 @@ def purge(
 
 
 # --- the parts ------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _client(
-    account: str, account_key: str | None, endpoint: str, key: str, *, insecure: bool
-) -> Iterator[StorageClient]:
-    from asterism.cli.client import AdminClient
-    from asterism.cli.storage_client import StorageClient
-
-    admin = AdminClient(endpoint, key, insecure=insecure)
-    client = StorageClient(
-        admin, endpoint, key, service="queue", account=account, account_key=account_key, insecure=insecure
-    )
-    try:
-        yield client
-    finally:
-        client.close()
 
 
 def _names(client: StorageClient, prefix: str) -> Iterator[str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
-import hmac
 import http.client
 import ssl
 import xml.etree.ElementTree as ElementTree
@@ -16,8 +14,8 @@ from email.utils import formatdate
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import quote, urlencode
 
-from asterism.access.header_order import service_order
 from asterism.access.keys import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
+from asterism.access.shared_key_headers import sign_headers
 from asterism.cli.failure import CommandFailed
 from asterism.cli.server_address import ServerAddress
 
@@ -29,20 +27,6 @@ Service = Literal["queue", "blob"]
 TIMEOUT_SECONDS: Final = 60.0
 _VERSION: Final = "2026-10-06"
 _ERRORS: Final = 400
-# The headers that are signed by their place, beside those that begin with x-ms-.
-_SIGNED: Final = (
-    "content-encoding",
-    "content-language",
-    "content-length",
-    "content-md5",
-    "content-type",
-    "date",
-    "if-modified-since",
-    "if-match",
-    "if-none-match",
-    "if-unmodified-since",
-    "range",
-)
 
 
 class StorageRefused(CommandFailed):
@@ -111,13 +95,15 @@ class StorageClient:
         headers: Mapping[str, str] | None = None,
     ) -> StorageReply:
         """Send a request; `path` is behind the account, not escaped."""
-        query = query or {}
         wire_path = f"/{self.account}/{quote(path, safe='/')}"
         sent = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": _VERSION, **(headers or {})}
         if body:
             sent["content-length"] = str(len(body))
-        sent["authorization"] = f"SharedKey {self.account}:{self._signature(method, wire_path, query, sent)}"
-        url = f"{wire_path}?{urlencode(query, quote_via=quote)}" if query else wire_path
+        query_string = urlencode(query or {}, quote_via=quote)
+        sent["authorization"] = sign_headers(
+            self._key, verb=method, headers=sent, account=self.account, path=wire_path, query_string=query_string
+        )
+        url = f"{wire_path}?{query_string}" if query_string else wire_path
         try:
             self._connection.request(method, url, body or None, sent)
             response = self._connection.getresponse()
@@ -136,20 +122,6 @@ class StorageClient:
         if reply.status >= _ERRORS:
             raise _refusal(reply)
         return reply
-
-    def _signature(self, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> str:
-        named = service_order(name for name in headers if name.startswith("x-ms-"))
-        parameters = sorted((name.lower(), value) for name, value in query.items())
-        text = "\n".join(
-            [
-                method,
-                *(headers.get(name, "") for name in _SIGNED),
-                *(f"{name}:{headers[name]}" for name in named),
-                f"/{self.account}{path}",
-                *(f"{name}:{value}" for name, value in parameters),
-            ]
-        )
-        return base64.b64encode(hmac.digest(self._key, text.encode(), hashlib.sha256)).decode()
 
 
 def text_in(element: ElementTree.Element, name: str) -> str:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from asterism.access.shared_key import shared_key_signature
-from asterism.access.shared_key_headers import check_signed_headers, wire_forms_of_names
+from asterism.access.shared_key_headers import check_signed_headers, sign_headers, wire_forms_of_names
 
 KEY = b"a key of an account"
 DATE = {"x-ms-date": "Mon, 16 Nov 2026 01:33:51 GMT", "x-ms-version": "2026-10-06"}
@@ -73,6 +73,15 @@ URLS = [
     "http://acct.blob.h/%24root/~tilde%27s.txt?snapshot=2026-11-15T20%3A55%3A43.5130000Z",
     "http://h/acct/queue/messages?visibilitytimeout=5&messagettl=-1",
 ]
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_a_request_is_signed_as_the_client_signs_it(url: str) -> None:
+    sent = sent_by_client("PUT", url, {"content-type": "text/plain", "content-length": "5", "x-ms-meta-name": "value"})
+    headers = {name: value for name, value in sent.items() if name != "authorization"}
+    parts = urlsplit(url)
+    signed = sign_headers(KEY, verb="PUT", headers=headers, account="acct", path=parts.path, query_string=parts.query)
+    assert signed == sent["authorization"]
 
 
 @pytest.mark.parametrize("url", URLS)
