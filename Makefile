@@ -21,16 +21,18 @@ TEST_WORKERS ?= 2
 SEEDS ?= 0:200
 # Tests that are also run against a server of two processes; ASTERISM_TEST_ARGS holds for all tests that start one.
 WITH_WORKERS ?= tests/clients/test_sdk_sync.py tests/clients/test_sdk_transactions.py tests/clients/test_scripts.py \
-	tests/clients/test_mongo_sharding.py tests/clients/test_gremlin_writes.py
+	tests/clients/test_mongo_sharding.py tests/clients/test_gremlin_writes.py tests/clients/test_blobs_sync.py \
+	tests/clients/test_queues_sync.py
 # Folders of the tests that need other processes or an engine on disk, so that the others are not collected twice.
 WITH_PROCESSES ?= tests/browser tests/clients tests/contracts tests/faults tests/unit/documents tests/unit/keyspaces tests/unit/listeners
 # Tests that are also run on PostgreSQL: the floor that moves data, and one file of official clients for each door.
 ON_POSTGRES ?= tests/unit/keyspaces tests/clients/test_sdk_sync.py tests/clients/test_tables_sync.py \
-	tests/clients/test_mongo_sharding.py tests/clients/test_gremlin_writes.py
+	tests/clients/test_mongo_sharding.py tests/clients/test_gremlin_writes.py tests/clients/test_blobs_sync.py \
+	tests/clients/test_queues_sync.py
 # Those of `make test-all`: every floor that touches storage, and all clients. Those left out name their stores
 # themselves, or use none.
 ALL_ON_POSTGRES ?= tests/clients tests/unit/documents tests/unit/keyspaces tests/unit/nosql tests/unit/query_pages \
-	tests/unit/table
+	tests/unit/table tests/unit/blobs tests/unit/queues
 NOT_ON_POSTGRES ?= tests/clients/test_fleet_commands.py tests/clients/test_fleet_gateways.py \
 	tests/clients/test_migrate.py
 PYTEST = $(BIN)/pytest -q -n $(TEST_WORKERS) --dist worksteal

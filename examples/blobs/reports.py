@@ -48,7 +48,7 @@ def main(connection_string: str) -> None:
     found = service.find_blobs_by_tags("\"state\" = 'final' AND \"month\" >= '2026-10'")
     print("final:", [blob.name for blob in found if blob.container_name == "reports"])
 
-    # A signature lets everybody who has the URL read this blob until it ends, and nothing else.
+    # Until it ends, a signature permits reading this blob by its URL, and nothing else.
     shared = BlobClient.from_blob_url(f"{report.url}?{signature_for(report)}")
     print("shared:", shared.get_blob_properties().size, "bytes")
     try:

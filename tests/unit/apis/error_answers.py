@@ -16,6 +16,8 @@ from asterism.errors import AsterismError
 from asterism.keyspaces.catalog.forwarding import ForwardingRule, ForwardingState
 from asterism.languages.cosmos_sql.malformed_query import MalformedQuery
 from asterism.limits import GIB
+from asterism.models.blobs.failures import BlobFailure
+from asterism.models.queues.messages import MessageFailure
 from asterism.models.tables.entities import FailureReason
 
 Recorded = dict[str, Any]
@@ -30,7 +32,10 @@ FIELDS: dict[str, object] = {
     "code": "SC1001",
     "position": 2,
     "index": 1,
-    "failure": FailureReason.EXISTS,
+    "status": 400,
+    "segment": 1,
+    "given": bytes(8),
+    "computed": bytes(8),
     "start": 3,
     "end": 5,
     "more": (),
@@ -46,6 +51,12 @@ FIELDS: dict[str, object] = {
     "written": 1,
     "planned": 3,
     "rule": ForwardingRule(1, b"\x01", ["big"], bytes(8), "new", ForwardingState.FORWARDING),
+}
+# Models name the field for their reasons alike; each has reasons of its own type.
+FAILURES: dict[str, object] = {
+    "BlobFailure": BlobFailure.NOT_FOUND,
+    "FailureReason": FailureReason.EXISTS,
+    "MessageFailure": MessageFailure.NOT_FOUND,
 }
 
 
@@ -64,7 +75,12 @@ def _leaves(kind: type[AsterismError]) -> Iterator[type[AsterismError]]:
 
 
 def example(kind: type[AsterismError]) -> AsterismError:
-    return kind(**{field.name: FIELDS[field.name] for field in fields(kind)})
+    return kind(
+        **{
+            field.name: FAILURES[str(field.type)] if field.name == "failure" else FIELDS[field.name]
+            for field in fields(kind)
+        }
+    )
 
 
 def examples() -> dict[str, AsterismError]:
