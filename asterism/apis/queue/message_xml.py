@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
@@ -20,8 +19,6 @@ TEXT_BYTES_MAX: Final = 64 * KIB
 BODY_BYTES_MAX: Final = 6 * TEXT_BYTES_MAX + KIB
 # The expiration of a message that never expires.
 NEVER_DATE: Final = "Fri, 31 Dec 9999 23:59:59 GMT"
-
-_TEXT: Final = re.compile(rb"(<MessageText[^>]*>)(.*)(</MessageText)", re.DOTALL)
 
 
 def read_text(body: bytes) -> bytes:
@@ -41,7 +38,11 @@ def _with_returns(body: bytes) -> bytes:
     read them as line breaks."""
     if b"\r" not in body or b"<![CDATA[" in body:
         return body
-    return _TEXT.sub(lambda found: found[1] + found[2].replace(b"\r", b"&#13;") + found[3], body, count=1)
+    start = body.find(b">", body.find(b"<MessageText"))
+    end = body.rfind(b"</MessageText")
+    if not 0 <= start < end:
+        return body
+    return body[:start] + body[start:end].replace(b"\r", b"&#13;") + body[end:]
 
 
 def write_put(message: Message) -> str:

@@ -9,7 +9,6 @@ acknowledged when no process can know a start from before it any more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from asterism.values.ticks import TICKS_PER_SECOND
@@ -28,16 +27,19 @@ LATE_WAIT_SECONDS: Final = 1.1
 class QueueHead:
     """Known of one generation of a queue.
 
-    Messages that were taken leave deleted entries, which a scan passes one by one until they are folded into the tree.
-    A scan therefore begins at `start`, before which there is no entry.
+    Messages that were taken leave deleted entries, which a scan passes one by one until they are folded into the tree,
+    and messages that have expired are there until the upkeep removes them. A scan therefore begins at `start`, before
+    which there is nothing that can be visible.
     """
 
-    __slots__ = ("_start", "_started_at", "claims", "generation", "version")
+    __slots__ = ("_start", "_started_at", "claims", "generation", "version", "wanted")
 
     def __init__(self, generation: bytes) -> None:
         self.generation = generation
         # Keys of messages whose taking is not committed yet.
         self.claims: set[bytes] = set()
+        # Number of messages that gets are looking for.
+        self.wanted = 0
         self._start = b""
         self._started_at = 0
         # Rises with every write that may have placed a message before the start.
@@ -50,7 +52,7 @@ class QueueHead:
         return self._start
 
     def found(self, first: bytes, *, version: int) -> None:
-        """Note that a scan, begun in `version`, found no entry before `first`."""
+        """Note that a scan, begun in `version`, found no message before `first` that has not expired."""
         if version == self.version and first > self._start:
             self._start = first
 
@@ -59,9 +61,6 @@ class QueueHead:
         self.version += 1
         if key < self._start:
             self._start = key
-
-    def release(self, keys: Iterable[bytes]) -> None:
-        self.claims.difference_update(keys)
 
 
 def is_late(visible_at: int, *, now: int) -> bool:

@@ -65,10 +65,9 @@ class Planner:
         return change
 
     def take(
-        self, found: Sequence[StoredMessage], texts: Sequence[bytes], expired: Sequence[StoredMessage], *, until: int
+        self, found: Sequence[StoredMessage], texts: Sequence[bytes], *, until: int
     ) -> tuple[QueueChange, list[Message]]:
-        """Make messages invisible until a moment, each a tick after the one before so that they keep their order, and
-        remove those that have expired."""
+        """Make messages invisible until a moment, each a tick after the one before so that they keep their order."""
         change = self._expecting_queue()
         taken: list[Message] = []
         for position, (message, text) in enumerate(zip(found, texts, strict=True)):
@@ -76,8 +75,6 @@ class Planner:
             visible_at = self._move(change.batch, message, state, until + position)
             taken.append(Message(message.message_id, self.generation, visible_at, state, text))
             change.cost += charge.write(stored_bytes(state), 0)
-        for message in expired:
-            self.remove(change, message)
         return change, taken
 
     def update(self, message: StoredMessage, *, visible_at: int, text: bytes | None) -> tuple[QueueChange, int]:

@@ -7,9 +7,9 @@ writer was faster, it is planned again on fresh data.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from asterism.clock import Clock
 from asterism.errors import ResourceNotFound, TooMuchContention
@@ -45,8 +45,6 @@ _PAGE_ENTRIES_MAX: Final = 500
 _PAGE_BYTES_MAX: Final = MIB
 # A scan that does not know where messages begin passes deleted entries, by as many at once as it wants to find.
 _SEARCH_ENTRIES: Final = 256
-# Expired messages that a get removes on its way: the rest is left to the upkeep, so that no get takes long.
-_EXPIRED_REMOVED_MAX: Final = 64
 # How far a get that was overtaken by another process goes aside, at random.
 _ASIDE_MAX: Final = 64
 
@@ -66,20 +64,13 @@ class QueueServices:
     heads: QueueHeads = field(default_factory=QueueHeads)
 
 
-class _Found(NamedTuple):
-    """Messages at the head of a queue, and some before them that have expired."""
-
-    messages: list[StoredMessage]
-    expired: list[StoredMessage]
-
-
 class Queue:
     """A queue and its messages. Held for the length of a request.
 
     Every call raises ResourceNotFound if the queue was deleted meanwhile.
     """
 
-    __slots__ = ("_committer", "_head", "_planner", "_services", "account", "keyspace", "name", "point", "record")
+    __slots__ = ("_committer", "_planner", "_services", "account", "keyspace", "name", "point", "record")
 
     def __init__(
         self, account: str, name: str, keyspace: Keyspace, record: QueueRecord, services: QueueServices
@@ -98,8 +89,11 @@ class Queue:
     def _go_by(self, record: QueueRecord) -> None:
         self.record = record
         self._planner = Planner(self.point, record.generation)
-        rid = self.keyspace.record.rid
-        self._head: QueueHead = self._services.heads.head_of(rid, self.point, record.generation)
+
+    @property
+    def _head(self) -> QueueHead:
+        """Look the head up at each use: a write that ends must note its place in the head that is in use then."""
+        return self._services.heads.head_of(self.keyspace.record.rid, self.point, self.record.generation)
 
     # --- messages ---------------------------------------------------------------------------------------------------
 
@@ -127,36 +121,37 @@ class Queue:
         messages."""
         for overtaken in range(ATTEMPTS_MAX):
             now = self._services.next_ticks()
-            head, claimed = self._head, set[bytes]()
+            head, found = await self._claim(now, count, aside=self._aside(overtaken))
+            if not found:
+                self._spend(charge.MISS)
+                return []
             try:
-                found = await self._claim(claimed, now, count, aside=self._aside(overtaken))
-                if not claimed:
-                    self._spend(charge.MISS)
-                    return []
-                texts = _all_of(await self._texts(found.messages), found.messages)
-                change, taken = self._planner.take(found.messages, texts, found.expired, until=now + invisible_ticks)
+                texts = _all_of(await self._texts(found), found)
+                change, taken = self._planner.take(found, texts, until=now + invisible_ticks)
                 await self.commit(change)
             except ExpectationFailed as failed:
                 await self._overtaken(failed)
             else:
                 for message in taken:
                     self._note(message.visible_at, message.message_id)
-                if taken:
-                    await self._settle(taken[0].visible_at)
-                    return taken
+                await self._settle(taken[0].visible_at)
+                return taken
             finally:
-                head.release(claimed)
+                head.claims.difference_update([message.key for message in found])
         raise TooMuchContention
 
     async def peek(self, count: int) -> list[Message]:
         """Return up to `count` visible messages as they are."""
-        now = self._services.next_ticks()
-        found = await self._visible(now, count)
-        texts = await self._texts(found.messages)
+        for _ in range(ATTEMPTS_MAX):
+            found = await self._visible(self._services.next_ticks(), count)
+            texts = await self._texts(found)
+            if None not in texts:
+                break
+            # One was deleted after it was found: others may be visible.
         generation = self.record.generation
         peeked = [
             Message(message.message_id, generation, message.visible_at, message.state, text)
-            for message, text in zip(found.messages, texts, strict=True)
+            for message, text in zip(found, texts, strict=True)
             if text is not None
         ]
         self._spend(charge.feed_page(items=len(peeked), page_bytes=sum(len(message.text) for message in peeked)))
@@ -256,44 +251,53 @@ class Queue:
                 raise MessageRefused(MessageFailure.RECEIPT_OUTDATED)
         raise MessageRefused(MessageFailure.NOT_FOUND)
 
-    async def _claim(self, claimed: set[bytes], now: int, count: int, *, aside: int) -> _Found:
-        """Find messages that no other caller is about to take, and claim them until they are released."""
-        found = await self._visible(now, count + aside, excluded=frozenset(self._head.claims))
-        claims = self._head.claims
-        free = [message for message in found.messages if message.key not in claims]
-        skipped = min(aside, max(0, len(free) - count))
-        expired = [message for message in found.expired if message.key not in claims][:_EXPIRED_REMOVED_MAX]
-        chosen = _Found(free[skipped : skipped + count], expired)
-        claimed.update([message.key for message in chosen.messages], [message.key for message in expired])
-        claims |= claimed
-        return chosen
+    async def _claim(self, now: int, count: int, *, aside: int) -> tuple[QueueHead, list[StoredMessage]]:
+        """Find messages that no other caller is about to take, and claim them: the caller gives them back to the head,
+        which is returned with them."""
+        head = self._head
+        head.wanted += count
+        try:
+            found = await self._visible(now, count + aside, taker=head)
+        finally:
+            head.wanted -= count
+        skipped = min(aside, max(0, len(found) - count))
+        chosen = found[skipped : skipped + count]
+        head.claims.update([message.key for message in chosen])
+        return head, chosen
 
-    async def _visible(self, now: int, count: int, excluded: frozenset[bytes] = frozenset()) -> _Found:
-        """Find the first visible messages, without those that are excluded."""
+    async def _visible(self, now: int, count: int, *, taker: QueueHead | None = None) -> list[StoredMessage]:
+        """Find the first visible messages. A taker wants those that are not claimed: none of them is when this
+        returns."""
         head, generation = self._head, self.record.generation
+        claims: Set[bytes] = taker.claims if taker is not None else frozenset()
         version = head.version
         prefix = visibility_prefix(self.point, generation)
-        start = head.start(prefix, now)
+        start, end = head.start(prefix, now), visible_until(self.point, generation, now)
         entries_min = _SEARCH_ENTRIES if start == prefix else 1
-        end = visible_until(self.point, generation, now)
         rest: Span | None = Span(start, end) if start < end else None
-        found = _Found([], [])
-        while rest is not None and len(found.messages) < count:
-            limit = min(max(count - len(found.messages) + len(excluded), entries_min), _PAGE_ENTRIES_MAX)
-            page = await self._scan(rest, limit)
-            if rest.start == start:
-                first = page.entries[0][0] if page.entries else end
-                head.found(min(first, self._settled_until(now, end)), version=version)
+        first = end
+        found: list[StoredMessage] = []
+        while rest is not None:
+            # Gets that search at once read the same entries, and each takes others of them.
+            beside = len(claims) + taker.wanted - count if taker is not None else 0
+            page = await self._scan(rest, min(max(count - len(found) + beside, entries_min), _PAGE_ENTRIES_MAX))
+            # Others may have claimed some meanwhile.
+            found = [message for message in found if message.key not in claims]
             for key, value in page.entries:
-                if key in excluded:
-                    continue
-                message = unpack_message(key, value)
-                if message.state.expires_at <= now:
-                    found.expired.append(message)
-                elif len(found.messages) < count:
-                    found.messages.append(message)
+                if key not in claims:
+                    message = unpack_message(key, value)
+                    if message.state.expires_at <= now:
+                        continue
+                    found.append(message)
+                first = min(first, key)
             rest = page.rest(rest)
-        return found
+            if rest is None or len(found) >= count:
+                break
+            # The rest may be long: messages that have expired and are not removed yet.
+            entries_min = _SEARCH_ENTRIES
+            await asyncio.sleep(0)
+        head.found(min(first, self._settled_until(now, end)), version=version)
+        return found[:count]
 
     def _settled_until(self, now: int, end: bytes) -> bytes:
         """Return the key before which no write that is under way places a message, but for those of this process."""

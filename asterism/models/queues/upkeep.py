@@ -1,12 +1,13 @@
 """Work behind the requests: messages that have expired, and those of queues that were cleared or deleted.
 
-One task, which only the leading process runs. Requests do not wait for it: they see neither kind of message.
+Only the leading process does it. Requests do not wait for it: they see neither kind of message.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from itertools import groupby
 from typing import Final
 
@@ -45,22 +46,31 @@ class QueueUpkeep:
         self._store = store
         self._services = store.services
         self._round_seconds = round_seconds
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        self._task = asyncio.create_task(self._run())
+        # Beside each other: a queue of a million messages that was cleared must not hold up what expires.
+        self._tasks = [asyncio.create_task(self._repeat(work)) for work in (self.remove_expired, self.remove_left)]
 
     async def stop(self) -> None:
-        await end_tasks([self._task])
+        await end_tasks(self._tasks)
 
-    async def _run(self) -> None:
+    async def _repeat(self, work: Callable[[], Awaitable[int]]) -> None:
         while True:
             await asyncio.sleep(self._round_seconds)
-            for action in (self.remove_expired, self.remove_left):
-                try:
-                    await action()
-                except (AsterismError, StorageRefusal) as problem:
-                    _log.warning("upkeep of queues goes on later: %s", problem)
+            try:
+                await work()
+            except Exception:
+                # A defect must not end the upkeep for good.
+                _log.exception("a round of the upkeep of queues has failed")
+
+    async def _tried(self, work: Awaitable[int]) -> int:
+        """Do a part of a round. The other parts go on where a node is away or what is stored cannot be read."""
+        try:
+            return await work
+        except (AsterismError, StorageRefusal) as problem:
+            _log.warning("upkeep of queues goes on later: %s", problem)
+            return 0
 
     # --- expired messages -------------------------------------------------------------------------------------------
 
@@ -70,7 +80,7 @@ class QueueUpkeep:
         now = self._services.next_ticks()
         for _, keyspace in self._store.keyspaces():
             for partition in keyspace.record.map.ranges:
-                removed += await self._remove_due(keyspace, partition, Span(EXPIRY, due_until(now)))
+                removed += await self._tried(self._remove_due(keyspace, partition, Span(EXPIRY, due_until(now))))
         return removed
 
     async def _remove_due(self, keyspace: Keyspace, partition: PartitionRange, span: Span) -> int:
@@ -84,7 +94,7 @@ class QueueUpkeep:
             found = [unpack_due(key, value) for key, value in page.entries]
             found.sort(key=_place_of)
             for (point, generation), messages in groupby(found, key=_place_of):
-                removed += await self._remove_due_of(keyspace, Planner(point, generation), list(messages))
+                removed += await self._tried(self._remove_due_of(keyspace, Planner(point, generation), list(messages)))
             rest = page.rest(rest)
             if rest is not None:
                 await asyncio.sleep(_REST_SECONDS)
@@ -107,9 +117,14 @@ class QueueUpkeep:
         removed = 0
         for _, keyspace in self._store.keyspaces():
             for partition in keyspace.record.map.ranges:
-                page = await self._page(keyspace, partition, Span(REMOVALS, after_prefix(REMOVALS)))
-                for key, _ in page.entries if page is not None else ():
-                    removed += await self._remove_generation(keyspace, Planner(*removal_of(key)))
+                removed += await self._tried(self._remove_left_of(keyspace, partition))
+        return removed
+
+    async def _remove_left_of(self, keyspace: Keyspace, partition: PartitionRange) -> int:
+        page = await self._page(keyspace, partition, Span(REMOVALS, after_prefix(REMOVALS)))
+        removed = 0
+        for key, _ in page.entries if page is not None else ():
+            removed += await self._tried(self._remove_generation(keyspace, Planner(*removal_of(key))))
         return removed
 
     async def _remove_generation(self, keyspace: Keyspace, planner: Planner) -> int:

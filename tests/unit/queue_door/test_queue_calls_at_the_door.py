@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asterism.apis.queue.errors import FAILURES
-from asterism.apis.queue.message_xml import TEXT_BYTES_MAX, read_text, write_taken
+from asterism.apis.queue.message_xml import BODY_BYTES_MAX, TEXT_BYTES_MAX, read_text, write_taken
 from asterism.apis.queue.routes import ROUTES
 from asterism.apis.storage.refusals import Refusal
 from asterism.apis.storage.xml_text import document, text_leaf
@@ -254,6 +254,14 @@ def code_of_reading(body: bytes) -> str:
     except Refusal as refusal:
         return refusal.code
     return ""
+
+
+@pytest.mark.parametrize("opening", [b"<MessageText>", b"<MessageText "])
+def test_a_body_of_many_openings_is_refused_after_one_look(opening: bytes) -> None:
+    # It took minutes of one core when each opening was searched to the end of the body.
+    body = (b"\r" + opening * BODY_BYTES_MAX)[:BODY_BYTES_MAX]
+    with pytest.raises(Refusal):
+        read_text(body)
 
 
 def test_a_text_is_refused_at_the_first_byte_too_many() -> None:

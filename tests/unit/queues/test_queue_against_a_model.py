@@ -130,7 +130,7 @@ class Player:
             del self.model.messages[index]
 
     def _compare_refusal(self, index: int, expected: MessageFailure | None, given: MessageFailure) -> None:
-        # An expired message is gone sooner or later, by the upkeep or by a get.
+        # An expired message is gone sooner or later.
         is_gone = index >= 0 and self.model.messages[index].expires_at <= self.now
         assert given in ({expected, MessageFailure.NOT_FOUND} if is_gone else {expected})
 

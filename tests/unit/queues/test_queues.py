@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from asterism.errors import ResourceNotFound
+from asterism.errors import ResourceNotFound, StorageUnavailable, StoredDamage
 from asterism.keyspaces.routing.router import PartitionRouter
 from asterism.models.queues.head import QueueHeads
 from asterism.models.queues.layout import point_of, visibility_key
@@ -20,6 +21,8 @@ from asterism.models.queues.planner import QueueChange
 from asterism.models.queues.queue import Queue
 from asterism.models.queues.receipts import read_message_id, read_receipt
 from asterism.models.queues.store import name_of
+from asterism.models.queues.upkeep import QueueUpkeep
+from asterism.storage.contract import Span
 from tests.support.queues import ACCOUNT, SECOND, START_TICKS, Moment, QueueWorld, open_queues, receipt_of
 
 MINUTE = 60 * SECOND
@@ -293,6 +296,75 @@ def test_a_write_that_took_long_is_acknowledged_when_every_process_finds_its_mes
     run(test)
 
 
+def slow_scans(world: QueueWorld, monkeypatch: pytest.MonkeyPatch) -> list[Span]:
+    """Let other calls run while a scan is under way, as engines behind a network do; return what will be scanned."""
+    scan, spans = world.world.router.scan, list[Span]()
+
+    async def scan_slowly(keyspace: Any, record: Any, partition: Any, span: Span, **options: Any) -> Any:
+        spans.append(span)
+        page = await scan(keyspace, record, partition, span, **options)
+        await asyncio.sleep(0.001)
+        return page
+
+    monkeypatch.setattr(world.world.router, "scan", scan_slowly)
+    return spans
+
+
+@pytest.mark.parametrize("count", [1, 8])
+def test_gets_that_search_at_once_take_different_messages(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(world: QueueWorld) -> None:
+        queue = await world.new_queue()
+        await fill(queue, 200, world=world)
+        slow_scans(world, monkeypatch)
+        gets = [(await world.queue()).get(count, invisible_ticks=MINUTE) for _ in range(16)]
+        taken = await asyncio.gather(*gets)
+        assert [len(messages) for messages in taken] == [count] * 16
+        assert len({message.message_id for messages in taken for message in messages}) == 16 * count
+
+    run(test)
+
+
+def test_peeks_show_what_is_visible_while_messages_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(world: QueueWorld) -> None:
+        queue = await world.new_queue()
+        await fill(queue, 4)
+        first, second, *_ = await queue.get(4, invisible_ticks=0)
+        texts = Queue._texts
+
+        async def read_late(reader: Queue, found: Any) -> Any:
+            await queue.delete(first.message_id, receipt_of(first.receipt))
+            monkeypatch.setattr(Queue, "_texts", texts)
+            return await texts(reader, found)
+
+        world.moment.ticks += 10
+        monkeypatch.setattr(Queue, "_texts", read_late)
+        assert [message.message_id for message in await queue.peek(1)] == [second.message_id]
+
+    run(test)
+
+
+def test_a_head_that_is_forgotten_during_a_put_hides_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(world: QueueWorld) -> None:
+        queue = await world.new_queue()
+        await world.queues.create_queue(ACCOUNT, "other", {})
+        monkeypatch.setattr(QueueHeads, "_HEADS_MAX", 1)
+        commit = Queue.commit
+
+        async def commit_late(writer: Queue, change: QueueChange) -> None:
+            world.moment.ticks += 1
+            # The head of another queue takes the place, and this queue's new one learns that nothing is visible.
+            await (await world.queue("other")).peek(1)
+            assert await (await world.queue()).peek(1) == []
+            await commit(writer, change)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Queue, "commit", commit_late)
+            put = await queue.put(b"text", delay_ticks=0, live_ticks=None)
+        assert [message.message_id for message in await (await world.queue()).peek(1)] == [put.message_id]
+
+    run(test)
+
+
 def test_a_get_whose_caller_gave_up_releases_its_messages() -> None:
     async def test(world: QueueWorld) -> None:
         queue = await world.new_queue()
@@ -433,6 +505,91 @@ def test_messages_behind_many_expired_ones_are_found() -> None:
         await world.tidy()
         assert await queue.count() == 1
         await world.check_entries()
+
+    run(test)
+
+
+def test_gets_leave_expired_messages_to_the_upkeep_and_pass_them_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(world: QueueWorld) -> None:
+        queue = await world.new_queue()
+        await fill(queue, 3000, live_ticks=SECOND, world=world)
+        world.moment.ticks += 2 * SECOND
+        assert await queue.get(1, invisible_ticks=SECOND) == []
+        await queue.put(b"fresh", delay_ticks=0, live_ticks=None)
+        spans = slow_scans(world, monkeypatch)
+        (message,) = await queue.get(1, invisible_ticks=MINUTE)
+        assert message.text == b"fresh"
+        assert len(spans) == 1
+        assert await world.upkeep.remove_expired() == 3000
+        await world.check_entries()
+
+    run(test)
+
+
+def test_a_search_passes_many_expired_messages_with_few_scans(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(world: QueueWorld) -> None:
+        queue = await world.new_queue()
+        await queue.peek(1)
+        await fill(queue, 3000, live_ticks=SECOND // 2, world=world)
+        await queue.put(b"fresh", delay_ticks=0, live_ticks=None)
+        # The start is known, and expired messages are behind it.
+        world.moment.ticks += SECOND // 2
+        spans = slow_scans(world, monkeypatch)
+        assert [message.text for message in await queue.peek(1)] == [b"fresh"]
+        assert len(spans) < 20
+
+    run(test)
+
+
+def test_upkeep_goes_on_elsewhere_when_a_partition_or_a_queue_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(world: QueueWorld) -> None:
+        names = ["away", "torn", "well"]
+        for account in ("aaa", "bbb"):
+            for name in names:
+                await world.queues.create_queue(account, name, {})
+                found = await world.queues.find_queue(account, name)
+                assert found is not None
+                await fill(found, 3, live_ticks=SECOND)
+        world.moment.ticks += SECOND
+        page, remove = QueueUpkeep._page, QueueUpkeep._remove_due_of
+
+        async def page_of(upkeep: QueueUpkeep, keyspace: Any, *arguments: Any) -> Any:
+            if keyspace is world.queues.keyspace_of("aaa"):
+                raise StorageUnavailable(reason="A node is away.")
+            return await page(upkeep, keyspace, *arguments)
+
+        async def remove_of(upkeep: QueueUpkeep, keyspace: Any, planner: Any, due: Any) -> int:
+            if planner.point == point_of("torn"):
+                raise StoredDamage(what="A message cannot be read.")
+            return await remove(upkeep, keyspace, planner, due)
+
+        monkeypatch.setattr(QueueUpkeep, "_page", page_of)
+        monkeypatch.setattr(QueueUpkeep, "_remove_due_of", remove_of)
+        assert await world.upkeep.remove_expired() == 6
+
+    run(test)
+
+
+def test_messages_expire_while_a_cleared_queue_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(world: QueueWorld) -> None:
+        queue, cleared = await world.new_queue(), await world.new_queue("cleared")
+        await fill(queue, 3, live_ticks=SECOND)
+        await cleared.clear()
+        reached, never = asyncio.Event(), asyncio.Event()
+
+        async def wait(*_: object) -> int:
+            reached.set()
+            await never.wait()
+            return 0
+
+        monkeypatch.setattr(QueueUpkeep, "_remove_generation", wait)
+        upkeep = QueueUpkeep(world.queues, round_seconds=0.01)
+        await upkeep.start()
+        await reached.wait()
+        world.moment.ticks += SECOND
+        while await queue.count():
+            await asyncio.sleep(0.01)
+        await upkeep.stop()
 
     run(test)
 
