@@ -26,7 +26,7 @@ from asterism.access.keys import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, WELL_KNOW
 from asterism.cli.client import AdminClient
 from tests.clients.blob_server import MIB, BlobServer, RawReply
 from tests.clients.queue_server import QueueServer
-from tests.support.raw import connect, was_closed
+from tests.support.raw import connect, rest_of
 from tests.support.server import running_server
 
 BLOCK_BLOB = {"x-ms-blob-type": "BlockBlob"}
@@ -67,13 +67,15 @@ class Box:
         return self.blobs.raw(method, self.path(name, query), body, {"x-ms-version": "2026-10-06", **(headers or {})})
 
     def cut_off(self, name: str, query: str = "", *, sent: bytes, length: int, headers: dict[str, str]) -> None:
-        """Send a part of a body and close; return when the server has noticed."""
+        """Send a part of a body, and close that direction: the server notices, and says so."""
         lines = [f"PUT {self.path(name, query)} HTTP/1.1", "host: 127.0.0.1", f"content-length: {length}"]
         lines += [f"{header}: {value}" for header, value in headers.items()]
         with connect(self.blobs.port) as connection:
             connection.sendall("\r\n".join([*lines, "", ""]).encode() + sent)
             connection.shutdown(socket.SHUT_WR)
-            assert was_closed(connection)
+            answer = rest_of(connection)
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        assert b"<Code>InvalidInput</Code>" in answer
 
 
 @pytest.fixture(scope="module")
@@ -279,8 +281,57 @@ def test_nothing_of_a_list_or_a_message_that_is_cut_off_is_written(box: Box) -> 
     with connect(box.blobs.running.ports["queue"]) as connection:
         connection.sendall(f"{head}content-length: {len(message)}\r\n\r\n".encode() + message[:-1])
         connection.shutdown(socket.SHUT_WR)
-        assert was_closed(connection)
+        assert rest_of(connection).startswith(b"HTTP/1.1 400 ")
     assert queue.get_queue_properties().approximate_message_count == 0
+
+
+# --- what the listener refuses ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("service", "announced"), [("blob", 6_000 * MIB), ("queue", 2 * MIB)])
+def test_a_body_that_no_route_takes_is_refused_in_the_words_of_the_service(
+    box: Box, service: str, announced: int
+) -> None:
+    head = f"PUT /{DEVELOPMENT_ACCOUNT}/name HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {announced}\r\n\r\n"
+    with connect(box.blobs.running.ports[service]) as connection:
+        connection.sendall(head.encode())
+        connection.shutdown(socket.SHUT_WR)
+        answer = rest_of(connection)
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b"\r\nx-ms-error-code: RequestBodyTooLarge\r\n" in answer
+    assert b"<Code>RequestBodyTooLarge</Code>" in answer
+
+
+def test_a_client_for_queues_learns_how_long_a_text_may_be(box: Box) -> None:
+    queue = QueueServer(box.blobs.running).new_queue()
+    with pytest.raises(HttpResponseError) as refused:
+        queue.send_message("x" * 500_000)
+    assert (refused.value.status_code, refused.value.error_code) == (413, "RequestBodyTooLarge")
+    assert refused.value.additional_info["maxlimit"] == "65536"
+
+
+def test_uploads_for_which_there_is_no_room_are_told_to_come_again(tmp_path: Path) -> None:
+    limit = ("--limit", "body-bytes-in-flight=3MB")
+    with running_server(tmp_path, *limit, doors=("nosql", "blob"), alone=True) as running:
+        client = BlobServer(running).new_container()
+        signature = generate_container_sas(
+            DEVELOPMENT_ACCOUNT,
+            client.container_name,
+            DEVELOPMENT_KEY,
+            permission=ContainerSasPermissions(write=True),
+            expiry=datetime.now(UTC) + timedelta(hours=1),
+        )
+        path = f"/{DEVELOPMENT_ACCOUNT}/{client.container_name}/b?comp=blocklist&{signature}"
+        head = f"PUT {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {2 * MIB}\r\n\r\n".encode()
+        with connect(running.ports["blob"]) as holder, connect(running.ports["blob"]) as other:
+            holder.sendall(head)
+            # Answered when the first one has been looked at.
+            assert [blob.name for blob in client.list_blobs()] == []
+            other.sendall(head)
+            answer = other.recv(65536)
+    assert answer.startswith(b"HTTP/1.1 503 ")
+    assert b"\r\nretry-after: 1\r\n" in answer
+    assert b"<Code>ServerBusy</Code>" in answer
 
 
 # --- many blocks ------------------------------------------------------------------------------------------------------

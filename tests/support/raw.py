@@ -110,6 +110,14 @@ def was_closed(connection: socket.socket) -> bool:
     return True
 
 
+def rest_of(connection: socket.socket) -> bytes:
+    """Return all that the server sends until it closes a connection."""
+    received = b""
+    while piece := connection.recv(1 << 20):
+        received += piece
+    return received
+
+
 def wait_until(is_so: Callable[[], bool]) -> bool:
     deadline = time.monotonic() + WAIT_SECONDS_MAX
     while time.monotonic() < deadline:

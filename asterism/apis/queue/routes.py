@@ -7,7 +7,7 @@ from typing import Final
 from asterism.access.sas_grants import ResourceType
 from asterism.apis.queue import messages, queues
 from asterism.apis.queue.context import QueueContext
-from asterism.apis.queue.message_xml import BODY_BYTES_MAX
+from asterism.apis.queue.message_xml import BODY_BYTES_MAX, TEXT_BYTES_MAX
 from asterism.apis.storage import service_calls
 from asterism.apis.storage.routes import Needs, Route
 from asterism.apis.storage.xml_text import DOCUMENT_BYTES_MAX
@@ -136,6 +136,7 @@ _OF_MESSAGES: Final[Routes] = (
         "Put a message into a queue.",
         needs=Needs(_OBJECT, "a", "a"),
         body_bytes_max=BODY_BYTES_MAX,
+        shown_bytes_max=TEXT_BYTES_MAX,
     ),
     # A get takes messages: the secondary location refuses it, and has its own permission.
     Route("GET", "messages", "get_messages", messages.get_or_peek, "Take messages for a time, or look at some."),
@@ -155,6 +156,7 @@ _OF_MESSAGES: Final[Routes] = (
         "Change when a message is visible, and perhaps its text.",
         needs=Needs(_OBJECT, "u", "u"),
         body_bytes_max=BODY_BYTES_MAX,
+        shown_bytes_max=TEXT_BYTES_MAX,
     ),
     Route(
         "DELETE",

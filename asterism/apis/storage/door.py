@@ -29,12 +29,13 @@ from asterism.apis.storage.refusals import (
     not_authenticated,
     resource_not_found,
     secondary_is_read_only,
+    unread_body,
 )
 from asterism.apis.storage.routes import STREAMED, Route, RouteTable
 from asterism.apis.storage.service_properties import stored_properties
 from asterism.apis.storage.xml_errors import xml_error_body, xml_error_headers
 from asterism.apis.translation import Translation
-from asterism.apis.transports.http import Answer, HeaderList, Request, Response
+from asterism.apis.transports.http import Answer, BodyRefused, HeaderList, Request, Response
 from asterism.clock import Clock
 from asterism.errors import AsterismError, Category, Forbidden
 from asterism.keyspaces.routing.refusals import REPORTED, as_error
@@ -148,6 +149,13 @@ class StorageDoor(Generic[ContextT]):
         self._add_common(response, arrival)
         if isinstance(response, Response) and (request.method == "HEAD" or response.status == HTTPStatus.NOT_MODIFIED):
             response.body = b""
+        return response
+
+    def word_refusal(self, refused: BodyRefused, request: Request) -> Response:
+        """Word what the listener refuses on its own: a body that is too large, too slow or cut off, or too many."""
+        arrival: Arrival[ContextT] = Arrival(request, self._new_request_id())
+        response = self._words.in_form(unread_body(refused.status, refused.message), arrival)
+        self._add_common(response, arrival)
         return response
 
     async def answer_part(self, request: Request, *, within: Call[ContextT], operations: Collection[str]) -> Response:
@@ -270,11 +278,11 @@ class StorageDoor(Generic[ContextT]):
             return
         # Always digits: the HTTP server refuses any other length itself.
         if int(request.headers.get("content-length") or 0) > bytes_max:
-            raise body_too_large(bytes_max)
+            raise body_too_large(call.route.shown_bytes_max or bytes_max)
         if request.read_body is not None:
             request.body = await request.read_body()
         if len(request.body) > bytes_max:
-            raise body_too_large(bytes_max)
+            raise body_too_large(call.route.shown_bytes_max or bytes_max)
 
     async def _run(self, call: Call[ContextT]) -> Answer:
         if not self.rules.catalog.is_shared:

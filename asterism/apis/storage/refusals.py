@@ -240,6 +240,20 @@ def body_too_large(bytes_max: int | None = None) -> Refusal:
     )
 
 
+def unread_body(status: int, message: str) -> Refusal:
+    """Return the refusal of a request whose body was not read, from the status that the NoSQL protocol has for it."""
+    match status:
+        case 413:
+            return body_too_large()
+        case 429:
+            # The listener adds when to retry.
+            return busy()
+        case 408:
+            return Refusal(408, "RequestTimeout", message)
+        case _:
+            return invalid_input(message)
+
+
 def md5_mismatch() -> Refusal:
     return Refusal(
         400, "Md5Mismatch", "The MD5 value specified in the request did not match with the MD5 value of the data."

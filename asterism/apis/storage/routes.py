@@ -52,6 +52,8 @@ class Route(Generic[ContextT]):
     needs: Needs | None = None
     # The largest body, which is read before the handler runs; 0 for routes without a body, or STREAMED.
     body_bytes_max: int = 0
+    # The limit that a refused sender is told, where it is one of what the body says, not of the body.
+    shown_bytes_max: int | None = None
     # Of several routes with one key, the first whose header is in the request is taken; None is in every request.
     header: str | None = None
     # None: decided by the method. A secondary location refuses writes.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 HeaderList = list[tuple[str, str]]
 
@@ -114,3 +114,10 @@ class Door(Protocol):
     """A protocol's front: turns a request into a response, and every error of the list into its own words."""
 
     async def answer(self, request: Request) -> Answer: ...
+
+
+@runtime_checkable
+class RefusalWording(Protocol):
+    """A door that words what the listener refuses on its own; for the others it has the form of the NoSQL protocol."""
+
+    def word_refusal(self, refused: BodyRefused, request: Request) -> Response: ...

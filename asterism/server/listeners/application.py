@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from asterism.apis.transports.chunks import close_chunks
-from asterism.apis.transports.http import BodyRefused, ClientGone, Door, HeaderList, Request, StreamedResponse
+from asterism.apis.transports.http import (
+    BodyRefused,
+    ClientGone,
+    Door,
+    RefusalWording,
+    Request,
+    Response,
+    StreamedResponse,
+)
 from asterism.limits import KIB
 from asterism.server.listeners.addresses import canonical_client
 from asterism.server.listeners.answer_streams import AnswerStreams
@@ -46,6 +54,7 @@ def make_application(*, admin: Door, door: Door, port: Port) -> Application:
     """The callback the HTTP server runs for each request of a port: its door answers, the admin door at its prefix."""
 
     by_client, answers = port.connections.by_client, port.answers
+    wording = door if isinstance(door, RefusalWording) else _NOSQL_WORDING
 
     async def application(scope: Any, protocol: Any) -> None:
         client = scope.client
@@ -60,7 +69,7 @@ def make_application(*, admin: Door, door: Door, port: Port) -> Application:
             if scope.method in _METHODS_WITH_BODY:
                 await answer_with_body(connection, scope, protocol)
             elif answers.is_exceeded:
-                _refuse(scope, protocol, _answers_exceeded())
+                refuse(scope, protocol, _answers_exceeded())
             else:
                 await answer(connection, scope, protocol, None)
         finally:
@@ -74,35 +83,23 @@ def make_application(*, admin: Door, door: Door, port: Port) -> Application:
             body.check_length()
             await answer(connection, scope, protocol, body)
         except BodyRefused as refused:
-            _refuse(scope, protocol, refused)
+            refuse(scope, protocol, refused)
         finally:
             body.close()
         if not body.is_whole:
             await body.drop_rest()
 
     async def answer(connection: Connection, scope: Any, protocol: Any, read_body: IncomingBody | None) -> None:
-        headers = scope.headers
         method = scope.method
         try:
-            path = scope.path
-            request = Request(
-                method=method,
-                path=path,
-                query_string=scope.query_string,
-                headers=headers,
-                body=b"",
-                scheme=scope.scheme,
-                authority=scope.authority or headers.get("host") or "",
-                client_gone=protocol.client_disconnect,
-                client_address=connection.client,
-                read_body=read_body,
-            )
-            asked = admin if path.startswith(ADMIN_PREFIX) else door
+            request = _request_of(scope, read_body, connection.client, protocol)
+            asked = admin if request.path.startswith(ADMIN_PREFIX) else door
             response = await asked.answer(request)
         except BodyRefused as refused:
-            _refuse(scope, protocol, refused)
+            refuse(scope, protocol, refused)
         except ClientGone:
-            pass
+            # It may have closed its own direction alone, and still read.
+            refuse(scope, protocol, _cut_off())
         except Exception:
             # The path is the client's text: %r keeps line breaks in it from forging lines of the log.
             LOG.exception("a request could not be answered: %s %r", method, scope.path[:512])
@@ -118,12 +115,24 @@ def make_application(*, admin: Door, door: Door, port: Port) -> Application:
             if size >= _LARGE_ANSWER_BYTES:
                 if answers.is_exceeded and method == "GET":
                     # Many may have begun before the bytes were exceeded. Nothing is lost: it can be read again.
-                    _refuse(scope, protocol, _answers_exceeded())
+                    refuse(scope, protocol, _answers_exceeded())
                     return
                 if answers.add(size):
                     port.look_soon()
             connection.answered_bytes += size
             protocol.response_bytes(response.status, response.headers, response.body)
+
+    def refuse(scope: Any, protocol: Any, refused: BodyRefused) -> None:
+        response = wording.word_refusal(refused, _request_of(scope, None, scope.client, protocol))
+        headers = response.headers
+        if refused.retry_after_seconds is not None:
+            # The second is what the official clients for items look at.
+            seconds = refused.retry_after_seconds
+            headers += [("retry-after", str(seconds)), ("x-ms-retry-after-ms", str(seconds * 1000))]
+        elif scope.http_version.startswith("1"):
+            # HTTP/2 has no such header; there only the stream ends.
+            headers.append(_CLOSE)
+        protocol.response_bytes(response.status, headers, response.body)
 
     async def send_stream(connection: Connection, scope: Any, protocol: Any, response: StreamedResponse) -> None:
         if scope.method == "HEAD":
@@ -131,7 +140,7 @@ def make_application(*, admin: Door, door: Door, port: Port) -> Application:
             protocol.response_empty(response.status, response.headers)
         elif answers.is_exceeded and scope.method == "GET":
             await close_chunks(response.chunks)
-            _refuse(scope, protocol, _answers_exceeded())
+            refuse(scope, protocol, _answers_exceeded())
         else:
             await port.streams.send(protocol, connection, response)
 
@@ -145,6 +154,26 @@ _INTERNAL_ERROR = (
 )
 
 
+def _request_of(scope: Any, read_body: IncomingBody | None, client: str, protocol: Any) -> Request:
+    headers = scope.headers
+    return Request(
+        method=scope.method,
+        path=scope.path,
+        query_string=scope.query_string,
+        headers=headers,
+        body=b"",
+        scheme=scope.scheme,
+        authority=scope.authority or headers.get("host") or "",
+        client_gone=protocol.client_disconnect,
+        client_address=client,
+        read_body=read_body,
+    )
+
+
+def _cut_off() -> BodyRefused:
+    return BodyRefused(400, "BadRequest", "The connection ended before the body of the request did.")
+
+
 def _answers_exceeded() -> BodyRefused:
     return BodyRefused(
         429,
@@ -155,14 +184,9 @@ def _answers_exceeded() -> BodyRefused:
     )
 
 
-def _refuse(scope: Any, protocol: Any, refused: BodyRefused) -> None:
-    headers: HeaderList = [_JSON]
-    if refused.retry_after_seconds is not None:
-        # The second is what the official clients for items look at.
-        seconds = refused.retry_after_seconds
-        headers += [("retry-after", str(seconds)), ("x-ms-retry-after-ms", str(seconds * 1000))]
-    elif scope.http_version.startswith("1"):
-        # HTTP/2 has no such header; there only the stream ends.
-        headers.append(_CLOSE)
-    body = dumps({"code": refused.code, "message": refused.message})
-    protocol.response_bytes(refused.status, headers, body)
+class _NosqlWording:
+    def word_refusal(self, refused: BodyRefused, request: Request) -> Response:  # noqa: ARG002
+        return Response(refused.status, [_JSON], dumps({"code": refused.code, "message": refused.message}))
+
+
+_NOSQL_WORDING = _NosqlWording()
