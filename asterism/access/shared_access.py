@@ -209,9 +209,8 @@ def _table_grant(fields: Mapping[str, str], table: str) -> SasGrant:
 
 def moment_of(text: str) -> float:
     """Return the seconds since 1970 of a date or a time in UTC; Unauthorized for any other text."""
-    cut = text.strip().removesuffix("Z")
     try:
-        moment = datetime.fromisoformat(cut[:26])
+        moment = datetime.fromisoformat(text.strip())
     except ValueError:
         raise Unauthorized(reason="A time in the signature is malformed.") from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -31,8 +31,8 @@ class BlobDocuments:
     async def get_account_document(self, account: str, name: str) -> bytes | None:
         return await self._store.get_document(account, name)
 
-    async def put_account_document(self, account: str, name: str, content: bytes) -> None:
-        await self._store.put_document(account, name, content)
+    async def replace_account_document(self, account: str, name: str, content: bytes, *, before: bytes | None) -> bool:
+        return await self._store.replace_document(account, name, content, before=before)
 
 
 class BlobRules:

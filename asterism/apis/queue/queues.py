@@ -11,7 +11,7 @@ from asterism.apis.storage.access_policies import dump_policies, load_policies, 
 from asterism.apis.storage.headers import read_whole
 from asterism.apis.storage.metadata import metadata_headers, metadata_xml, read_metadata
 from asterism.apis.storage.refusals import invalid_query_parameter, not_permitted
-from asterism.apis.storage.xml_text import attribute, leaf, node, xml_response
+from asterism.apis.storage.xml_text import attribute, leaf, node, xml_response, xml_safe
 from asterism.apis.transports.http import Response
 from asterism.models.queues.messages import Created
 from asterism.models.queues.queue import Queue
@@ -34,8 +34,8 @@ async def list_queues(call: Call) -> Response:
     found = await call.context.store.list_queues(call.account.name, prefix=prefix, start=marker, limit=limit + 1)
     listed, rest = found[:limit], found[limit:]
     content = (
-        leaf("Prefix", prefix)
-        + (leaf("Marker", marker) if marker else "")
+        leaf("Prefix", xml_safe(prefix))
+        + (leaf("Marker", xml_safe(marker)) if marker else "")
         + ("" if asked is None else leaf("MaxResults", asked))
         + node("Queues", "".join(_listed(queue, with_metadata="metadata" in included) for queue in listed))
         + leaf("NextMarker", rest[0].name if rest else "")

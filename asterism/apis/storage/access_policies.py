@@ -8,14 +8,18 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from asterism.access.sas_grants import Policy
-from asterism.apis.storage.refusals import invalid_xml_document
+from asterism.access.shared_access import moment_of
+from asterism.apis.storage.refusals import invalid_xml_document, invalid_xml_value
 from asterism.apis.storage.xml_text import children, leaf, local_name, node, read_document, text_of
+from asterism.errors import Unauthorized
 from asterism.values.json.text import dumps, loads_stored
 
 # The service's limits.
 POLICIES_MAX: Final = 5
 IDENTIFIER_CHARACTERS_MAX: Final = 64
 _FIELDS: Final = ("Start", "Expiry", "Permission")
+# The letters of all services.
+_PERMISSIONS: Final = frozenset("acdefilmoprtuwxy")
 _ROOT: Final = "SignedIdentifiers"
 
 # The identifier -> the fields of its policy; None if it has an identifier and no policy.
@@ -62,7 +66,19 @@ def read_policies(body: bytes) -> StoredPolicies:
 
 def _read_fields(element: ElementTree.Element) -> dict[str, str]:
     parts = children(element)
-    return {name: text_of(parts[name]) for name in _FIELDS if text_of(parts.get(name))}
+    fields = {name: text_of(parts[name]) for name in _FIELDS if text_of(parts.get(name))}
+    for name, text in fields.items():
+        if not (_PERMISSIONS.issuperset(text) if name == "Permission" else _is_moment(text)):
+            raise invalid_xml_value(name, text)
+    return fields
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        moment_of(text)
+    except Unauthorized:
+        return False
+    return True
 
 
 def write_policies(policies: StoredPolicies) -> str:

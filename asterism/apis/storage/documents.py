@@ -8,8 +8,10 @@ PROPERTIES_DOCUMENT: Final = "properties"
 
 
 class AccountDocuments(Protocol):
-    """The store of a model. A document is durable when `put_account_document` returns; the last one wins."""
+    """The store of a model. A document is durable when it was replaced."""
 
     async def get_account_document(self, account: str, name: str) -> bytes | None: ...
 
-    async def put_account_document(self, account: str, name: str, content: bytes) -> None: ...
+    async def replace_account_document(self, account: str, name: str, content: bytes, *, before: bytes | None) -> bool:
+        """Store a document in place of `before`, or as the first one; False if another was stored since."""
+        ...

@@ -81,8 +81,9 @@ def _year_of(version: str) -> int | None:
 
 
 def read_query(query_string: str, *, plus_is_space: bool = False) -> dict[str, str]:
-    """Return the parameters of a URL, the last value of each name. For blobs and queues a plus is a plus. For tables it
-    is a space, as in a form: older clients write filters this way, and all clients encode a plus."""
+    """Return the parameters of a URL, the last value of each name. For blobs and queues names are in lower case, as
+    signatures have them, and a plus is a plus. For tables it is a space, as in a form: older clients write filters this
+    way, and all clients encode a plus."""
     parameters: dict[str, str] = {}
     if not query_string:
         return parameters
@@ -91,7 +92,8 @@ def read_query(query_string: str, *, plus_is_space: bool = False) -> dict[str, s
     for pair in query_string.split("&"):
         name, _, value = pair.partition("=")
         if name:
-            parameters[unquote(name)] = unquote(value) if "%" in value else value
+            known = unquote(name)
+            parameters[known if plus_is_space else known.lower()] = unquote(value) if "%" in value else value
     return parameters
 
 

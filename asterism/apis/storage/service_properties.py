@@ -11,6 +11,8 @@ from asterism.apis.storage.address import ServiceName
 from asterism.apis.storage.documents import PROPERTIES_DOCUMENT, AccountDocuments
 from asterism.apis.storage.refusals import invalid_xml_document, invalid_xml_value
 from asterism.apis.storage.xml_text import children, document, leaf, local_name, node, read_document, text_of
+from asterism.errors import TooMuchContention
+from asterism.keyspaces.routing.contention import ATTEMPTS_MAX
 from asterism.values.json.text import dumps, loads_stored
 
 # The service's limit.
@@ -62,8 +64,12 @@ async def stored_properties(documents: AccountDocuments, account: str, service: 
 
 async def change_properties(documents: AccountDocuments, account: str, service: ServiceName, given: Properties) -> None:
     """Store the sections of a request in place of those that the account has; the others stay."""
-    properties = {**await stored_properties(documents, account, service), **given}
-    await documents.put_account_document(account, PROPERTIES_DOCUMENT, dump_properties(properties))
+    for _ in range(ATTEMPTS_MAX):
+        before = await documents.get_account_document(account, PROPERTIES_DOCUMENT)
+        after = dump_properties({**load_properties(before, service), **given})
+        if await documents.replace_account_document(account, PROPERTIES_DOCUMENT, after, before=before):
+            return
+    raise TooMuchContention
 
 
 def read_properties(body: bytes, service: ServiceName) -> Properties:

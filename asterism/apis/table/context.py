@@ -29,8 +29,8 @@ class TableDocuments:
     async def get_account_document(self, account: str, name: str) -> bytes | None:
         return await self.store.get_document(account, None, name)
 
-    async def put_account_document(self, account: str, name: str, content: bytes) -> None:
-        await self.store.put_document(account, None, name, content)
+    async def replace_account_document(self, account: str, name: str, content: bytes, *, before: bytes | None) -> bool:
+        return await self.store.replace_account_document(account, name, content, before=before)
 
 
 @dataclass(frozen=True, slots=True)

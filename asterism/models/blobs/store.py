@@ -251,10 +251,10 @@ class BlobStore:
         database = self._database(account)
         return None if database is None else await self._documents.get(database.rid, name)
 
-    async def put_document(self, account: str, name: str, content: bytes) -> None:
-        """Store a small document; it is durable on return."""
+    async def replace_document(self, account: str, name: str, content: bytes, *, before: bytes | None) -> bool:
+        """Store a small document in place of `before`; it is durable on return. False if another was stored since."""
         database = await self._database_to_fill(account)
-        await self._documents.put(database.rid, name, content)
+        return await self._documents.replace(database.rid, name, content, before=before)
 
     # --- databases --------------------------------------------------------------------------------------------------
 

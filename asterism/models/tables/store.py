@@ -153,14 +153,17 @@ class TableStore:
         owner_rid = self._document_owner(account, table)
         return None if owner_rid is None else await self._documents.get(owner_rid, name)
 
-    async def put_document(self, account: str, table: Table | None, name: str, content: bytes) -> None:
-        """Store a small document; it is durable on return, and deleted with its table."""
-        if table is None:
-            await self._database_to_fill(account)
+    async def put_document(self, account: str, table: Table, name: str, content: bytes) -> None:
+        """Store a small document about a table; it is durable on return, and deleted with the table."""
         owner_rid = self._document_owner(account, table)
         if owner_rid is None:
-            raise ResourceNotFound(kind="table", name="" if table is None else table.name)
+            raise ResourceNotFound(kind="table", name=table.name)
         await self._documents.put(owner_rid, name, content)
+
+    async def replace_account_document(self, account: str, name: str, content: bytes, *, before: bytes | None) -> bool:
+        """Store a small document in place of `before`; it is durable on return. False if another was stored since."""
+        database = await self._database_to_fill(account)
+        return await self._documents.replace(database.rid, name, content, before=before)
 
     def _document_owner(self, account: str, table: Table | None) -> bytes | None:
         if table is not None:

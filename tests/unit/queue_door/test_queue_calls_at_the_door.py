@@ -67,6 +67,8 @@ def test_a_listing_has_its_parameters_and_a_marker() -> None:
         assert values(rest, "Name") == ["list2", "list3", "list4"]
         assert values(rest, "NextMarker") == [""]
         assert not values(rest, "place")
+        odd = await door.send("GET", "?comp=list&prefix=%01&marker=%EF%BF%BE")
+        assert (values(odd, "Prefix"), values(odd, "Marker")) == (["?"], ["?"])
         refused = await door.send("GET", "?comp=list&maxresults=0")
         assert (refused.status, refused.code) == (400, "OutOfRangeQueryParameterValue")
 
@@ -78,7 +80,7 @@ def test_metadata_come_with_the_count() -> None:
         assert (await door.send("PUT", "jobs?comp=metadata", headers={"x-ms-meta-a": "b"})).status == 204
         await door.send("POST", "jobs/messages", message_body("x"))
         for method in ("GET", "HEAD"):
-            found = await door.send(method, "jobs?comp=metadata")
+            found = await door.send(method, "jobs?Comp=Metadata")
             assert found.status == 200
             assert found.headers["x-ms-approximate-messages-count"] == "1"
             assert found.headers["x-ms-meta-a"] == "b"

@@ -119,7 +119,9 @@ def test_the_name_of_a_queue_is_read_from_its_point() -> None:
 def test_small_documents_of_an_account_are_kept() -> None:
     async def test(world: QueueWorld) -> None:
         assert await world.queues.get_account_document(ACCOUNT, "properties") is None
-        await world.queues.put_account_document(ACCOUNT, "properties", b"1")
+        replace_document = world.queues.replace_account_document
+        assert await replace_document(ACCOUNT, "properties", b"1", before=None)
+        assert not await replace_document(ACCOUNT, "properties", b"2", before=None)
         assert await world.queues.get_account_document(ACCOUNT, "properties") == b"1"
         assert await world.queues.get_account_document("another", "properties") is None
 

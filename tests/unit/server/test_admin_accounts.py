@@ -61,7 +61,7 @@ async def test_an_account_that_is_deleted_with_its_tables_leaves_nothing_of_them
     services = operator.assembly.services
     table = await services.tables.create_table("blue", "orders", kind="storage")
     await services.tables.put_document("blue", table, "acl", b"policies")
-    await services.tables.put_document("blue", None, "properties", b"rules")
+    assert await services.tables.replace_account_document("blue", "properties", b"rules", before=None)
     await post(operator, "accounts/delete", 200, name="blue", with_data=True)
     assert services.tables.find_table("blue", "orders") is None
     page = await operator.assembly.fleet.engines.scan_unfenced(CATALOG_PARTITION, Span(b"a", b"b"))

@@ -144,6 +144,17 @@ def test_an_empty_body_has_no_policies_and_more_than_five_are_refused() -> None:
     assert refused.value.code == "InvalidXmlDocument"
 
 
+@pytest.mark.parametrize(
+    ("field", "text"), [("Start", "yesterday"), ("Expiry", "2026-13-01"), ("Permission", "zzz"), ("Permission", "R")]
+)
+def test_a_policy_that_no_signature_could_use_is_refused(field: str, text: str) -> None:
+    policy = f"<AccessPolicy><{field}>{text}</{field}></AccessPolicy>"
+    body = f"<SignedIdentifiers><SignedIdentifier><Id>a</Id>{policy}</SignedIdentifier></SignedIdentifiers>"
+    with pytest.raises(Refusal) as refused:
+        read_policies(body.encode())
+    assert (refused.value.code, dict(refused.value.fields)["XmlNodeName"]) == ("InvalidXmlNodeValue", field)
+
+
 # --- metadata -------------------------------------------------------------------------------------------------------
 
 
@@ -190,6 +201,11 @@ def test_metadata_have_a_limit_together() -> None:
 def test_a_plus_is_a_plus_but_for_tables() -> None:
     assert read_query("a=1+2%20%2B&b=&c") == {"a": "1+2 +", "b": "", "c": ""}
     assert read_query("a=1+2%20%2B", plus_is_space=True) == {"a": "1 2 +"}
+
+
+def test_names_of_parameters_are_alike_in_any_case_but_for_tables() -> None:
+    assert read_query("Comp=Metadata&%53R=b") == {"comp": "Metadata", "sr": "b"}
+    assert read_query("NextRowKey=R", plus_is_space=True) == {"NextRowKey": "R"}
 
 
 @pytest.mark.parametrize("text", ["0", "33", "-5"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import time
@@ -14,9 +15,11 @@ from azure.storage.blob import UserDelegationKey, generate_account_sas, generate
 from asterism.access.keys import DEVELOPMENT_KEY
 from asterism.access.sas_grants import Policy
 from asterism.apis.browser_guard import BrowserGuard
+from asterism.apis.storage.service_properties import change_properties, stored_properties
 from tests.unit.storage_doors.toy_storage_door import (
     ACCOUNT,
     BODY_BYTES_MAX,
+    ToyDocuments,
     ToyDoor,
     signed_request,
 )
@@ -256,6 +259,21 @@ async def test_properties_that_are_set_are_read() -> None:
     service = "restype=service&comp=properties"
     assert (await door.send("PUT", "", body, query=service)).status == 202
     assert b"<DefaultServiceVersion>2019-12-12" in (await door.send("GET", "", query=service)).body
+
+
+async def test_sections_that_are_set_at_once_are_all_kept() -> None:
+    class SlowDocuments(ToyDocuments):
+        async def get_account_document(self, account: str, name: str) -> bytes | None:
+            stored = await super().get_account_document(account, name)
+            await asyncio.sleep(0)
+            return stored
+
+    documents = SlowDocuments()
+    given = [{"DefaultServiceVersion": "2019-12-12"}, {"StaticWebsite": {"Enabled": True}}, {"Cors": [{}]}]
+    changes = [change_properties(documents, ACCOUNT, "blob", properties) for properties in given]
+    await asyncio.gather(*changes)
+    stored = await stored_properties(documents, ACCOUNT, "blob")
+    assert [{name: stored[name] for name in properties} for properties in given] == given
 
 
 async def test_a_secondary_has_statistics() -> None:

@@ -75,8 +75,11 @@ class ToyDocuments:
     async def get_account_document(self, account: str, name: str) -> bytes | None:
         return self.kept.get((account, name))
 
-    async def put_account_document(self, account: str, name: str, content: bytes) -> None:
+    async def replace_account_document(self, account: str, name: str, content: bytes, *, before: bytes | None) -> bool:
+        if self.kept.get((account, name)) != before:
+            return False
         self.kept[account, name] = content
+        return True
 
 
 async def put_blob(call: Call[ToyContext]) -> Response:

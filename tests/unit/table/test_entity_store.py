@@ -139,7 +139,7 @@ def test_a_deleted_table_is_gone_with_its_entities_and_documents() -> None:
         table = await a_table(world)
         await table.apply([insert("p", "r")])
         await world.tables.put_document(ACCOUNT, table, "acl", b"x")
-        await world.tables.put_document(ACCOUNT, None, "properties", b"y")
+        assert await world.tables.replace_account_document(ACCOUNT, "properties", b"y", before=None)
         await world.tables.delete_table(ACCOUNT, "things")
         assert world.tables.find_table(ACCOUNT, "Things") is None
         with pytest.raises(ResourceNotFound):

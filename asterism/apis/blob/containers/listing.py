@@ -49,10 +49,10 @@ async def list_blobs(call: BlobCall) -> Response:
     limit = read_whole(query, "maxresults", minimum=1, maximum=1 << 31)
     marker, delimiter = query.get("marker") or "", query.get("delimiter") or ""
     after = read_marker(marker)
-    start_from = query.get("startFrom") or ""
+    start_from = query.get("startfrom") or ""
     if after is None and start_from:
         after = Marker(start_from)
-    end_before = query.get("endBefore") or ""
+    end_before = query.get("endbefore") or ""
     page = await container.list(
         ListQuery(
             prefix=query.get("prefix") or "",
