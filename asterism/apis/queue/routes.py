@@ -37,7 +37,7 @@ _OF_SERVICE: Final[Routes] = (
         "The service's properties.",
         comp="properties",
         restype="service",
-        needs=Needs(_SERVICE, "r"),
+        needs=service_calls.READ_SERVICE,
     ),
     Route(
         "PUT",
@@ -47,7 +47,7 @@ _OF_SERVICE: Final[Routes] = (
         "Set the service's properties.",
         comp="properties",
         restype="service",
-        needs=Needs(_SERVICE, "w"),
+        needs=service_calls.WRITE_SERVICE,
         body_bytes_max=DOCUMENT_BYTES_MAX,
     ),
     Route(
@@ -58,7 +58,7 @@ _OF_SERVICE: Final[Routes] = (
         "The secondary location's delay.",
         comp="stats",
         restype="service",
-        needs=Needs(_SERVICE, "r"),
+        needs=service_calls.READ_SERVICE,
     ),
     Route(
         "POST",

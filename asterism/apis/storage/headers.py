@@ -23,7 +23,8 @@ XML_HEADERS: Final[HeaderList] = [("content-type", "application/xml")]
 
 # A longer name of a request is not echoed in its response.
 _ECHOED_CHARACTERS_MAX: Final = 1024
-_VERSION_DEFAULT: Final = "2026-10-06"
+# For requests that name none.
+VERSION_DEFAULT: Final = "2026-10-06"
 _VERSION: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 # Clients speak versions that are published months ahead; a date that is years ahead is a mistake.
 _VERSION_YEARS_AHEAD_MAX: Final = 3
@@ -48,7 +49,7 @@ def add_common(answer: HeaderList, given: Headers, request_id: str, *, server: s
         answer.append((DATE, _shared_date(int(now_wall_seconds))))
     answer.append((REQUEST_ID, request_id))
     version = given.get(VERSION)
-    answer.append((VERSION, version if version is not None and _VERSION.fullmatch(version) else _VERSION_DEFAULT))
+    answer.append((VERSION, version if version is not None and _VERSION.fullmatch(version) else VERSION_DEFAULT))
     client_request_id = given.get(CLIENT_REQUEST_ID)
     if client_request_id is not None and len(client_request_id) <= _ECHOED_CHARACTERS_MAX:
         answer.append((CLIENT_REQUEST_ID, client_request_id))

@@ -10,7 +10,7 @@ from asterism.access.sas_grants import ResourceType
 from asterism.access.shared_access import SERVICE_LETTERS
 from asterism.access.user_delegation import DELEGATION_DAYS_MAX, DelegationFields, user_delegation_key
 from asterism.apis.storage.call import Call
-from asterism.apis.storage.headers import VERSION, XML_HEADERS, time_text
+from asterism.apis.storage.headers import VERSION, VERSION_DEFAULT, XML_HEADERS, time_text
 from asterism.apis.storage.refusals import (
     invalid_query_parameter,
     invalid_xml_document,
@@ -43,7 +43,6 @@ SERVICE_BODY_BYTES_MAX: Final = DOCUMENT_BYTES_MAX
 _DAY_SECONDS: Final = 24 * 3600
 # Of the clock of a client that asks for a key from now on.
 _SKEW_SECONDS_MAX: Final = 15 * 60
-_VERSION_DEFAULT: Final = "2026-10-06"
 
 
 async def get_properties(call: Call[Any]) -> Response:
@@ -79,7 +78,7 @@ async def get_user_delegation_key(call: Call[Any]) -> Response:
         start=start or _time(call.now),
         expiry=expiry,
         service=SERVICE_LETTERS[call.door.rules.service],
-        version=call.headers.get(VERSION) or _VERSION_DEFAULT,
+        version=call.headers.get(VERSION) or VERSION_DEFAULT,
         delegated_tenant_id=text_of(parts.get("DelegatedUserTid")),
     )
     key = user_delegation_key(call.account.keys[0], fields)

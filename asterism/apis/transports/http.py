@@ -117,7 +117,7 @@ class Door(Protocol):
 
 
 @runtime_checkable
-class RefusalWording(Protocol):
+class RefusalWords(Protocol):
     """A door that words what the listener refuses on its own; for the others it has the form of the NoSQL protocol."""
 
     def word_refusal(self, refused: BodyRefused, request: Request) -> Response: ...

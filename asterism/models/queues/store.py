@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from asterism.errors import ResourceExists, ResourceNotFound, StorageUnavailable
+from asterism.errors import ResourceExists, StorageUnavailable
 from asterism.keyspaces.admission import Admission
 from asterism.keyspaces.catalog.catalog import Catalog
 from asterism.keyspaces.catalog.records import DatabaseRecord
@@ -84,12 +84,6 @@ class QueueStore:
                 # Another call has created it meanwhile.
                 continue
             return Created.NEW
-
-    async def delete_queue(self, account: str, name: str) -> None:
-        queue = await self.find_queue(account, name)
-        if queue is None:
-            raise ResourceNotFound(kind="queue", name=name)
-        await queue.remove()
 
     async def find_queue(self, account: str, name: str) -> Queue | None:
         keyspace = self.keyspace_of(account)

@@ -15,7 +15,7 @@ from asterism.apis.transports.http import (
     BodyRefused,
     ClientGone,
     Door,
-    RefusalWording,
+    RefusalWords,
     Request,
     Response,
     StreamedResponse,
@@ -54,7 +54,7 @@ def make_application(*, admin: Door, door: Door, port: Port) -> Application:
     """The callback the HTTP server runs for each request of a port: its door answers, the admin door at its prefix."""
 
     by_client, answers = port.connections.by_client, port.answers
-    wording = door if isinstance(door, RefusalWording) else _NOSQL_WORDING
+    words = door if isinstance(door, RefusalWords) else _NOSQL_REFUSALS
 
     async def application(scope: Any, protocol: Any) -> None:
         client = scope.client
@@ -123,7 +123,7 @@ def make_application(*, admin: Door, door: Door, port: Port) -> Application:
             protocol.response_bytes(response.status, response.headers, response.body)
 
     def refuse(scope: Any, protocol: Any, refused: BodyRefused) -> None:
-        response = wording.word_refusal(refused, _request_of(scope, None, scope.client, protocol))
+        response = words.word_refusal(refused, _request_of(scope, None, scope.client, protocol))
         headers = response.headers
         if refused.retry_after_seconds is not None:
             # The second is what the official clients for items look at.
@@ -184,9 +184,9 @@ def _answers_exceeded() -> BodyRefused:
     )
 
 
-class _NosqlWording:
+class _NosqlRefusals:
     def word_refusal(self, refused: BodyRefused, request: Request) -> Response:  # noqa: ARG002
         return Response(refused.status, [_JSON], dumps({"code": refused.code, "message": refused.message}))
 
 
-_NOSQL_WORDING = _NosqlWording()
+_NOSQL_REFUSALS = _NosqlRefusals()

@@ -75,10 +75,11 @@ def test_a_queue_is_created_once_and_found_until_it_is_deleted() -> None:
         assert await queues.create_queue(ACCOUNT, "jobs", {"a": "2"}) is Created.DIFFERENT
         assert await queues.find_queue("another", "jobs") is None
         assert (await world.queue()).record.metadata == {"a": "1"}
-        await queues.delete_queue(ACCOUNT, "jobs")
+        jobs = await world.queue()
+        await jobs.remove()
         assert await queues.find_queue(ACCOUNT, "jobs") is None
         with pytest.raises(ResourceNotFound):
-            await queues.delete_queue(ACCOUNT, "jobs")
+            await jobs.remove()
         assert await queues.create_queue(ACCOUNT, "jobs", {}) is Created.NEW
 
     run(test)
@@ -153,7 +154,7 @@ def test_a_call_on_a_queue_that_was_deleted_meanwhile_is_refused() -> None:
         await fill(queue, 2)
         (message,) = await queue.get(1, invisible_ticks=MINUTE)
         held = await world.queue()
-        await world.queues.delete_queue(ACCOUNT, "jobs")
+        await (await world.queue()).remove()
         with pytest.raises(ResourceNotFound):
             await held.put(b"late", delay_ticks=0, live_ticks=None)
         with pytest.raises(ResourceNotFound):
@@ -173,7 +174,7 @@ def test_a_queue_that_was_deleted_and_created_again_is_empty_at_once() -> None:
         queue = await world.new_queue()
         await fill(queue, 250, live_ticks=MINUTE)
         (message,) = await queue.get(1, invisible_ticks=MINUTE)
-        await world.queues.delete_queue(ACCOUNT, "jobs")
+        await (await world.queue()).remove()
         again = await world.new_queue()
         assert await again.count() == 0
         assert await again.get(32, invisible_ticks=MINUTE) == []
