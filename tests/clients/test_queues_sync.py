@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -303,6 +304,24 @@ def test_consumers_at_once_get_different_messages(queues: QueueServer) -> None:
 
         consumed = [text for taken in pool.map(consume, range(8)) for text in taken]
     assert sorted(consumed) == sorted(map(str, range(160)))
+    queues.service().delete_queue(name)
+
+
+def test_no_get_comes_back_empty_while_messages_are_visible(queues: QueueServer) -> None:
+    name = queues.new_queue().queue_name
+    together = threading.Barrier(16)
+
+    def get(_: int) -> list[QueueMessage]:
+        own = queues.service().get_queue_client(name)
+        own.peek_messages()
+        together.wait(60)
+        return list(own.receive_messages(max_messages=2))
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(queues.service().get_queue_client(name).send_message, map(str, range(100))))
+        taken = list(pool.map(get, range(16)))
+    assert [len(messages) for messages in taken] == [2] * 16
+    assert len({message.id for messages in taken for message in messages}) == 32
     queues.service().delete_queue(name)
 
 
