@@ -21,7 +21,7 @@ def answer_preflight(rules: Sequence[Rule], given: Headers) -> Response:
     names = (given.get("access-control-request-headers") or "").split(",")
     wanted = [name.strip() for name in names if name.strip()]
     for rule in rules:
-        allows_headers = all(_allows_header(rule["AllowedHeaders"], name) for name in wanted)
+        allows_headers = all(_has_header(rule["AllowedHeaders"], name) for name in wanted)
         if allows_headers and _fits(rule, origin=origin, method=method):
             answer: HeaderList = [
                 ("access-control-allow-origin", _allowed_origin(rule, origin)),
@@ -37,13 +37,18 @@ def answer_preflight(rules: Sequence[Rule], given: Headers) -> Response:
     )
 
 
-def cors_headers(rules: Sequence[Rule], *, method: str, origin: str) -> HeaderList:
-    """Return the headers with which a browser hands the answer to a page of another origin; none without a rule."""
+def cors_headers(rules: Sequence[Rule], *, method: str, origin: str, answered: HeaderList) -> HeaderList:
+    """Return the headers with which a browser hands the answer to a page of another origin; none without a rule.
+
+    `answered` are the headers of the answer. Those that a script may see are named one by one: browsers know no
+    prefixes, and take `*` for a name where the request has credentials.
+    """
     for rule in rules:
         if _fits(rule, origin=origin, method=method):
+            exposed = [name for name, _ in answered if _has_header(rule["ExposedHeaders"], name)]
             return [
                 ("access-control-allow-origin", _allowed_origin(rule, origin)),
-                ("access-control-expose-headers", ",".join(rule["ExposedHeaders"])),
+                ("access-control-expose-headers", ",".join(exposed)),
                 ("access-control-allow-credentials", "true"),
                 ("vary", "Origin"),
             ]
@@ -51,8 +56,21 @@ def cors_headers(rules: Sequence[Rule], *, method: str, origin: str) -> HeaderLi
 
 
 def _fits(rule: Rule, *, origin: str, method: str) -> bool:
-    return method.upper() in rule["AllowedMethods"] and (
-        "*" in rule["AllowedOrigins"] or origin in rule["AllowedOrigins"]
+    return method.upper() in rule["AllowedMethods"] and any(
+        allowed == "*" or allowed == origin or _is_subdomain(origin, allowed) for allowed in rule["AllowedOrigins"]
+    )
+
+
+def _is_subdomain(origin: str, allowed: str) -> bool:
+    """Return True for an origin that `https://*.example.com` stands for."""
+    scheme, mark, domain = allowed.partition("://*.")
+    host = origin.removeprefix(f"{scheme}://")
+    return (
+        bool(mark)
+        and host != origin
+        and "/" not in host
+        and host.endswith(f".{domain}")
+        and len(host) > len(domain) + 1
     )
 
 
@@ -60,8 +78,9 @@ def _allowed_origin(rule: Rule, origin: str) -> str:
     return "*" if "*" in rule["AllowedOrigins"] else origin
 
 
-def _allows_header(allowed: list[str], name: str) -> bool:
+def _has_header(entries: Sequence[str], name: str) -> bool:
+    """Return True if a name is among the entries, some of which may be prefixes: `x-ms-meta-*`."""
     lowered = name.lower()
     return any(
-        lowered.startswith(entry[:-1].lower()) if entry.endswith("*") else lowered == entry.lower() for entry in allowed
+        lowered.startswith(entry[:-1].lower()) if entry.endswith("*") else lowered == entry.lower() for entry in entries
     )

@@ -143,10 +143,10 @@ class StorageDoor(Generic[ContextT]):
     async def answer(self, request: Request) -> Answer:
         arrival: Arrival[ContextT] = Arrival(request, self._new_request_id())
         response = await self._pipeline.run(arrival)
+        self._add_common(response, arrival)
         origin = request.headers.get("origin")
         if origin is not None and request.method != "OPTIONS":
-            response.headers += await self._cross_origin(request, origin)
-        self._add_common(response, arrival)
+            response.headers += await self._cross_origin(request, origin, response.headers)
         if isinstance(response, Response) and (request.method == "HEAD" or response.status == HTTPStatus.NOT_MODIFIED):
             response.body = b""
         return response
@@ -314,12 +314,12 @@ class StorageDoor(Generic[ContextT]):
         if reason is None and request.method != "OPTIONS":
             reason = guard.origin_refusal(request.headers, authority)
             origin = request.headers.get("origin")
-            if reason is not None and origin is not None and await self._cross_origin(request, origin):
+            if reason is not None and origin is not None and await self._cross_origin(request, origin, []):
                 reason = None
         if reason is not None:
             raise Forbidden(reason=reason)
 
-    async def _cross_origin(self, request: Request, origin: str) -> HeaderList:
+    async def _cross_origin(self, request: Request, origin: str, answered: HeaderList) -> HeaderList:
         """Return the headers with which a page of another origin sees the answer. Refusals have them too: otherwise a
         script could not tell them apart."""
         address = read_address(self.rules.service, request.authority, request.path)
@@ -331,7 +331,7 @@ class StorageDoor(Generic[ContextT]):
         except (AsterismError, *REPORTED):
             # The request is done; its answer is sent without these headers.
             return []
-        return cors_headers(properties["Cors"], method=request.method, origin=origin)
+        return cors_headers(properties["Cors"], method=request.method, origin=origin, answered=answered)
 
     async def _preflight(self, account: Account, request: Request) -> Response:
         if self.rules.catalog.is_shared:

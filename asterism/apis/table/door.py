@@ -78,10 +78,10 @@ class TableDoor:
     async def answer(self, request: Request) -> Response:
         arrival = Arrival(request, self._new_request_id())
         response = await self._pipeline.run(arrival)
+        headers.add_common(response.headers, request.headers, arrival.request_id)
         origin = request.headers.get("origin")
         if origin is not None and request.method != "OPTIONS":
-            response.headers += await self._cross_origin(request, origin)
-        headers.add_common(response.headers, request.headers, arrival.request_id)
+            response.headers += await self._cross_origin(request, origin, response.headers)
         return response
 
     async def _handle(self, arrival: Arrival) -> Response:
@@ -154,12 +154,12 @@ class TableDoor:
         if reason is None and request.method != "OPTIONS":
             reason = guard.origin_refusal(request.headers, authority)
             origin = request.headers.get("origin")
-            if reason is not None and origin is not None and await self._cross_origin(request, origin):
+            if reason is not None and origin is not None and await self._cross_origin(request, origin, []):
                 reason = None
         if reason is not None:
             raise Forbidden(reason=reason)
 
-    async def _cross_origin(self, request: Request, origin: str) -> HeaderList:
+    async def _cross_origin(self, request: Request, origin: str, answered: HeaderList) -> HeaderList:
         """Return the headers with which a page of another origin sees the answer. Refusals have them too: otherwise a
         script could not tell an existing table from any other failure."""
         account = self._accounts.get(read_address("table", request.authority, request.path).account)
@@ -170,7 +170,7 @@ class TableDoor:
         except (AsterismError, *REPORTED):
             # The request is done; its answer is sent without these headers.
             return []
-        return cors_headers(properties["Cors"], method=request.method, origin=origin)
+        return cors_headers(properties["Cors"], method=request.method, origin=origin, answered=answered)
 
     async def _preflight(self, account: Account, request: Request) -> Response:
         if self._context.is_cosmos:

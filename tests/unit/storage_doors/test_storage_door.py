@@ -15,6 +15,7 @@ from azure.storage.blob import UserDelegationKey, generate_account_sas, generate
 from asterism.access.keys import DEVELOPMENT_KEY
 from asterism.access.sas_grants import Policy
 from asterism.apis.browser_guard import BrowserGuard
+from asterism.apis.storage.cors import cors_headers
 from asterism.apis.storage.service_properties import change_properties, stored_properties
 from tests.unit.storage_doors.toy_storage_door import (
     ACCOUNT,
@@ -298,11 +299,32 @@ async def test_pages_see_answers_by_the_rules_of_the_account() -> None:
     assert (await door.send("PUT", "", CORS, query="restype=service&comp=properties")).status == 202
     answer = await door.send("GET", "c/a", headers=PAGE)
     assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, "https://shop.test")
+    assert answer.headers["access-control-expose-headers"] == "x-ms-request-id,x-ms-version"
     assert (await door.send("GET", "c/a", headers={"origin": "https://other.test"})).status == 403
     asked = {**PAGE, "access-control-request-method": "GET"}
     assert (await door.send("OPTIONS", "c/a", headers=asked, key=None)).status == 200
     refused = await door.send("OPTIONS", "c/a", headers={**asked, "access-control-request-method": "PUT"}, key=None)
     assert (refused.status, refused.code) == (403, "CorsPreflightFailure")
+
+
+@pytest.mark.parametrize(
+    ("allowed", "origin", "fits"),
+    [
+        ("*", "https://a.shop.test", True),
+        ("https://*.shop.test", "https://a.shop.test", True),
+        ("https://*.shop.test", "https://a.b.shop.test", True),
+        ("https://*.shop.test", "https://shop.test", False),
+        ("https://*.shop.test", "https://.shop.test", False),
+        ("https://*.shop.test", "http://a.shop.test", False),
+        ("https://*.shop.test", "https://a.shop.test.evil", False),
+        ("https://*.shop.test", "https://evil/a.shop.test", False),
+        ("https://*", "https://a.shop.test", False),
+        ("https://shop.test", "https://shop.test:444", False),
+    ],
+)
+def test_an_origin_fits_itself_a_star_or_the_star_of_its_domain(allowed: str, origin: str, fits: bool) -> None:
+    rule = {"AllowedOrigins": [allowed], "AllowedMethods": ["GET"], "ExposedHeaders": []}
+    assert bool(cors_headers([rule], method="GET", origin=origin, answered=[])) is fits
 
 
 async def test_something_missing_is_looked_for_again_where_other_processes_change_the_catalog() -> None:
