@@ -141,6 +141,8 @@ class SetExpiry(_Beside):
     time: int = 0
 
     def apply(self, record: BlobRecord, now: int, /) -> BlobRecord:
+        if record.is_copy_pending:
+            raise BlobRefused(BlobFailure.PENDING_COPY)
         changed = record.copy()
         match self.mode:
             case ExpiryMode.NEVER_EXPIRE:

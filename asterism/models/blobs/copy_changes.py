@@ -34,7 +34,7 @@ from asterism.models.blobs.plan import BlobChange
 from asterism.models.blobs.record import BlobKind, BlobRecord, CopyState
 from asterism.models.blobs.replacing import check_replaceable, new_record, put_in_place
 from asterism.models.blobs.rules import AccountRules
-from asterism.models.blobs.space import BlobSpace
+from asterism.models.blobs.space import BlobSpace, Found
 from asterism.storage.contract import Batch, Expectation
 from asterism.values.ticks import TICKS_PER_SECOND
 
@@ -105,13 +105,15 @@ async def store_copied(space: BlobSpace, point: bytes, job: CopyJob, part: Copie
 
 
 async def note_progress(space: BlobSpace, point: bytes, job: CopyJob) -> None:
+    """Show how far a copy has come; the next note follows if others change the target all the time."""
     async for attempt in space.attempts(point):
         with attempt:
             found, (stored,) = await space.read_with_root(point, copy_key(point))
-            if stored != job.to_bytes() or found.root is None or found.root.copy_state is None:
+            target = _target(found, job)
+            if stored != job.to_bytes() or target is None or target.copy_state is None:
                 return
-            change, after = space.begin_change(found), found.root.copy()
-            after.copy_state = replace(found.root.copy_state, bytes_copied=job.progress)
+            change, after = space.begin_change(found), target.copy()
+            after.copy_state = replace(target.copy_state, bytes_copied=job.progress)
             change.put_root(after)
             await space.commit(change)
             return
@@ -123,9 +125,13 @@ async def finish_copy(
     async for attempt in space.attempts(point):
         with attempt:
             found, (stored,) = await space.read_with_root(point, copy_key(point))
-            if stored != job.to_bytes() or found.root is None:
+            if stored != job.to_bytes():
                 return
-            change, after = space.begin_change(found), found.root.copy()
+            target = _target(found, job)
+            if target is None:
+                await _give_up(space, point, job, stored)
+                return
+            change, after = space.begin_change(found), target.copy()
             plan_marks(change.batch, point, segments)
             take_content(space, change, after, source, segments)
             after.copy_state = ended_state(after, SUCCESS, change.now, source.size)
@@ -146,13 +152,34 @@ async def fail_copy(space: BlobSpace, point: bytes, job: CopyJob, problem: BlobR
     async for attempt in space.attempts(point):
         with attempt:
             found, (stored,) = await space.read_with_root(point, copy_key(point))
-            if stored is None or CopyJob.from_bytes(stored).copy_id != job.copy_id or found.root is None:
+            if stored is None or CopyJob.from_bytes(stored).copy_id != job.copy_id:
+                return
+            target = _target(found, job)
+            if target is None:
+                await _give_up(space, point, job, stored)
                 return
             change = space.begin_change(found)
-            plan_end(space, change, found.root, stored, FAILED, description)
+            plan_end(space, change, target, stored, FAILED, description)
             await space.commit(change)
             await forget_marks(space, point, job.copy_id)
             return
+    raise TooMuchContention
+
+
+def _target(found: Found, job: CopyJob) -> BlobRecord | None:
+    """Return the root if it is the target that a copy has made, and waits for it still: the target may have expired,
+    and its name may have another blob."""
+    root = found.root
+    if root is None or not root.exists or not root.is_copy_pending or root.copy_state is None:
+        return None
+    return root if root.copy_state.copy_id == str(UUID(bytes=job.copy_id)) else None
+
+
+async def _give_up(space: BlobSpace, point: bytes, job: CopyJob, stored: bytes) -> None:
+    """Remove the entry of a copy without a target."""
+    key = copy_key(point)
+    await space.store_part(point, Batch(expectations=[Expectation(key, stored)], deletes=[key]), 0)
+    await forget_marks(space, point, job.copy_id)
 
 
 def plan_end(
@@ -201,7 +228,7 @@ async def abort_pending(space: BlobSpace, point: bytes, copy_id: str, lease_id: 
                 raise BlobRefused(BlobFailure.NOT_FOUND)
             check_write(Conditions(lease_id=lease_id), current, change.now)
             state = current.copy_state
-            if state is None or state.status != PENDING:
+            if state is None or not current.is_copy_pending:
                 raise BlobRefused(BlobFailure.NO_PENDING_COPY)
             if state.copy_id.lower() != copy_id.lower():
                 raise BlobRefused(BlobFailure.COPY_ID_MISMATCH)

@@ -166,6 +166,11 @@ class BlobRecord:
     def is_page(self) -> bool:
         return self.kind is BlobKind.PAGE
 
+    @property
+    def is_copy_pending(self) -> bool:
+        """Return whether the blob is the target of a copy that has not ended."""
+        return self.copy_state is not None and self.copy_state.status == "pending"
+
 
 # The optional fields, by the names that they are stored under.
 _PLAIN: Final = {

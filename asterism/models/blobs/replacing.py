@@ -10,6 +10,7 @@ from dataclasses import replace
 from asterism.models.blobs.calls import NewBlob
 from asterism.models.blobs.changes import check_not_immutable
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
+from asterism.models.blobs.layout import copy_key
 from asterism.models.blobs.leases import after_write
 from asterism.models.blobs.plan import BlobChange
 from asterism.models.blobs.record import BlobKind, BlobRecord, Role
@@ -18,7 +19,6 @@ from asterism.models.blobs.state import ContainerState
 from asterism.values.ticks import TICKS_PER_SECOND
 
 _DAY_TICKS = 24 * 3600 * TICKS_PER_SECOND
-_PENDING = "pending"
 
 
 def new_record(name: str, properties: NewBlob, change: BlobChange, current: BlobRecord | None) -> BlobRecord:
@@ -68,7 +68,7 @@ def check_not_held(record: BlobRecord, state: ContainerState, now: int) -> None:
 
 
 def check_no_pending_copy(record: BlobRecord) -> None:
-    if record.copy_state is not None and record.copy_state.status == _PENDING:
+    if record.is_copy_pending:
         raise BlobRefused(BlobFailure.PENDING_COPY)
 
 
@@ -93,10 +93,19 @@ def put_in_place(change: BlobChange, record: BlobRecord, current: BlobRecord | N
         else:
             change.release(current)
     elif root is not None and root.exists:
-        # It has expired, and upkeep has not removed it yet.
-        change.release(root)
+        # Upkeep has not removed it yet.
+        release_expired(change, root)
     record.version = change.now if rules.versioning else None
     change.put_root(record)
+
+
+def release_expired(change: BlobChange, root: BlobRecord) -> None:
+    """Give up the content of a blob that has expired, and end the copy that it may still wait for."""
+    change.release(root)
+    key = copy_key(change.point)
+    # A copy that makes the blob in its place has an entry of its own, under the same key.
+    if root.is_copy_pending and all(put_key != key for put_key, _ in change.batch.puts):
+        change.batch.deletes.append(key)
 
 
 def keep_as_version(change: BlobChange, current: BlobRecord, record: BlobRecord) -> None:

@@ -36,8 +36,7 @@ from asterism.models.blobs.layout import (
     upload_place,
 )
 from asterism.models.blobs.plan import BlobChange
-from asterism.models.blobs.replacing import delete_current
-from asterism.models.blobs.rules import NO_RULES
+from asterism.models.blobs.replacing import leave_empty, release_expired
 from asterism.models.blobs.space import BlobSpace, Found
 from asterism.models.blobs.store import BlobStore
 from asterism.partitioning.key_range import FULL
@@ -229,7 +228,8 @@ async def _remove_expired(space: BlobSpace, change: BlobChange, found: Found, du
     root = found.root.copy()
     (uncommitted,) = await space.read(found.point, (uncommitted_key(found.point),))
     await discard_blocks(space, change, uncommitted)
-    delete_current(change, found.root, root, NO_RULES)
+    release_expired(change, found.root)
+    leave_empty(root, change)
     change.put_root(root)
     return True
 
