@@ -163,6 +163,7 @@ async def take_snapshot(
             check_write(conditions, current, change.now, current.tags, needs_lease=needs_lease)
             if key is not None:
                 check_key(current, key)
+            check_no_pending_copy(current)
             taken = current.copy()
             taken.role, taken.snapshot, taken.lease, taken.expires_at = Role.SNAPSHOT, change.now, None, None
             taken.snapshots_kept = taken.versions_kept = taken.deleted_kept = 0
