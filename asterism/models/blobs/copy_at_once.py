@@ -86,7 +86,8 @@ async def copy_in_place(
         record = found.current if kept is None else kept.record
         if record is None or record.is_deleted:
             raise BlobRefused(BlobFailure.NOT_FOUND)
-        if record.etag != source.record.etag:
+        # The version that was current when it was found may be a previous one by now.
+        if record.etag != source.record.etag or not can_share_data(record):
             raise BlobRefused(BlobFailure.SOURCE_CONDITION_NOT_MET)
         copied.size, copied.committed_blocks = record.size, record.committed_blocks
         copied.stored_content = record.stored_content

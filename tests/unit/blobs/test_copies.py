@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from itertools import pairwise
 
 import pytest
 
 from asterism.models.blobs import copied_data, copies
-from asterism.models.blobs.calls import CURRENT, BlockEntry, BlockSource, NewBlob, Snapshot, Which
+from asterism.models.blobs.calls import CURRENT, BlockEntry, BlockSource, NewBlob, Snapshot, Version, Which
+from asterism.models.blobs.changes import SetMetadata
 from asterism.models.blobs.conditions import NO_CONDITIONS, Conditions
 from asterism.models.blobs.container import Container
 from asterism.models.blobs.copy_job import CopySource
@@ -201,6 +203,43 @@ def test_a_blob_is_copied_onto_itself_with_other_properties() -> None:
     run_blobs(test)
 
 
+async def append_letters(container: Container, letters: bytes) -> None:
+    await append(container, "b", letters * 512)
+
+
+async def overwrite_page(container: Container, letters: bytes) -> None:
+    await container.pages.put_pages("b", 0, letters * 512)
+
+
+@pytest.mark.parametrize(
+    ("new", "write"),
+    [(NewBlob(BlobKind.APPEND), append_letters), (NewBlob(BlobKind.PAGE, PAGES_BYTES), overwrite_page)],
+)
+def test_a_version_that_is_replaced_while_it_is_copied_to_its_own_name_does_not_share_its_data(
+    new: NewBlob, write: Callable[[Container, bytes], Awaitable[None]]
+) -> None:
+    async def test(world: BlobWorld) -> None:
+        container, rules = await world.container(), AccountRules(versioning=True)
+        await container.put_blob("b", None, new, rules=rules)
+        await write(container, b"1")
+        found = await container.find("b")
+        assert found.version is not None
+        which = Version(found.version)
+        source = CopySource(container, which, await container.find("b", which), URL)
+        await container.change("b", SetMetadata({"a": "1"}), rules=rules)
+        await write(container, b"2")
+        kept = Snapshot((await container.snapshot("b", rules=rules)).snapshot)
+        expected = [await get(container, "b", which), await get(container, "b", kept)]
+        call = world.blobs.copies.copy(container, "b", source, NewBlob(), NO_CONDITIONS, rules)
+        assert await refusal(call) is BlobFailure.SOURCE_CONDITION_NOT_MET
+        await copy(world, container, "b", to="b", which=which, rules=rules)
+        assert await get(container, "b") == expected[0]
+        await write(container, b"3")
+        assert [await get(container, "b", which), await get(container, "b", kept)] == expected
+
+    run_blobs(test)
+
+
 def test_a_copy_that_is_refused_leaves_nothing_behind() -> None:
     async def test(world: BlobWorld) -> None:
         container = await world.container()
@@ -270,6 +309,22 @@ async def make_source(container: Container, kind: BlobKind) -> None:
         await container.pages.put_pages("source", 0, LARGE)
     else:
         await put(container, "source", LARGE)
+
+
+@pytest.mark.parametrize("kind", [BlobKind.BLOCK, BlobKind.PAGE])
+def test_no_snapshot_is_taken_of_a_blob_while_it_is_copied_to(monkeypatch: pytest.MonkeyPatch, kind: BlobKind) -> None:
+    monkeypatch.setattr(copies, "COPY_INLINE_BYTES", 1000)
+
+    async def test(world: BlobWorld) -> None:
+        container = await world.container()
+        await make_source(container, kind)
+        await copy(world, container, "source")
+        assert await refusal(container.snapshot("copy")) is BlobFailure.PENDING_COPY
+        await settled(container)
+        taken = (await container.snapshot("copy")).snapshot
+        assert await get(container, "copy", Snapshot(taken)) == LARGE
+
+    run_blobs(test)
 
 
 @pytest.mark.parametrize("kind", [BlobKind.BLOCK, BlobKind.PAGE])
