@@ -5,7 +5,7 @@ Sizes count the bytes of roots, of records in VERSIONS, of data and of pages; it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from asterism.models.blobs.garbage import pack_released_content, pack_released_data
@@ -32,6 +32,8 @@ class BlobChange:
 
     __slots__ = (
         "_garbage",
+        "_moment",
+        "_next_ticks",
         "batch",
         "bytes_delta",
         "bytes_written",
@@ -48,13 +50,15 @@ class BlobChange:
         point: bytes,
         stored_root: bytes | None,
         root: BlobRecord | None,
-        now: int,
+        next_ticks: Callable[[], int],
         planned_under: Mapping[str, Any] | None,
     ) -> None:
         self.point = point
         self.stored_root = stored_root
         self.root = root
-        self.now = now
+        self.now = next_ticks()
+        self._next_ticks = next_ticks
+        self._moment: int | None = self.now
         self.planned_under = planned_under
         self.batch = Batch()
         self.bytes_delta = self.items_delta = self.bytes_written = 0
@@ -65,6 +69,11 @@ class BlobChange:
     def next_etag(self) -> int:
         """Return the etag of the blob after the change: a clock that was set back must not give it an older one."""
         return self.now if self.root is None else max(self.now, self.root.etag + 1)
+
+    def next_moment(self) -> int:
+        """Return a place in VERSIONS for a record, now or once the blob is replaced: another with each call."""
+        moment, self._moment = self._moment, None
+        return self._next_ticks() if moment is None else moment
 
     def count_data(self, bytes_delta: int) -> None:
         """Count data or pages that the batch adds or removes."""

@@ -95,7 +95,7 @@ def put_in_place(change: BlobChange, record: BlobRecord, current: BlobRecord | N
     elif root is not None and root.exists:
         # Upkeep has not removed it yet.
         release_expired(change, root)
-    record.version = change.now if rules.versioning else None
+    record.version = change.next_moment() if rules.versioning else None
     change.put_root(record)
 
 
@@ -110,10 +110,10 @@ def release_expired(change: BlobChange, root: BlobRecord) -> None:
 
 def keep_as_version(change: BlobChange, current: BlobRecord, record: BlobRecord) -> None:
     """Plan the current blob as a previous version of `record`."""
-    previous = _kept(current)
-    previous.role = Role.VERSION
-    # A blob that was made before versions were kept becomes one all the same.
-    previous.version = current.etag if current.version is None else current.version
+    previous = kept_copy(current, Role.VERSION)
+    # A blob that was made before versions were kept becomes one now. Its etag is no moment of its own: a snapshot that
+    # was made in the same change may have it.
+    previous.version = change.next_moment() if current.version is None else current.version
     change.add_version(previous, previous.version)
     record.versions_kept += 1
 
@@ -121,12 +121,11 @@ def keep_as_version(change: BlobChange, current: BlobRecord, record: BlobRecord)
 def _keep_as_deleted(
     change: BlobChange, current: BlobRecord, record: BlobRecord, rules: AccountRules, role: Role
 ) -> None:
-    previous = _kept(current)
-    previous.role = role
+    previous, moment = kept_copy(current, role), change.next_moment()
     if role is Role.SNAPSHOT:
-        previous.snapshot = change.now
+        previous.snapshot = moment
     mark_deleted(previous, rules, change.now)
-    change.add_version(previous, change.now)
+    change.add_version(previous, moment)
     record.deleted_kept += 1
 
 
@@ -135,8 +134,10 @@ def mark_deleted(record: BlobRecord, rules: AccountRules, now: int) -> None:
     record.retained_until = rules.blob_retained_until(now)
 
 
-def _kept(current: BlobRecord) -> BlobRecord:
+def kept_copy(current: BlobRecord, role: Role) -> BlobRecord:
+    """Return a copy of the blob for VERSIONS, without what belongs to a blob alone."""
     kept = current.copy()
+    kept.role = role
     kept.lease = kept.expires_at = None
     kept.snapshots_kept = kept.versions_kept = kept.deleted_kept = 0
     return kept

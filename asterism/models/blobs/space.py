@@ -175,7 +175,7 @@ class BlobSpace:
         """Begin a change of the blob that was found, inside an attempt; OwnerNotFound if the container is deleted."""
         if self.state.is_deleted:
             raise OwnerNotFound(kind="container", name=self.name)
-        return BlobChange(found.point, found.stored, found.root, self.services.next_ticks(), self._settings)
+        return BlobChange(found.point, found.stored, found.root, self.services.next_ticks, self._settings)
 
     async def commit(self, change: BlobChange, upload: Upload | None = None) -> None:
         """Apply a change; `upload` is consumed by it. ExpectationFailed if another writer was faster."""

@@ -28,6 +28,7 @@ from asterism.models.blobs.replacing import (
     check_replaceable,
     delete_current,
     keep_as_version,
+    kept_copy,
     mark_deleted,
     new_record,
     put_in_place,
@@ -107,7 +108,7 @@ async def change_record(
             else:
                 if rules.versioning and wanted.makes_version:
                     keep_as_version(change, record, after)
-                    after.version = change.now
+                    after.version = change.next_moment()
                     with_next_epoch(after)
                 change.put_root(after)
             await space.commit(change)
@@ -164,10 +165,8 @@ async def take_snapshot(
             if key is not None:
                 check_key(current, key)
             check_no_pending_copy(current)
-            taken = current.copy()
-            taken.role, taken.snapshot, taken.lease, taken.expires_at = Role.SNAPSHOT, change.now, None, None
-            taken.snapshots_kept = taken.versions_kept = taken.deleted_kept = 0
-            taken.version = None
+            taken = kept_copy(current, Role.SNAPSHOT)
+            taken.snapshot, taken.version = change.next_moment(), None
             if metadata is not None:
                 taken.metadata, taken.etag, taken.modified_at = dict(metadata), change.next_etag(), change.now
             after = current.copy()
@@ -176,12 +175,11 @@ async def take_snapshot(
             if rules.versioning:
                 # The service makes a version with each snapshot, too.
                 keep_as_version(change, current, after)
-                # Not at the snapshot's own moment: both are kept by their moments once the version is a previous one.
-                after.version = change.now + 1
-            change.add_version(taken, change.now)
+                after.version = change.next_moment()
+            change.add_version(taken, taken.snapshot)
             change.put_root(after)
             await space.commit(change)
-            return Snapshotted(after, change.now)
+            return Snapshotted(after, taken.snapshot)
     raise TooMuchContention
 
 

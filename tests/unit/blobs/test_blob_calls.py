@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
@@ -15,7 +16,10 @@ from asterism.models.blobs.calls import (
 )
 from asterism.models.blobs.changes import SetHttpHeaders, SetMetadata
 from asterism.models.blobs.conditions import Conditions
+from asterism.models.blobs.container import Container
+from asterism.models.blobs.copy_job import CopySource
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
+from asterism.models.blobs.incremental_copies import copy_incrementally
 from asterism.models.blobs.record import BlobKind, BlobRecord, CopyState, Role, pack_blob, unpack_blob
 from asterism.models.blobs.rules import AccountRules
 from asterism.models.blobs.state import AccessPolicy, ContainerState
@@ -119,6 +123,60 @@ def test_every_version_of_a_blob_can_be_read() -> None:
         await container.delete("blob", Version(second.version), rules=VERSIONING)
         kept = await listed(container, ListQuery(versions=True))
         assert [record.version for record in kept] == [first.version, third.version]
+        await world.check_statistics(container)
+
+    run_blobs(test)
+
+
+async def overwrite(container: Container, rules: AccountRules) -> None:
+    await put(container, "blob", b"after", rules=rules)
+
+
+async def set_metadata(container: Container, rules: AccountRules) -> None:
+    await container.change("blob", SetMetadata({"a": "1"}), rules=rules)
+
+
+async def take_snapshot(container: Container, rules: AccountRules) -> None:
+    await container.snapshot("blob", rules=rules)
+
+
+async def delete(container: Container, rules: AccountRules) -> None:
+    await container.delete("blob", rules=rules, snapshots=SnapshotDeletion.INCLUDE)
+
+
+@pytest.mark.parametrize("call", [overwrite, set_metadata, take_snapshot, delete])
+@pytest.mark.parametrize("retention", [None, 7])
+def test_a_blob_that_replaced_a_soft_deleted_one_becomes_a_version_when_versions_are_kept(
+    call: Callable[[Container, AccountRules], Awaitable[None]], retention: int | None
+) -> None:
+    async def test(world: BlobWorld) -> None:
+        container = await world.container()
+        await put(container, "blob", b"one", rules=RETENTION)
+        await put(container, "blob", b"two", rules=RETENTION)
+        await call(container, AccountRules(versioning=True, blob_retention_days=retention))
+        versions = [record for record in await listed(container, ListQuery(versions=True)) if record.version]
+        assert versions[0].version is not None
+        assert await get(container, "blob", Version(versions[0].version)) == b"two"
+        await container.undelete("blob")
+        kept = await listed(container, ListQuery(snapshots=True))
+        snapshots = [record.snapshot for record in kept if record.snapshot]
+        assert await get(container, "blob", Snapshot(snapshots[0])) == b"one"
+        await world.check_statistics(container)
+
+    run_blobs(test)
+
+
+@pytest.mark.parametrize("retention", [None, 7])
+def test_the_target_of_an_incremental_copy_is_deleted_as_a_version(retention: int | None) -> None:
+    async def test(world: BlobWorld) -> None:
+        container = await world.container()
+        await container.put_blob("source", None, NewBlob(BlobKind.PAGE, 512))
+        which = Snapshot((await container.snapshot("source")).snapshot)
+        source = CopySource(container, which, await container.find("source", which), "http://h/acct/c/source")
+        await copy_incrementally(container, "blob", source)
+        await delete(container, AccountRules(versioning=True, blob_retention_days=retention))
+        versions = await listed(container, ListQuery(prefix="blob", versions=True))
+        assert [record.role for record in versions] == [Role.VERSION]
         await world.check_statistics(container)
 
     run_blobs(test)
