@@ -31,6 +31,7 @@ class BlobChange:
     """A change in the making. It expects the root as it was found, and is applied as a whole."""
 
     __slots__ = (
+        "_discards_blocks",
         "_garbage",
         "_moment",
         "_next_ticks",
@@ -62,6 +63,7 @@ class BlobChange:
         self.planned_under = planned_under
         self.batch = Batch()
         self.bytes_delta = self.items_delta = self.bytes_written = 0
+        self._discards_blocks = False
         self._garbage = 0
         version = None if stored_root is None else stored_root[:LSN_BYTES]
         self.batch.expectations.append(Expectation(root_key(point), version))
@@ -92,6 +94,9 @@ class BlobChange:
         plan_tags(self.batch, self.point, _visible(before), _visible(record))
         if not (has_records or has_blocks):
             if before is not None:
+                if not self._discards_blocks:
+                    # Put Block does not write the root: a block may have come since they were looked for.
+                    self.batch.expectations.append(Expectation(uncommitted_key(self.point), None))
                 self.batch.deletes.append(key)
                 self.bytes_delta -= before_bytes
                 self.items_delta -= 1
@@ -162,6 +167,7 @@ class BlobChange:
     def discard_blocks(self, uncommitted: bytes | None, data: Iterable[tuple[bytes, int]]) -> None:
         """Remove the uncommitted blocks; `uncommitted` is the entry that says when the latest was put, None if there
         are none, and `data` are those that the change does not take over."""
+        self._discards_blocks = True
         key = uncommitted_key(self.point)
         if uncommitted is None:
             self.batch.expectations.append(Expectation(key, None))

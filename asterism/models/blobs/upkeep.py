@@ -226,11 +226,11 @@ async def _remove_expired(space: BlobSpace, change: BlobChange, found: Found, du
     if found.root is None or not found.root.exists or found.root.expires_at != due_at:
         return False
     root = found.root.copy()
+    # Blocks may have been put for the blob that is to come.
     (uncommitted,) = await space.read(found.point, (uncommitted_key(found.point),))
-    await discard_blocks(space, change, uncommitted)
     release_expired(change, found.root)
     leave_empty(root, change)
-    change.put_root(root)
+    change.put_root(root, has_blocks=uncommitted is not None)
     return True
 
 
