@@ -32,6 +32,7 @@ from asterism.models.blobs.replacing import (
     mark_deleted,
     new_record,
     put_in_place,
+    release_expired,
     with_next_epoch,
 )
 from asterism.models.blobs.rules import AccountRules
@@ -290,9 +291,10 @@ async def undelete_blob(space: BlobSpace, name: str) -> None:
     async for attempt in space.attempts(point):
         with attempt:
             found = await space.read_root(point)
-            if found.root is None or not (found.root.exists or found.root.deleted_kept or found.root.versions_kept):
+            root = found.root
+            if root is None or (found.current is None and not (root.deleted_kept or root.versions_kept)):
                 raise BlobRefused(BlobFailure.NOT_FOUND)
-            if not found.root.deleted_kept:
+            if not root.deleted_kept:
                 return
             change = space.begin_change(found)
             await _restore(space, change, found)
@@ -307,8 +309,10 @@ async def _restore(space: BlobSpace, change: BlobChange, found: Found) -> None:
     root = found.root.copy()
     # Of the blobs that had the name, the latest is the blob again, if there is no other; earlier ones are snapshots.
     blobs = [kept for kept in deleted if kept.record.role is Role.CURRENT]
-    revived = blobs[-1] if blobs and not found.root.exists else None
+    revived = blobs[-1] if blobs and found.current is None else None
     if revived is not None:
+        if found.root.exists:
+            release_expired(change, found.root)
         blob = _restored(revived.record)
         blob.etag = change.next_etag()
         blob.snapshots_kept, blob.versions_kept = root.snapshots_kept, root.versions_kept

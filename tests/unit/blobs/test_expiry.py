@@ -16,7 +16,7 @@ from asterism.models.blobs.container import Container
 from asterism.models.blobs.copy_job import CopyJob, CopySource
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
 from asterism.models.blobs.layout import COPIES, DATA, ROOTS, UPLOADS, copy_key, point_of
-from asterism.models.blobs.rules import NO_RULES
+from asterism.models.blobs.rules import NO_RULES, AccountRules
 from asterism.models.blobs.upkeep import BlobUpkeep
 from asterism.storage.contract import Batch
 from asterism.values.ticks import TICKS_PER_SECOND
@@ -144,5 +144,36 @@ def test_a_copy_whose_target_is_gone_is_forgotten_with_its_data(
         assert await world.entries(container, COPIES) == []
         assert (await world.entries(container, ROOTS), await world.entries(container, DATA)) == before
         await world.check_statistics(container)
+
+    run_blobs(test)
+
+
+# --- restoring --------------------------------------------------------------------------------------------------------
+
+
+def test_a_deleted_blob_is_restored_in_place_of_one_that_has_expired() -> None:
+    async def test(world: BlobWorld) -> None:
+        container, rules = await world.container(), AccountRules(blob_retention_days=7)
+        await put(container, "blob", b"precious", rules=rules)
+        await container.delete("blob", rules=rules)
+        await put(container, "blob", LARGE, NewBlob(expires_at=in_a_second(world)), rules=rules)
+        world.skew.seconds += 2
+        await container.undelete("blob")
+        assert await get(container, "blob") == b"precious"
+        await upkeep_after(world, DAY)
+        assert await get(container, "blob") == b"precious"
+        assert await world.entries(container, DATA) == []
+        await world.check_statistics(container)
+
+    run_blobs(test)
+
+
+def test_a_name_whose_only_blob_has_expired_has_nothing_to_restore() -> None:
+    async def test(world: BlobWorld) -> None:
+        container = await world.container()
+        await put(container, "blob", b"1", NewBlob(expires_at=in_a_second(world)))
+        world.skew.seconds += 2
+        with refused(BlobFailure.NOT_FOUND):
+            await container.undelete("blob")
 
     run_blobs(test)
