@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import aclosing, suppress
 from typing import Final
 
-from asterism.errors import AsterismError
+from asterism.errors import AsterismError, StorageFull
 from asterism.models.blobs.calls import NewBlob
 from asterism.models.blobs.conditions import Conditions, check_write
 from asterism.models.blobs.content import Segment
@@ -50,13 +50,14 @@ async def copy_now(
         # A refusal that can be seen now spares the copy of the data.
         await _check_target(space, point, conditions, rules)
         segments = await copied_segments(source.container.space, record, copy_id)
-    stored_bytes = 0
+    stored_bytes, is_storing = 0, False
     try:
         parts = data_parts(source.container.space, record, point, segments, start=0, marked_at=space.now())
         async with aclosing(parts):
             async for part in parts:
+                is_storing = True
                 await space.store_part(point, part.batch, part.bytes_added)
-                stored_bytes = part.progress
+                stored_bytes, is_storing = part.progress, False
 
         async def plan(change: BlobChange, copied: BlobRecord) -> None:
             plan_marks(change.batch, point, segments)
@@ -64,9 +65,11 @@ async def copy_now(
             copied.copy_state = ended_state(copied, SUCCESS, change.now, copied.size)
 
         return await make_target(space, name, properties, conditions, rules, plan)
-    except BaseException:
-        with suppress(ExpectationFailed, AsterismError):
-            await _remove_data(space, point, segments[:_REMOVED_MAX], stored_bytes)
+    except BaseException as error:
+        # A part that was being stored may be there or not, unless there was no room: upkeep measures what it removes.
+        if not is_storing or isinstance(error, StorageFull):
+            with suppress(ExpectationFailed, AsterismError):
+                await _remove_data(space, point, segments[:_REMOVED_MAX], stored_bytes)
         raise
 
 

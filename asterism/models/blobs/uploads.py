@@ -11,7 +11,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Final
 
-from asterism.errors import AsterismError
+from asterism.errors import AsterismError, StorageFull
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
 from asterism.models.blobs.layout import CHUNK_BYTES, UPLOAD_BUFFER_BYTES, data_key, pack_moment, span_of, upload_key
 from asterism.models.blobs.layout import DATA as DATA_FAMILY
@@ -27,7 +27,17 @@ class Upload:
     """The data of one Put Blob, Put Block, or Append Block. It is written by one task, and consumed by one call, which
     may try its batch several times. Leaving the `async with` discards what no call has consumed."""
 
-    __slots__ = ("_buffer", "_buffered", "_is_consumed", "_next_ticks", "_store_part", "_stored", "data_id", "point")
+    __slots__ = (
+        "_buffer",
+        "_buffered",
+        "_is_consumed",
+        "_is_known",
+        "_next_ticks",
+        "_store_part",
+        "_stored",
+        "data_id",
+        "point",
+    )
 
     def __init__(self, point: bytes, data_id: bytes, store_part: StorePart, next_ticks: Callable[[], int]) -> None:
         self.point = point
@@ -39,6 +49,8 @@ class Upload:
         # Bytes in parts: a multiple of CHUNK_BYTES.
         self._stored = 0
         self._is_consumed = False
+        # False if a part was being stored when the task was canceled or the store failed: it may be stored or not.
+        self._is_known = True
 
     @property
     def size(self) -> int:
@@ -71,10 +83,20 @@ class Upload:
             for at in range(start, end, CHUNK_BYTES):
                 key = data_key(self.point, self.data_id, self._stored + at - start)
                 batch.puts.append((key, bytes(view[at : at + CHUNK_BYTES])))
-            await self._store_part(self.point, batch, end - start)
-            self._stored += end - start
+            await self._store_known(batch, end - start)
         self._buffer = [bytes(view[whole:])]
         self._buffered = len(data) - whole
+
+    async def _store_known(self, batch: Batch, size: int) -> None:
+        """Store a part, and note whether it is known what is stored after it."""
+        self._is_known = False
+        try:
+            await self._store_part(self.point, batch, size)
+        except StorageFull:
+            self._is_known = True
+            raise
+        self._stored += size
+        self._is_known = True
 
     # --- for the call that consumes it --------------------------------------------------------------------------------
 
@@ -106,9 +128,10 @@ class Upload:
         self._is_consumed = True
 
     async def abandon(self) -> None:
-        """Remove what was stored, unless it was consumed."""
+        """Remove what was stored, unless it was consumed. What may be stored or not is left to upkeep, which measures
+        it before it counts it."""
         self._buffer, self._buffered = [], 0
-        if self._stored and not self._is_consumed:
+        if self._stored and self._is_known and not self._is_consumed:
             stored, self._stored = self._stored, 0
             mark = upload_key(self.point, self.data_id)
             batch = Batch(
