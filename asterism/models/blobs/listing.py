@@ -101,7 +101,7 @@ class _Listing:
                         self._skipped = prefix
                     continue
             if is_plain:
-                if not record.exists or (record.expires_at is not None and record.expires_at <= now):
+                if not record.exists or record.is_expired(now):
                     continue
                 if len(found) >= limit:
                     return Marker(record.name)
@@ -134,7 +134,7 @@ class _Listing:
             kept = await kept_records(self._space, point_of(root.name))
             shown = [record for _, _, record in kept if self._asks_for(record)]
         if root.exists:
-            if root.expires_at is None or root.expires_at > self._now:
+            if not root.is_expired(self._now):
                 shown.append(root)
         elif query.uncommitted and await has_uncommitted(self._space, point_of(root.name)):
             shown.append(root)

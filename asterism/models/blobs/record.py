@@ -166,6 +166,12 @@ class BlobRecord:
     def is_page(self) -> bool:
         return self.kind is BlobKind.PAGE
 
+    def is_expired(self, now: int) -> bool:
+        """Return whether the blob does not exist any more. A legal hold or an immutability policy keeps it longer."""
+        if self.expires_at is None or self.expires_at > now:
+            return False
+        return not self.has_legal_hold and (self.immutable_until is None or self.immutable_until <= now)
+
     @property
     def is_copy_pending(self) -> bool:
         """Return whether the blob is the target of a copy that has not ended."""

@@ -136,10 +136,8 @@ class BlobSpace:
         if stored is None:
             return Found(point, None, None, None)
         root = unpack_blob(stored)
-        is_current = root.exists
-        if is_current and root.expires_at is not None:
-            is_current = root.expires_at > self.now()
-        return Found(point, stored, root, settle_tier(root, self.now()) if is_current else None)
+        now = self.now()
+        return Found(point, stored, root, settle_tier(root, now) if root.exists and not root.is_expired(now) else None)
 
     def now(self) -> int:
         return self.services.next_ticks()

@@ -74,9 +74,7 @@ class TagSearch:
         stored = await read_scattered(self._router, self._keyspace, [(point, root_key(point)) for point in points])
         records = [unpack_blob(value) for value in stored if value is not None]
         now = self._now()
-        return [
-            record for record in records if record.exists and (record.expires_at is None or record.expires_at > now)
-        ]
+        return [record for record in records if record.exists and not record.is_expired(now)]
 
     async def _candidates(
         self, tests: Sequence[TagTest], start: bytes, limit: int

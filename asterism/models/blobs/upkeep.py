@@ -217,7 +217,9 @@ async def _remove_if(space: BlobSpace, point: bytes, due_at: int, remove: _Remov
             change.batch.may_use_reserve = True
             if not await remove(space, change, found, due_at):
                 return False
-            await space.commit(change)
+            # Nothing is planned for a blob that is held.
+            if change.batch.deletes:
+                await space.commit(change)
             return True
     raise TooMuchContention
 
@@ -225,6 +227,9 @@ async def _remove_if(space: BlobSpace, point: bytes, due_at: int, remove: _Remov
 async def _remove_expired(space: BlobSpace, change: BlobChange, found: Found, due_at: int) -> bool:
     if found.root is None or not found.root.exists or found.root.expires_at != due_at:
         return False
+    if not found.root.is_expired(change.now):
+        # Its entry stays until the hold or the policy has ended.
+        return True
     root = found.root.copy()
     # Blocks may have been put for the blob that is to come.
     (uncommitted,) = await space.read(found.point, (uncommitted_key(found.point),))

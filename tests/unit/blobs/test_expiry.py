@@ -9,18 +9,26 @@ from uuid import UUID
 import pytest
 
 from asterism.models.blobs import copies
-from asterism.models.blobs.calls import CURRENT, NewBlob
-from asterism.models.blobs.changes import ExpiryMode, SetExpiry
+from asterism.models.blobs.calls import CURRENT, ListQuery, NewBlob, RecordChange
+from asterism.models.blobs.changes import (
+    UNLOCKED,
+    DeleteImmutability,
+    ExpiryMode,
+    SetExpiry,
+    SetImmutability,
+    SetLegalHold,
+)
 from asterism.models.blobs.conditions import NO_CONDITIONS
 from asterism.models.blobs.container import Container
 from asterism.models.blobs.copy_job import CopyJob, CopySource
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
 from asterism.models.blobs.layout import COPIES, DATA, ROOTS, UPLOADS, copy_key, point_of
 from asterism.models.blobs.rules import NO_RULES, AccountRules
+from asterism.models.blobs.tags_search import TagTest
 from asterism.models.blobs.upkeep import BlobUpkeep
 from asterism.storage.contract import Batch
 from asterism.values.ticks import TICKS_PER_SECOND
-from tests.support.blobs import BlobWorld, get, put, run_blobs
+from tests.support.blobs import BlobWorld, get, listed, put, run_blobs
 
 DAY = 24 * 3600
 LARGE = bytes(range(256)) * 4096
@@ -143,6 +151,37 @@ def test_a_copy_whose_target_is_gone_is_forgotten_with_its_data(
         await BlobUpkeep(world.blobs).sweep()
         assert await world.entries(container, COPIES) == []
         assert (await world.entries(container, ROOTS), await world.entries(container, DATA)) == before
+        await world.check_statistics(container)
+
+    run_blobs(test)
+
+
+# --- holds ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("hold", "release"),
+    [
+        (SetLegalHold(True), SetLegalHold(False)),
+        (SetImmutability(2**60, UNLOCKED), DeleteImmutability()),
+    ],
+)
+def test_a_blob_that_is_held_expires_when_the_hold_ends(hold: RecordChange, release: RecordChange) -> None:
+    async def test(world: BlobWorld) -> None:
+        container = await world.container()
+        await put(container, "blob", LARGE, NewBlob(expires_at=in_a_second(world), tags={"a": "1"}))
+        await container.change("blob", hold)
+        await upkeep_after(world, 10)
+        assert await get(container, "blob") == LARGE
+        assert [record.name for record in await listed(container, ListQuery())] == ["blob"]
+        found = await container.find_by_tags([TagTest("a", "=", "1")])
+        assert [record.name for record in found.entries] == ["blob"]
+        await container.change("blob", release)
+        with refused(BlobFailure.NOT_FOUND):
+            await container.find("blob")
+        await upkeep_after(world, 1)
+        await upkeep_after(world, DAY)
+        assert await world.entries(container, ROOTS) == await world.entries(container, DATA) == []
         await world.check_statistics(container)
 
     run_blobs(test)
