@@ -83,6 +83,9 @@ async def put_block(
             if found.root is None:
                 change.put_root(empty_root(name, change), has_blocks=True)
             batch = change.batch
+            if latest is None:
+                # The first block sets the length of the ids.
+                batch.expectations.append(Expectation(uncommitted, None))
             if before is None:
                 batch.adds.append(Add(block_count_key(point), (1,), UNCOMMITTED_BLOCKS_MAX))
             else:

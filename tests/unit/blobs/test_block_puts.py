@@ -8,6 +8,7 @@ import pytest
 
 from asterism.models.blobs.calls import BlockEntry, BlockSource, ListQuery, NewBlob, Version
 from asterism.models.blobs.container import Container
+from asterism.models.blobs.failures import BlobFailure, BlobRefused
 from asterism.models.blobs.plan import BlobChange
 from asterism.models.blobs.rules import AccountRules
 from asterism.models.blobs.space import BlobSpace
@@ -76,5 +77,18 @@ def test_blocks_outlive_the_expired_blob_that_they_are_to_replace() -> None:
         await container.commit_blocks("blob", [BlockEntry(BlockSource.LATEST, b"1")], NewBlob())
         assert await get(container, "blob") == b"data"
         await world.check_statistics(container)
+
+    run_blobs(test)
+
+
+def test_of_two_first_blocks_with_ids_of_different_lengths_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(world: BlobWorld) -> None:
+        container = await world.container()
+        await put(container, "blob", b"1")
+        put_block_before_next_commit(container, monkeypatch)
+        with pytest.raises(BlobRefused) as caught:
+            await put_block(container, "blob", b"22", b"data")
+        assert caught.value.failure is BlobFailure.INVALID_BLOB_OR_BLOCK
+        assert [block.block_id for block in (await container.block_list("blob")).uncommitted] == [b"1"]
 
     run_blobs(test)
