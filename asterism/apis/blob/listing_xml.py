@@ -177,8 +177,6 @@ def _rare(record: BlobRecord, shown: Shown, now: int) -> str:
             text += leaf("RemainingRetentionDays", max(0, (record.retained_until - now) // _DAY_TICKS))
     if record.expires_at is not None:
         text += leaf("Expiry-Time", http_date(record.expires_at))
-    if record.accessed_at is not None:
-        text += leaf("LastAccessTime", http_date(record.accessed_at))
     if shown.immutability and record.immutable_until is not None:
         text += leaf("ImmutabilityPolicyUntilDate", http_date(record.immutable_until))
         text += leaf("ImmutabilityPolicyMode", record.immutability_mode or "Unlocked")

@@ -163,8 +163,6 @@ def _add_history(answer: HeaderList, record: BlobRecord) -> None:
         answer.append(("x-ms-tag-count", str(len(record.tags))))
     if record.expires_at is not None:
         answer.append(("x-ms-expiry-time", http_date(record.expires_at)))
-    if record.accessed_at is not None:
-        answer.append(("x-ms-last-access-time", http_date(record.accessed_at)))
     if record.immutable_until is not None:
         answer.append(("x-ms-immutability-policy-until-date", http_date(record.immutable_until)))
         answer.append(("x-ms-immutability-policy-mode", record.immutability_mode or "Unlocked"))

@@ -142,8 +142,6 @@ class BlobRecord:
     # The moment from which a deleted record is removed.
     retained_until: int | None = None
     expires_at: int | None = None
-    # The version of the container's settings by which the blob was made, where it matters to the door.
-    accessed_at: int | None = None
 
     def copy(self) -> BlobRecord:
         return copy(self)
@@ -198,7 +196,6 @@ _PLAIN: Final = {
     "da": "deleted_at",
     "ru": "retained_until",
     "ex": "expires_at",
-    "la": "accessed_at",
 }
 _PLAIN_ITEMS: Final = tuple(_PLAIN.items())
 _MD5 = "h"
