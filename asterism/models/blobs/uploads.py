@@ -128,8 +128,8 @@ class Upload:
         self._is_consumed = True
 
     async def abandon(self) -> None:
-        """Remove what was stored, unless it was consumed. What may be stored or not is left to upkeep, which measures
-        it before it counts it."""
+        """Remove what was stored, unless it was consumed. A part that may be stored or not leaves all of it to upkeep,
+        which measures what it removes."""
         self._buffer, self._buffered = [], 0
         if self._stored and self._is_known and not self._is_consumed:
             stored, self._stored = self._stored, 0
