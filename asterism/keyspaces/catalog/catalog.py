@@ -46,11 +46,13 @@ from asterism.partitioning.placement import Rules
 from asterism.storage.contract import Batch, Expectation, Fence, PartitionUnknown, Span
 from asterism.throughput.budgets import Throughput, effective_ru
 from asterism.values.identifiers import Epoch, Lsn, NodeNumber, PartitionNumber, partition_on
-from asterism.values.resource_ids import OWNED_NUMBER_LIMIT, collection_rid
 
 __all__ = ["CATALOG_PARTITION", "Catalog", "CatalogChanges"]
 
 FIRST_EPOCH = Epoch(1)
+
+# Raises if a change must not be made, and returns what else it was decided on: called again for each attempt.
+Decision = Callable[[], Sequence[Expectation]]
 
 # More batches than can be on their way to a keyspace while it is being deleted.
 _LSN_MARGIN = 100_000
@@ -138,6 +140,7 @@ class Catalog(CatalogFollower):
         now: int,
         # Entries to store together with the keyspace, by its resource id.
         with_puts: Callable[[bytes], Iterable[tuple[bytes, bytes]]] | None = None,
+        decided_on: Decision | None = None,
     ) -> Keyspace:
         """Create a keyspace with a partition on each of the nodes, which may be named more than once."""
         numbers: list[PartitionNumber] = []
@@ -147,6 +150,7 @@ class Catalog(CatalogFollower):
                 raise ResourceNotFound(kind="database", name=database.name)
             if self.find_keyspace(database.rid, name) is not None:
                 raise ResourceExists(kind="container", name=name)
+            decided = [] if decided_on is None else decided_on()
             if not numbers or not self.garbage.isdisjoint(numbers):
                 numbers[:] = await self.allocate_partitions(nodes)
                 await self._create_partitions(numbers)
@@ -161,7 +165,7 @@ class Catalog(CatalogFollower):
             )
             key, named = KEYSPACE + record.rid, name_key(KEYSPACE_NAME + database.rid, name)
             batch = Batch(
-                expectations=[Expectation(named, None), Expectation(key, None)],
+                expectations=[Expectation(named, None), Expectation(key, None), *decided],
                 puts=[(named, record.rid), *(with_puts(record.rid) if with_puts else ())],
                 versioned_puts=[(key, record.to_bytes())],
             )
@@ -225,13 +229,19 @@ class Catalog(CatalogFollower):
         await self.change_terms(keyspace, change, with_changes=with_changes)
 
     async def change_keyspace_settings(
-        self, keyspace: Keyspace, change: Callable[[Mapping[str, Any]], Mapping[str, Any]], *, now: int
+        self,
+        keyspace: Keyspace,
+        change: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+        *,
+        now: int,
+        decided_on: Decision | None = None,
     ) -> None:
         """Change the settings as `change` says, which gets those in force, again if others have changed them meanwhile.
         Otherwise as `change_terms`."""
         await self.change_terms(
             keyspace,
             lambda before: replace(before, settings=change(before.settings), etag=self._new_etag(), changed_at=now),
+            decided_on=decided_on,
         )
 
     async def change_terms(
@@ -241,6 +251,7 @@ class Catalog(CatalogFollower):
         *,
         with_changes: Batch | None = None,
         as_leader: bool = False,
+        decided_on: Decision | None = None,
     ) -> None:
         """Change the terms on which requests are served. On return no other process serves them by the earlier ones;
         `keyspace.earlier_work_done` awaits the requests that this process had begun."""
@@ -251,7 +262,8 @@ class Catalog(CatalogFollower):
             settings = dict(before.settings) if after.settings is before.settings else after.settings
             return replace(after, settings=settings, map=self._fenced_map(before.map))
 
-        await self._change_keyspace(keyspace, changed, with_changes or Batch(), as_leader=as_leader)
+        batch = with_changes or Batch()
+        await self._change_keyspace(keyspace, changed, batch, as_leader=as_leader, decided_on=decided_on)
         await self.fence_off_others(keyspace)
 
     async def fence_off_others(self, keyspace: Keyspace) -> None:
@@ -322,6 +334,7 @@ class Catalog(CatalogFollower):
         with_changes: Batch,
         *,
         as_leader: bool = False,
+        decided_on: Decision | None = None,
     ) -> bool:
         """Change a record: `change` returns the new one, given the present; None leaves it as it is."""
 
@@ -333,7 +346,7 @@ class Catalog(CatalogFollower):
                 return False
             key = KEYSPACE + record.rid
             batch = Batch(
-                expectations=[Expectation(key, keyspace.version)],
+                expectations=[Expectation(key, keyspace.version), *(decided_on() if decided_on else ())],
                 versioned_puts=[(key, record.to_bytes())],
             )
             batch.extend(with_changes)
@@ -343,10 +356,16 @@ class Catalog(CatalogFollower):
 
         return await self._decide(attempt)
 
-    async def delete_keyspace(self, keyspace: Keyspace) -> None:
+    async def delete_keyspace(
+        self, keyspace: Keyspace, check: Callable[[Mapping[str, Any]], None] | None = None
+    ) -> None:
+        """Delete a keyspace. `check` raises if the settings in force do not permit it; nothing comes between."""
+
         async def attempt() -> None:
             if keyspace.deleted:
                 raise ResourceNotFound(kind="container", name=keyspace.record.name)
+            if check is not None:
+                check(keyspace.record.settings)
             batch = Batch()
             self._plan_keyspace_removal(keyspace, batch)
             floor = await self._plan_lsn_floor([keyspace], batch)
@@ -374,9 +393,6 @@ class Catalog(CatalogFollower):
         batch.expectations.append(Expectation(LSN_FLOOR, self._lsn_floor))
         batch.puts.append((LSN_FLOOR, NUMBER.pack(floor)))
         return NUMBER.pack(floor)
-
-    def _lsn_floor_now(self) -> Lsn:
-        return Lsn(0 if self._lsn_floor is None else NUMBER.unpack(self._lsn_floor)[0])
 
     def _plan_keyspace_removal(self, keyspace: Keyspace, batch: Batch) -> None:
         record = keyspace.record
@@ -482,18 +498,3 @@ class Catalog(CatalogFollower):
         if self.store.is_shared:
             own.add(await self.store.coordination_partition())
         return set(await self._engine.partitions()) - known - in_jobs - self.garbage - own
-
-    # --- new resource ids --------------------------------------------------------------------------------------------
-
-    def _new_database_rid(self) -> bytes:
-        rid = self._random_bytes(4)
-        while rid in self.databases:
-            rid = self._random_bytes(4)
-        return rid
-
-    def _new_keyspace_rid(self, database_rid: bytes) -> bytes:
-        while True:
-            number = int.from_bytes(self._random_bytes(4), "big") % OWNED_NUMBER_LIMIT
-            rid = collection_rid(database_rid, number)
-            if rid not in self.keyspaces:
-                return rid

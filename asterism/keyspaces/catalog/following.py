@@ -23,6 +23,7 @@ from asterism.keyspaces.catalog.store import (
     LEADER,
     LSN_FLOOR,
     NEXT_BOOT,
+    NUMBER,
     OFFER,
     PROMOTION,
     REKEY,
@@ -34,6 +35,7 @@ from asterism.keyspaces.catalog.work import CatalogWork
 from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.storage.contract import Batch, Engine, Expectation, ExpectationFailed, OutOfSpace
 from asterism.values.identifiers import Lsn, PartitionNumber
+from asterism.values.resource_ids import OWNED_NUMBER_LIMIT, collection_rid
 
 # Each attempt but the last was overtaken by a change of another process.
 _ATTEMPTS_MAX = 50
@@ -96,6 +98,9 @@ class CatalogFollower(CatalogMemory):
             lambda kind: self._owned_records(kind, KEYSPACE, lambda rid: rid in self.keyspaces)
         )
         self._owned = (self.users, self.permissions, *self.scripts.all_kinds)
+
+    def _lsn_floor_now(self) -> Lsn:
+        return Lsn(0 if self._lsn_floor is None else NUMBER.unpack(self._lsn_floor)[0])
 
     def _owned_records(
         self, kind: OwnedRecordKind, owner_prefix: bytes, owner_exists: Callable[[bytes], bool]
@@ -267,6 +272,21 @@ class CatalogFollower(CatalogMemory):
                     await self._follow()
         raise StorageUnavailable(reason="the catalog was changed by other processes on every attempt")
 
+    # --- new identifiers ---------------------------------------------------------------------------------------------
+
     def _new_etag(self) -> str:
         text = self._random_bytes(16).hex()
         return f'"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"'
+
+    def _new_database_rid(self) -> bytes:
+        rid = self._random_bytes(4)
+        while rid in self.databases:
+            rid = self._random_bytes(4)
+        return rid
+
+    def _new_keyspace_rid(self, database_rid: bytes) -> bytes:
+        while True:
+            number = int.from_bytes(self._random_bytes(4), "big") % OWNED_NUMBER_LIMIT
+            rid = collection_rid(database_rid, number)
+            if rid not in self.keyspaces:
+                return rid

@@ -4,16 +4,16 @@ changes of other processes."""
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from asterism.errors import StoredDamage
 from asterism.keyspaces.catalog.accounts import account_of
 from asterism.keyspaces.catalog.records import DatabaseRecord, KeyspaceRecord, OfferRecord
-from asterism.keyspaces.catalog.store import DATABASE, KEYSPACE, OFFER
+from asterism.keyspaces.catalog.store import DATABASE, KEYSPACE, KEYSPACE_NAME, OFFER, name_key
 from asterism.keyspaces.routing.keyspace import Keyspace
-from asterism.storage.contract import LSN_BYTES
+from asterism.storage.contract import LSN_BYTES, Expectation
 
 
 @contextmanager
@@ -68,6 +68,18 @@ class CatalogMemory:
 
     def keyspaces_of(self, database_rid: bytes) -> list[Keyspace]:
         return [keyspace for rid, keyspace in self.keyspaces.items() if rid.startswith(database_rid)]
+
+    def expect_names(self, database_rid: bytes, names: Iterable[str]) -> list[Expectation]:
+        """Return what a change expects that was decided on the keyspaces of these names, as memory has them: their
+        records, and that there are no others."""
+        expectations: list[Expectation] = []
+        for name in names:
+            keyspace = self.find_keyspace(database_rid, name)
+            if keyspace is None:
+                expectations.append(Expectation(name_key(KEYSPACE_NAME + database_rid, name), None))
+            else:
+                expectations.append(Expectation(KEYSPACE + keyspace.record.rid, keyspace.version))
+        return expectations
 
     def offer_for(self, resource_rid: bytes) -> OfferRecord | None:
         rid = self._offer_rids.get(resource_rid)

@@ -7,12 +7,13 @@ name with a number, which no client sees.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, cast
 
 from asterism.errors import ResourceExists, ResourceNotFound, StorageUnavailable
 from asterism.keyspaces.admission import Admission
-from asterism.keyspaces.catalog.catalog import Catalog
+from asterism.keyspaces.catalog.catalog import Catalog, Decision
 from asterism.keyspaces.catalog.records import DatabaseRecord
 from asterism.keyspaces.catalog.small_documents import SmallDocuments
 from asterism.keyspaces.routing.keyspace import Keyspace
@@ -24,7 +25,7 @@ from asterism.models.blobs.rules import NO_RULES, AccountRules
 from asterism.models.blobs.space import BlobServices, BlobSpace
 from asterism.models.blobs.state import CONTAINER_MARK, ContainerState
 from asterism.partitioning.partition_key import PartitionKeyDefinition, PartitionKeyKind
-from asterism.storage.contract import StorageRefusal
+from asterism.storage.contract import Expectation, StorageRefusal
 
 # Containers lie in accounts that no other door lists: no name of an account contains `:`.
 ACCOUNT_PREFIX: Final = "blob:"
@@ -158,6 +159,7 @@ class BlobStore:
                 nodes=await self.services.reshaper.placer.for_new_keyspace(database.name, identity, count=1),
                 throughput=None,
                 now=self._now(),
+                decided_on=self._no_other(account, name, identity),
             )
         except ResourceExists:
             raise BlobRefused(BlobFailure.CONTAINER_EXISTS) from None
@@ -169,8 +171,24 @@ class BlobStore:
             if self.catalog.find_keyspace(database.rid, identity) is None:
                 return identity
         oldest = min(self._of_name(account, name), key=lambda container: container.state.deleted_at or 0)
-        await self.remove(oldest)
+        # Another call or upkeep may have removed it meanwhile; the name is free all the same.
+        with suppress(ResourceNotFound):
+            await self._remove(oldest, _check_deleted)
         return oldest.keyspace.record.name
+
+    def _no_other(self, account: str, name: str, identity: str) -> Decision:
+        """Decide that no container but that in the keyspace `identity` has the name. Of a creation and a restoration at
+        once, in this process or in two, one finds the other."""
+
+        def decide() -> list[Expectation]:
+            found = [other for other in self._of_name(account, name) if other.keyspace.record.name != identity]
+            if not all(other.state.is_deleted for other in found):
+                raise BlobRefused(BlobFailure.CONTAINER_EXISTS)
+            database = self._database(account)
+            names = [other for other in _identities(name) if other != identity]
+            return [] if database is None else self.catalog.expect_names(database.rid, names)
+
+        return decide
 
     async def delete_container(
         self, account: str, name: str, conditions: Conditions = NO_CONDITIONS, rules: AccountRules = NO_RULES
@@ -179,31 +197,43 @@ class BlobStore:
         container = self.find_container(account, name)
         if container is None:
             raise BlobRefused(BlobFailure.CONTAINER_NOT_FOUND)
-        self._check_deletion(container.state, conditions)
-        if rules.container_retention_days is None:
-            # A change of the state that came between is of no consequence for what is gone.
-            await self.remove(container)
-            return
+
+        def check(state: ContainerState) -> None:
+            # Another request may have deleted it meanwhile.
+            if state.is_deleted:
+                raise BlobRefused(BlobFailure.CONTAINER_NOT_FOUND)
+            check_write(conditions, state, self.services.next_ticks())
 
         def delete(state: ContainerState, now: int) -> ContainerState:
-            self._check_deletion(state, conditions)
+            check(state)
             version = f"{now:016X}"
             until = rules.container_retained_until(now)
             return replace(state, deleted_at=now, retained_until=until, deleted_version=version, lease=None)
 
-        await self.change_container(container, delete)
-
-    def _check_deletion(self, state: ContainerState, conditions: Conditions) -> None:
-        check_write(conditions, state, self.services.next_ticks())
-        if state.has_legal_hold:
-            raise BlobRefused(BlobFailure.LEGAL_HOLD)
-
-    async def remove(self, container: Container) -> None:
-        """Remove a container with all that it has, for good."""
+        if rules.container_retention_days is not None:
+            await self.change_container(container, delete)
+            return
         try:
-            await self.catalog.delete_keyspace(container.keyspace)
+            await self._remove(container, check)
         except ResourceNotFound:
             raise BlobRefused(BlobFailure.CONTAINER_NOT_FOUND) from None
+
+    async def remove_due(self, container: Container, now: int) -> None:
+        """Remove a deleted container for good, unless it was restored or removed meanwhile."""
+
+        def check(state: ContainerState) -> None:
+            _check_deleted(state)
+            if state.retained_until is None or state.retained_until > now:
+                raise BlobRefused(BlobFailure.CONTAINER_EXISTS)
+
+        with suppress(BlobRefused, ResourceNotFound):
+            await self._remove(container, check)
+
+    async def _remove(self, container: Container, check: Callable[[ContainerState], None]) -> None:
+        """Remove a container with all that it has, for good, if `check` lets its state pass at that moment."""
+        await self.catalog.delete_keyspace(
+            container.keyspace, lambda settings: check(ContainerState.from_settings(settings))
+        )
         self.services.reshaper.collect_garbage()
 
     async def restore_container(
@@ -214,7 +244,10 @@ class BlobStore:
             raise BlobRefused(BlobFailure.CONTAINER_EXISTS)
         for container in self._of_name(account, deleted_name):
             if new_name == deleted_name and container.state.deleted_version == deleted_version:
-                await self.change_container(container, _restored)
+                identity = container.keyspace.record.name
+                await self.change_container(
+                    container, _restored, decided_on=self._no_other(account, new_name, identity)
+                )
                 return container
         raise BlobRefused(BlobFailure.CONTAINER_NOT_FOUND)
 
@@ -227,6 +260,7 @@ class BlobStore:
         conditions: Conditions = NO_CONDITIONS,
         *,
         needs_lease: bool = False,
+        decided_on: Decision | None = None,
     ) -> ContainerState:
         """Change the state as `change` decides on the state in force; conditions are checked in the same decision, and
         with `needs_lease` the lease. Return the state after it."""
@@ -239,7 +273,9 @@ class BlobStore:
             return change(state, now).to_settings(name)
 
         try:
-            await self.catalog.change_keyspace_settings(container.keyspace, changed, now=self._now())
+            await self.catalog.change_keyspace_settings(
+                container.keyspace, changed, now=self._now(), decided_on=decided_on
+            )
         except ResourceNotFound:
             raise BlobRefused(BlobFailure.CONTAINER_NOT_FOUND) from None
         return container.state
@@ -286,7 +322,13 @@ def _name_of(keyspace: Keyspace) -> str:
     return cast("str", keyspace.record.settings[CONTAINER_MARK])
 
 
-def _restored(state: ContainerState, now: int) -> ContainerState:
+def _check_deleted(state: ContainerState) -> None:
     if not state.is_deleted:
         raise BlobRefused(BlobFailure.CONTAINER_EXISTS)
+
+
+def _restored(state: ContainerState, now: int) -> ContainerState:
+    _check_deleted(state)
+    if state.retained_until is not None and state.retained_until <= now:
+        raise BlobRefused(BlobFailure.CONTAINER_NOT_FOUND)
     return replace(state.touched(now), deleted_at=None, retained_until=None, deleted_version=None)

@@ -83,7 +83,7 @@ class BlobUpkeep:
                     await sweep_container(container.space, now)
                     await self._store.copies.resume([container])
                 elif until <= now:
-                    await self._store.remove(container)
+                    await self._store.remove_due(container, now)
             except OwnerNotFound:
                 continue
             except (AsterismError, StorageRefusal) as problem:
