@@ -130,6 +130,12 @@ _ROWS: Final[dict[BlobFailure, Row]] = {
         "BlobImmutableDueToPolicy",
         "This operation is not permitted as the blob is immutable due to a policy.",
     ),
+    _F.IMMUTABLE_CONTAINER_NOT_EMPTY: (
+        409,
+        "ContainerImmutableStorageWithVersioningEnabled",
+        "The container has immutable storage with versioning enabled, and is not empty. Delete its blobs, snapshots "
+        "and versions first.",
+    ),
     _F.LEGAL_HOLD: (
         409,
         "BlobImmutableDueToLegalHold",

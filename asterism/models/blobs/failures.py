@@ -50,6 +50,8 @@ class BlobFailure(StrEnum):
     TIER_CANNOT_CHANGE = "tier cannot change"
     TIER_NOT_SUPPORTED = "tier not supported"
     IMMUTABLE = "immutable"
+    # Blobs of the container can have policies and holds.
+    IMMUTABLE_CONTAINER_NOT_EMPTY = "immutable container not empty"
     LEGAL_HOLD = "legal hold"
     POLICY_LOCKED = "policy locked"
     KEY_MISMATCH = "key mismatch"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from asterism.keyspaces.routing.scan import scan_line
 from asterism.models.blobs.calls import Current, Key, Version, Which
 from asterism.models.blobs.changes import check_read_key
 from asterism.models.blobs.conditions import Conditions, check_read
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
-from asterism.models.blobs.layout import VERSIONS, moment_of, point_of, span_of, version_key
+from asterism.models.blobs.layout import ROOTS, VERSIONS, moment_of, point_of, span_of, version_key
 from asterism.models.blobs.record import BlobRecord, Role, unpack_blob
-from asterism.models.blobs.space import BlobSpace, Found
+from asterism.models.blobs.space import ENTRIES, BlobSpace, Found
 from asterism.models.blobs.tiers import settle_tier
+from asterism.partitioning.key_range import FULL
 
 
 class KeptRecord(NamedTuple):
@@ -63,3 +65,13 @@ async def find_version(space: BlobSpace, point: bytes, moment: int) -> KeptRecor
     """Return the record that VERSIONS has at a moment."""
     (stored,) = await space.read(point, (version_key(point, moment),))
     return None if stored is None else KeptRecord(moment, stored, unpack_blob(stored))
+
+
+async def has_blobs(space: BlobSpace) -> bool:
+    """Return True if a container has a blob, a snapshot, a version or a deleted record, whatever its name."""
+    async for found in scan_line(space.services.router, space.keyspace, ROOTS, FULL, ENTRIES):
+        for _, stored in found.entries:
+            root = unpack_blob(stored)
+            if root.exists or root.snapshots_kept or root.versions_kept or root.deleted_kept:
+                return True
+    return False

@@ -21,11 +21,13 @@ from asterism.models.blobs.conditions import NO_CONDITIONS, Conditions, check_wr
 from asterism.models.blobs.container import Container
 from asterism.models.blobs.copies import Copies
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
+from asterism.models.blobs.finding import has_blobs
 from asterism.models.blobs.rules import NO_RULES, AccountRules
 from asterism.models.blobs.space import BlobServices, BlobSpace
 from asterism.models.blobs.state import CONTAINER_MARK, ContainerState
 from asterism.partitioning.partition_key import PartitionKeyDefinition, PartitionKeyKind
 from asterism.storage.contract import Expectation, StorageRefusal
+from asterism.values.ticks import TICKS_PER_SECOND
 
 # Containers lie in accounts that no other door lists: no name of an account contains `:`.
 ACCOUNT_PREFIX: Final = "blob:"
@@ -35,6 +37,8 @@ KEY: Final = PartitionKeyDefinition(paths=("/name",), kind=PartitionKeyKind.RANG
 # Deleted containers of one name that can be restored; the oldest gives way to one more.
 _SAME_NAME_MAX: Final = 32
 _KNOWN_CONTAINERS_MAX: Final = 10_000
+# A container that was being deleted when the process ended can be restored for a day.
+_LEFT_BY_CRASH_TICKS: Final = 24 * 3600 * TICKS_PER_SECOND
 
 # Decides on a change of a container's state: gets the state and the moment, returns the state after it or raises.
 StateChange = Callable[[ContainerState, int], ContainerState]
@@ -171,8 +175,8 @@ class BlobStore:
             if self.catalog.find_keyspace(database.rid, identity) is None:
                 return identity
         oldest = min(self._of_name(account, name), key=lambda container: container.state.deleted_at or 0)
-        # Another call or upkeep may have removed it meanwhile; the name is free all the same.
-        with suppress(ResourceNotFound):
+        # Another call or upkeep may have removed or restored it meanwhile: the creation finds that out.
+        with suppress(BlobRefused):
             await self._remove(oldest, _check_deleted)
         return oldest.keyspace.record.name
 
@@ -193,7 +197,8 @@ class BlobStore:
     async def delete_container(
         self, account: str, name: str, conditions: Conditions = NO_CONDITIONS, rules: AccountRules = NO_RULES
     ) -> None:
-        """Delete a container; with container retention it can be restored for that time. CONTAINER_NOT_FOUND."""
+        """Delete a container; with container retention it can be restored for that time. CONTAINER_NOT_FOUND; one whose
+        blobs can have policies and holds must be empty (IMMUTABLE_CONTAINER_NOT_EMPTY)."""
         container = self.find_container(account, name)
         if container is None:
             raise BlobRefused(BlobFailure.CONTAINER_NOT_FOUND)
@@ -206,17 +211,30 @@ class BlobStore:
 
         def delete(state: ContainerState, now: int) -> ContainerState:
             check(state)
-            version = f"{now:016X}"
-            until = rules.container_retained_until(now)
-            return replace(state, deleted_at=now, retained_until=until, deleted_version=version, lease=None)
+            # Without retention, it is removed as soon as it was found to be empty: a crash between leaves it to upkeep.
+            until = rules.container_retained_until(now) or now + _LEFT_BY_CRASH_TICKS
+            return replace(state, deleted_at=now, retained_until=until, deleted_version=f"{now:016X}", lease=None)
 
-        if rules.container_retention_days is not None:
+        is_kept = rules.container_retention_days is not None
+        if container.state.has_version_immutability:
+            await _check_empty(container)
             await self.change_container(container, delete)
-            return
-        try:
+            await self._restore_unless_empty(container)
+            if not is_kept:
+                await self._remove(container, _check_deleted)
+        elif is_kept:
+            await self.change_container(container, delete)
+        else:
             await self._remove(container, check)
-        except ResourceNotFound:
-            raise BlobRefused(BlobFailure.CONTAINER_NOT_FOUND) from None
+
+    async def _restore_unless_empty(self, container: Container) -> None:
+        """Look for blobs that were written before requests found the container deleted: they may be held."""
+        await container.keyspace.earlier_work_done()
+        try:
+            await _check_empty(container)
+        except BlobRefused:
+            await self.change_container(container, _restored)
+            raise
 
     async def remove_due(self, container: Container, now: int) -> None:
         """Remove a deleted container for good, unless it was restored or removed meanwhile."""
@@ -226,14 +244,18 @@ class BlobStore:
             if state.retained_until is None or state.retained_until > now:
                 raise BlobRefused(BlobFailure.CONTAINER_EXISTS)
 
-        with suppress(BlobRefused, ResourceNotFound):
+        with suppress(BlobRefused):
             await self._remove(container, check)
 
     async def _remove(self, container: Container, check: Callable[[ContainerState], None]) -> None:
-        """Remove a container with all that it has, for good, if `check` lets its state pass at that moment."""
-        await self.catalog.delete_keyspace(
-            container.keyspace, lambda settings: check(ContainerState.from_settings(settings))
-        )
+        """Remove a container with all that it has, for good, if `check` lets its state pass at that moment.
+        CONTAINER_NOT_FOUND."""
+        try:
+            await self.catalog.delete_keyspace(
+                container.keyspace, lambda settings: check(ContainerState.from_settings(settings))
+            )
+        except ResourceNotFound:
+            raise BlobRefused(BlobFailure.CONTAINER_NOT_FOUND) from None
         self.services.reshaper.collect_garbage()
 
     async def restore_container(
@@ -320,6 +342,11 @@ def _identities(name: str) -> list[str]:
 
 def _name_of(keyspace: Keyspace) -> str:
     return cast("str", keyspace.record.settings[CONTAINER_MARK])
+
+
+async def _check_empty(container: Container) -> None:
+    if await has_blobs(container.space):
+        raise BlobRefused(BlobFailure.IMMUTABLE_CONTAINER_NOT_EMPTY)
 
 
 def _check_deleted(state: ContainerState) -> None:

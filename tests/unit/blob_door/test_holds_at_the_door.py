@@ -78,6 +78,15 @@ async def test_a_blob_is_made_with_a_hold_where_holds_are_permitted() -> None:
         assert (await at_hand.send("DELETE", "box/b")).code == "BlobImmutableDueToLegalHold"
 
 
+async def test_a_container_whose_blobs_can_be_held_is_deleted_once_it_is_empty() -> None:
+    async with open_door(IMMUTABLE) as at_hand:
+        await with_blob(at_hand)
+        answer = await at_hand.send("DELETE", "box?restype=container")
+        assert answer.outcome == (409, "ContainerImmutableStorageWithVersioningEnabled")
+        await at_hand.send("DELETE", "box/b")
+        assert (await at_hand.send("DELETE", "box?restype=container")).status == 202
+
+
 async def test_a_blob_shows_when_it_expires() -> None:
     async with open_door() as at_hand:
         await with_blob(at_hand)

@@ -11,14 +11,17 @@ import pytest
 
 from asterism.errors import ResourceExists
 from asterism.keyspaces.catalog.catalog import Catalog
+from asterism.models.blobs import store
+from asterism.models.blobs.calls import NewBlob
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
 from asterism.models.blobs.leases import AcquireLease, apply_lease_action
 from asterism.models.blobs.rules import AccountRules
+from asterism.models.blobs.space import BlobSpace
 from asterism.models.blobs.state import ContainerState
 from asterism.models.blobs.store import KEY
 from asterism.storage.contract import Expectation
 from asterism.values.identifiers import NodeNumber
-from tests.support.blobs import ACCOUNT, BlobWorld, get, put, run_blobs
+from tests.support.blobs import ACCOUNT, BlobWorld, get, put, put_block, run_blobs
 from tests.support.stores import open_store
 
 LEASE = "00000000-0000-0000-0000-000000000001"
@@ -52,8 +55,8 @@ def test_one_of_a_restoration_and_a_creation_at_once_gets_the_name(is_restored_f
 
 
 async def test_a_change_is_decided_again_when_another_process_takes_a_name_that_it_expects(tmp_path: Path) -> None:
-    store = await open_store(tmp_path)
-    first, second = (Catalog(store, random_bytes=os.urandom, monotonic=lambda: 0.0, is_shared=True) for _ in range(2))
+    engine = await open_store(tmp_path)
+    first, second = (Catalog(engine, random_bytes=os.urandom, monotonic=lambda: 0.0, is_shared=True) for _ in range(2))
     await first.open()
     database = await first.create_database(ACCOUNT, "d", None, now=1)
     await second.open()
@@ -68,7 +71,7 @@ async def test_a_change_is_decided_again_when_another_process_takes_a_name_that_
         await second.create_keyspace(
             database, "b", KEY, {}, nodes=[NodeNumber(0)], throughput=None, now=1, decided_on=decide
         )
-    await store.close()
+    await engine.close()
 
 
 def test_a_container_that_was_restored_is_not_removed_as_due() -> None:
@@ -117,5 +120,46 @@ def test_a_container_is_deleted_once_of_two_calls() -> None:
         calls = [world.blobs.delete_container(ACCOUNT, "c", rules=RETENTION) for _ in range(2)]
         ends = await asyncio.gather(*calls, return_exceptions=True)
         assert [end.failure for end in ends if isinstance(end, BlobRefused)] == [BlobFailure.CONTAINER_NOT_FOUND]
+
+    run_blobs(test)
+
+
+@pytest.mark.parametrize("rules", [AccountRules(), RETENTION])
+def test_a_container_whose_blobs_can_be_held_is_deleted_once_it_is_empty(rules: AccountRules) -> None:
+    async def test(world: BlobWorld) -> None:
+        blobs = world.blobs
+        container = await blobs.create_container(ACCOUNT, "c", has_version_immutability=True)
+        await put_block(container, "unborn", b"1", b"data")
+        await put(container, "blob", b"data")
+        with refused(BlobFailure.IMMUTABLE_CONTAINER_NOT_EMPTY):
+            await blobs.delete_container(ACCOUNT, "c", rules=rules)
+        assert await get(container, "blob") == b"data"
+        await container.delete("blob")
+        await blobs.delete_container(ACCOUNT, "c", rules=rules)
+        assert blobs.find_container(ACCOUNT, "c") is None
+        assert len(blobs.list_containers(ACCOUNT, deleted=True)) == (rules.container_retention_days is not None)
+
+    run_blobs(test)
+
+
+@pytest.mark.parametrize("rules", [AccountRules(), RETENTION])
+def test_a_container_is_not_deleted_with_a_held_blob_that_came_meanwhile(
+    rules: AccountRules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(world: BlobWorld) -> None:
+        blobs = world.blobs
+        container = await blobs.create_container(ACCOUNT, "c", has_version_immutability=True)
+        has_blobs = store.has_blobs
+
+        async def put_after_the_look(space: BlobSpace) -> bool:
+            monkeypatch.setattr(store, "has_blobs", has_blobs)
+            found = await has_blobs(space)
+            await put(container, "blob", b"data", NewBlob(has_legal_hold=True))
+            return found
+
+        monkeypatch.setattr(store, "has_blobs", put_after_the_look)
+        with refused(BlobFailure.IMMUTABLE_CONTAINER_NOT_EMPTY):
+            await blobs.delete_container(ACCOUNT, "c", rules=rules)
+        assert await get(container, "blob") == b"data"
 
     run_blobs(test)
