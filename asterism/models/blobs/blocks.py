@@ -112,14 +112,21 @@ def _check_put(
             raise BlobRefused(BlobFailure.WRONG_KIND)
     elif lease_id is not None:
         raise BlobRefused(BlobFailure.LEASE_NOT_PRESENT)
-    if latest is not None and _UNCOMMITTED_AT_LSN.unpack(latest)[1] != len(block_id):
+    if latest is not None and _unpack_uncommitted(latest)[1] != len(block_id):
         raise BlobRefused(BlobFailure.INVALID_BLOB_OR_BLOCK)
 
 
 def latest_put(stored: bytes) -> int:
     """Return the moment of the latest Put Block from an entry of UNCOMMITTED, the LSN first."""
-    moment, _ = _UNCOMMITTED_AT_LSN.unpack(stored)
-    return int(moment)
+    return _unpack_uncommitted(stored)[0]
+
+
+def _unpack_uncommitted(stored: bytes) -> tuple[int, int]:
+    try:
+        moment, id_bytes = _UNCOMMITTED_AT_LSN.unpack(stored)
+    except struct.error:
+        raise StoredDamage(what="uncommitted blocks") from None
+    return moment, id_bytes
 
 
 def _pack_block(upload: Upload, key: Key) -> bytes:

@@ -61,12 +61,6 @@ async def kept_records(space: BlobSpace, point: bytes) -> list[KeptRecord]:
     return [KeptRecord(moment_of(key), stored, unpack_blob(stored)) for key, stored in entries]
 
 
-async def find_version(space: BlobSpace, point: bytes, moment: int) -> KeptRecord | None:
-    """Return the record that VERSIONS has at a moment."""
-    (stored,) = await space.read(point, (version_key(point, moment),))
-    return None if stored is None else KeptRecord(moment, stored, unpack_blob(stored))
-
-
 async def has_blobs(space: BlobSpace) -> bool:
     """Return True if a container has a blob, a snapshot, a version or a deleted record, whatever its name."""
     async for found in scan_line(space.services.router, space.keyspace, ROOTS, FULL, ENTRIES):

@@ -10,6 +10,7 @@ import hashlib
 import struct
 from typing import Final
 
+from asterism.errors import StoredDamage
 from asterism.keyspaces.routing.families import ITEMS, after_prefix
 from asterism.limits import KIB, MIB
 from asterism.storage.contract import Span
@@ -161,8 +162,7 @@ def retention_entry(due_at: int, point: bytes, moment: int) -> tuple[bytes, byte
 def retention_place(key: bytes, value: bytes) -> tuple[int, bytes, int]:
     """Return the moment at which a record is due, its point and its place in VERSIONS."""
     (due_at,) = _MOMENT.unpack_from(key, 1)
-    (moment,) = _MOMENT.unpack_from(value, len(value) - MOMENT_BYTES)
-    return due_at, value[:-MOMENT_BYTES], moment
+    return due_at, value[:-MOMENT_BYTES], unpack_moment(value[-MOMENT_BYTES:])
 
 
 def due_until(moment: int) -> Span:
@@ -175,7 +175,10 @@ def pack_moment(moment: int) -> bytes:
 
 
 def unpack_moment(stored: bytes) -> int:
-    return int(_MOMENT.unpack_from(stored)[0])
+    try:
+        return int(_MOMENT.unpack_from(stored)[0])
+    except struct.error:
+        raise StoredDamage(what="moment") from None
 
 
 def span_of(family: bytes, *parts: bytes) -> Span:

@@ -1,26 +1,26 @@
 """Work behind the requests: what is due, what was released, what was cut off, and blocks that were never committed.
 
-One task, which only the leading process runs. A blob that others change all the time is left for the next round. A
-round looks at the short families that list what there is to do, so it costs as much as has been left, whatever the
-number of blobs.
+One task, which only the leading process runs. A blob that others change all the time, or that is damaged, is left for
+the next round. A round looks at the short families that list what there is to do, so it costs as much as has been left,
+whatever the number of blobs.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
-from typing import Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
+from typing import Final, NamedTuple
 
-from asterism.errors import AsterismError, OwnerNotFound, TooMuchContention
+from asterism.errors import AsterismError, OwnerNotFound, StorageFull, StorageUnavailable, TooMuchContention
 from asterism.keyspaces.processes.background_tasks import end_tasks
 from asterism.keyspaces.routing.scan import Entry, scan_line
 from asterism.keyspaces.routing.slice_sizes import SliceSize
 from asterism.limits import KIB
 from asterism.models.blobs.blocks import discard_blocks, latest_put
 from asterism.models.blobs.collecting import collect_garbage, remove_upload
-from asterism.models.blobs.finding import KeptRecord, find_version
 from asterism.models.blobs.layout import (
     GARBAGE,
     GARBAGE_SECONDS,
@@ -34,14 +34,16 @@ from asterism.models.blobs.layout import (
     uncommitted_key,
     unpack_moment,
     upload_place,
+    version_key,
 )
 from asterism.models.blobs.plan import BlobChange
+from asterism.models.blobs.record import unpack_blob
 from asterism.models.blobs.replacing import leave_empty, release_expired
 from asterism.models.blobs.space import BlobSpace, Found
 from asterism.models.blobs.store import BlobStore
 from asterism.partitioning.key_range import FULL
 from asterism.partitioning.partition_map import PartitionRange
-from asterism.storage.contract import Batch, ExpectationFailed, StorageRefusal
+from asterism.storage.contract import Batch, EngineFailed, Expectation, ExpectationFailed, OutOfSpace, StorageRefusal
 from asterism.values.ticks import TICKS_PER_SECOND
 
 _log = logging.getLogger(__name__)
@@ -50,8 +52,11 @@ ROUND_SECONDS: Final = 60.0
 _REST_SECONDS: Final = 0.002
 _LISTED: Final = SliceSize(500, 256 * KIB)
 _NO_ROOT: Final = 0
-# Blobs whose garbage is collected at once.
+# Blobs whose garbage is collected, or whose due records are removed, at once: their batches share writes to the disk.
 _AT_ONCE: Final = 16
+# These are not about a single blob: they end the round of the container.
+_OF_ALL_BLOBS: Final = (OwnerNotFound, StorageFull, StorageUnavailable, EngineFailed, OutOfSpace)
+_FAULTS_MAX: Final = 10
 
 
 class BlobUpkeep:
@@ -71,31 +76,85 @@ class BlobUpkeep:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(self._round_seconds)
-            await self.sweep()
+            try:
+                await self.sweep()
+            except Exception:
+                _log.exception("a round of the upkeep of blobs failed in part")
 
     async def sweep(self) -> None:
-        """Do all that there is to do now."""
+        """Do all that there is to do now. Errors of the program are raised at the end, as an ExceptionGroup."""
+        faults = Faults()
         now = self._store.services.next_ticks()
         for container in self._store.containers():
-            until = container.state.retained_until
-            try:
+            with faults.apart(container.name), suppress(OwnerNotFound):
+                until = container.state.retained_until
                 if until is None:
-                    await sweep_container(container.space, now)
+                    await _sweep_container(container.space, now, faults)
                     await self._store.copies.resume([container])
                 elif until <= now:
                     await self._store.remove_due(container, now)
-            except OwnerNotFound:
-                continue
-            except (AsterismError, StorageRefusal) as problem:
-                _log.warning("upkeep of container %s goes on later: %s", container.name, problem)
             await asyncio.sleep(0)
+        faults.check()
 
 
-async def sweep_container(space: BlobSpace, now: int) -> None:
-    await _remove_due(space, now)
-    await _remove_garbage(space, now - GARBAGE_SECONDS * TICKS_PER_SECOND)
-    await _remove_uploads(space, now - UPLOAD_SECONDS_MAX * TICKS_PER_SECOND)
-    await _remove_uncommitted(space, now - UNCOMMITTED_SECONDS_MAX * TICKS_PER_SECOND)
+class Faults:
+    """The failures of a round: each is kept from the blobs and containers that come after it."""
+
+    def __init__(self) -> None:
+        self._unexpected: list[Exception] = []
+
+    @contextmanager
+    def apart(self, container: str, *, passes: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+        """Log what goes wrong with a container or one of its blobs, and go on; but for the errors that it `passes`."""
+        try:
+            yield
+        except passes:
+            raise
+        except TooMuchContention:
+            # The next round finds a calmer moment.
+            return
+        except (AsterismError, StorageRefusal) as problem:
+            _log.warning("upkeep of container %s goes on later: %s", container, problem)
+        except Exception as fault:
+            if len(self._unexpected) < _FAULTS_MAX:
+                self._unexpected.append(fault)
+
+    def check(self) -> None:
+        if self._unexpected:
+            raise ExceptionGroup("upkeep of blobs", self._unexpected)
+
+
+async def _sweep_container(space: BlobSpace, now: int, faults: Faults) -> None:
+    for work, until in (
+        (_remove_due, now),
+        (_remove_garbage, now - GARBAGE_SECONDS * TICKS_PER_SECOND),
+        (_remove_uploads, now - UPLOAD_SECONDS_MAX * TICKS_PER_SECOND),
+        (_remove_uncommitted, now - UNCOMMITTED_SECONDS_MAX * TICKS_PER_SECOND),
+    ):
+        with _one_blob(space, faults):
+            await work(space, until, faults)
+
+
+def _one_blob(space: BlobSpace, faults: Faults) -> AbstractContextManager[None]:
+    return faults.apart(space.name, passes=_OF_ALL_BLOBS)
+
+
+async def _at_once(space: BlobSpace, works: Sequence[Callable[[], Awaitable[None]]], faults: Faults) -> None:
+    """Do work on some blobs at once."""
+
+    async def do(work: Callable[[], Awaitable[None]]) -> None:
+        with _one_blob(space, faults):
+            await work()
+
+    for start in range(0, len(works), _AT_ONCE):
+        try:
+            async with asyncio.TaskGroup() as group:
+                for work in works[start : start + _AT_ONCE]:
+                    group.create_task(do(work))
+        except ExceptionGroup as failures:
+            # The round handles a refusal of the store, not a group of them.
+            raise failures.exceptions[0] from None
+        await asyncio.sleep(_REST_SECONDS)
 
 
 # --- lists of what there is to do -----------------------------------------------------------------------------------
@@ -107,41 +166,26 @@ async def _listed(space: BlobSpace, family: bytes) -> AsyncIterator[Entry]:
             yield entry
 
 
-async def _remove_garbage(space: BlobSpace, released_until: int) -> None:
-    points: list[bytes] = []
+async def _remove_garbage(space: BlobSpace, released_until: int, faults: Faults) -> None:
+    works: list[Callable[[], Awaitable[None]]] = []
     latest: bytes | None = None
     async for key, _ in _listed(space, GARBAGE):
         point, moment = garbage_place(key)
         # One look at a blob is for all that it has released.
         if moment <= released_until and point != latest:
             latest = point
-            points.append(point)
-            if len(points) == _AT_ONCE:
-                await _collect(space, points, released_until)
-                points = []
-    await _collect(space, points, released_until)
+            works.append(partial(collect_garbage, space, point, released_until))
+            if len(works) == _AT_ONCE:
+                await _at_once(space, works, faults)
+                works = []
+    await _at_once(space, works, faults)
 
 
-async def _collect(space: BlobSpace, points: list[bytes], released_until: int) -> None:
-    """Collect the garbage of some blobs at once: their batches share writes to the disk."""
-
-    async def collect(point: bytes) -> None:
-        with suppress(TooMuchContention):
-            await collect_garbage(space, point, released_until)
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            for point in points:
-                group.create_task(collect(point))
-    except ExceptionGroup as failures:
-        # The round handles a refusal of the store, not a group of them.
-        raise failures.exceptions[0] from None
-    await asyncio.sleep(_REST_SECONDS)
-
-
-async def _remove_uploads(space: BlobSpace, written_until: int) -> None:
+async def _remove_uploads(space: BlobSpace, written_until: int, faults: Faults) -> None:
     async for key, stored in _listed(space, UPLOADS):
-        if unpack_moment(stored) <= written_until:
+        with _one_blob(space, faults):
+            if unpack_moment(stored) > written_until:
+                continue
             # It may have gone on meanwhile.
             with suppress(ExpectationFailed):
                 await remove_upload(space, *upload_place(key), stored)
@@ -151,11 +195,12 @@ async def _remove_uploads(space: BlobSpace, written_until: int) -> None:
 # --- blocks that were never committed -------------------------------------------------------------------------------
 
 
-async def _remove_uncommitted(space: BlobSpace, put_until: int) -> None:
+async def _remove_uncommitted(space: BlobSpace, put_until: int, faults: Faults) -> None:
     async for key, stored in _listed(space, UNCOMMITTED):
-        if latest_put(stored) <= put_until:
-            with suppress(TooMuchContention):
-                await _discard_old_blocks(space, key[1:], put_until)
+        with _one_blob(space, faults):
+            if latest_put(stored) > put_until:
+                continue
+            await _discard_old_blocks(space, key[1:], put_until)
             await asyncio.sleep(_REST_SECONDS)
 
 
@@ -178,19 +223,27 @@ async def _discard_old_blocks(space: BlobSpace, point: bytes, put_until: int) ->
 # --- records that are due -------------------------------------------------------------------------------------------
 
 
-async def _remove_due(space: BlobSpace, now: int) -> None:
+class _Due(NamedTuple):
+    """An entry of RETENTION."""
+
+    key: bytes
+    due_at: int
+    # The place of the record in VERSIONS.
+    moment: int
+
+
+async def _remove_due(space: BlobSpace, now: int, faults: Faults) -> None:
     for partition in space.keyspace.record.map.ranges:
-        async for key, value in _due(space, partition, now):
-            due_at, point, moment = retention_place(key, value)
-            remove = _remove_expired if moment == _NO_ROOT else _removal_of(moment)
-            with suppress(TooMuchContention):
-                if not await _remove_if(space, point, due_at, remove):
-                    # It belongs to a record that is not due any more.
-                    await space.store_part(point, Batch(deletes=[key]), 0)
-            await asyncio.sleep(_REST_SECONDS)
+        async for entries in _due_entries(space, partition, now):
+            due: dict[bytes, list[_Due]] = {}
+            for key, value in entries:
+                with _one_blob(space, faults):
+                    due_at, point, moment = retention_place(key, value)
+                    due.setdefault(point, []).append(_Due(key, due_at, moment))
+            await _at_once(space, [partial(_remove_due_of, space, *found) for found in due.items()], faults)
 
 
-async def _due(space: BlobSpace, partition: PartitionRange, now: int) -> AsyncIterator[Entry]:
+async def _due_entries(space: BlobSpace, partition: PartitionRange, now: int) -> AsyncIterator[list[Entry]]:
     span = due_until(now)
     while True:
         record = space.keyspace.record
@@ -198,12 +251,52 @@ async def _due(space: BlobSpace, partition: PartitionRange, now: int) -> AsyncIt
             space.keyspace, record, partition, span, limit=_LISTED.entries, bytes_max=_LISTED.bytes
         )
         # Of another map: what is left is found in the next round.
-        for entry in () if page is None else page.entries:
-            yield entry
+        if page is not None:
+            yield page.entries
         rest = None if page is None else page.rest(span)
         if rest is None:
             return
         span = rest
+
+
+async def _remove_due_of(space: BlobSpace, point: bytes, due: list[_Due]) -> None:
+    """Remove what is due of one blob: its records in one batch."""
+    kept = [entry for entry in due if entry.moment != _NO_ROOT]
+    if kept:
+        await _remove_kept(space, point, kept)
+    for key, due_at, moment in due:
+        if moment == _NO_ROOT and not await _remove_if(space, point, due_at, _remove_expired):
+            # It belongs to a record that is not due any more.
+            await space.store_part(point, Batch(deletes=[key]), 0)
+
+
+async def _remove_kept(space: BlobSpace, point: bytes, due: list[_Due]) -> None:
+    keys = [version_key(point, entry.moment) for entry in due]
+    uncommitted_at = uncommitted_key(point)
+    async for attempt in space.attempts(point):
+        with attempt:
+            found, (uncommitted, *records) = await space.read_with_root(point, uncommitted_at, *keys)
+            change = space.begin_change(found)
+            change.batch.may_use_reserve = True
+            root = None if found.root is None else found.root.copy()
+            removed = 0
+            for (key, due_at, moment), stored in zip(due, records, strict=True):
+                record = None if stored is None else unpack_blob(stored)
+                if root is None or stored is None or record is None or record.retained_until != due_at:
+                    # It belongs to a record that is not due any more.
+                    change.batch.deletes.append(key)
+                    continue
+                change.remove_version(stored, record, moment)
+                removed += 1
+            if root is not None and removed:
+                root.deleted_kept -= removed
+                if uncommitted is None:
+                    # Without blocks, it may be the end of the root.
+                    change.batch.expectations.append(Expectation(uncommitted_at, None))
+                change.put_root(root, has_blocks=uncommitted is not None)
+            await space.commit(change)
+            return
+    raise TooMuchContention
 
 
 _Remove = Callable[[BlobSpace, BlobChange, Found, int], Awaitable[bool]]
@@ -237,18 +330,3 @@ async def _remove_expired(space: BlobSpace, change: BlobChange, found: Found, du
     leave_empty(root, change)
     change.put_root(root, has_blocks=uncommitted is not None)
     return True
-
-
-def _removal_of(moment: int) -> _Remove:
-    async def remove(space: BlobSpace, change: BlobChange, found: Found, due_at: int) -> bool:
-        kept: KeptRecord | None = await find_version(space, found.point, moment)
-        if found.root is None or kept is None or kept.record.retained_until != due_at:
-            return False
-        (uncommitted,) = await space.read(found.point, (uncommitted_key(found.point),))
-        root = found.root.copy()
-        root.deleted_kept -= 1
-        change.remove_version(kept.stored, kept.record, moment)
-        change.put_root(root, has_blocks=uncommitted is not None)
-        return True
-
-    return remove
