@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from asterism.keyspaces.routing.scan import scan_line
+from asterism.keyspaces.routing.slice_sizes import SliceSize
 from asterism.models.blobs.calls import Current, Key, Version, Which
 from asterism.models.blobs.changes import check_read_key
 from asterism.models.blobs.conditions import Conditions, check_read
@@ -14,6 +16,7 @@ from asterism.models.blobs.record import BlobRecord, Role, unpack_blob
 from asterism.models.blobs.space import ENTRIES, BlobSpace, Found
 from asterism.models.blobs.tiers import settle_tier
 from asterism.partitioning.key_range import FULL
+from asterism.storage.contract import Span
 
 
 class KeptRecord(NamedTuple):
@@ -57,8 +60,16 @@ async def find_which(space: BlobSpace, point: bytes, which: Which) -> tuple[Foun
 
 async def kept_records(space: BlobSpace, point: bytes) -> list[KeptRecord]:
     """Return all records of VERSIONS of a blob, the oldest first."""
-    entries = await space.entries(point, span_of(VERSIONS, point))
-    return [KeptRecord(moment_of(key), stored, unpack_blob(stored)) for key, stored in entries]
+    return [kept async for found in kept_slices(space, point) for kept in found]
+
+
+async def kept_slices(
+    space: BlobSpace, point: bytes, first_moment: int = 0, size: SliceSize = ENTRIES
+) -> AsyncIterator[list[KeptRecord]]:
+    """Yield the records of VERSIONS of a blob from a moment on, the oldest first, in slices."""
+    span = Span(version_key(point, first_moment), span_of(VERSIONS, point).end)
+    async for entries in space.slices(point, span, size):
+        yield [KeptRecord(moment_of(key), stored, unpack_blob(stored)) for key, stored in entries]
 
 
 async def has_blobs(space: BlobSpace) -> bool:

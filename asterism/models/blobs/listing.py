@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Final
 
 from asterism.keyspaces.routing.families import after_prefix
@@ -11,7 +12,7 @@ from asterism.keyspaces.routing.slice_sizes import SliceSize
 from asterism.limits import KIB
 from asterism.models.blobs.blocks import has_uncommitted
 from asterism.models.blobs.calls import ListPage, ListQuery, Marker
-from asterism.models.blobs.finding import kept_records
+from asterism.models.blobs.finding import KeptRecord, kept_slices
 from asterism.models.blobs.layout import point_of
 from asterism.models.blobs.record import BlobRecord, Role, name_of, order_of, unpack_blob
 from asterism.models.blobs.space import BlobSpace
@@ -25,6 +26,8 @@ _SLICE_ENTRIES: Final = 500
 _SLICE_BYTES: Final = 512 * KIB
 # Behind a prefix that was skipped: perhaps the next one begins there, and what is read further is skipped again.
 _SLICE_ENTRIES_AFTER_SKIP: Final = 32
+# Of the snapshots and versions of a name, perhaps few are asked for.
+_KEPT_ENTRIES_MIN: Final = 32
 
 
 async def list_blobs(space: BlobSpace, query: ListQuery) -> ListPage:
@@ -93,7 +96,7 @@ class _Listing:
             if delimiter:
                 at = record.name.find(delimiter, prefix_length)
                 if at >= 0:
-                    if await self._shown(record):
+                    if await self._shows_any_of(record):
                         prefix = record.name[: at + len(delimiter)]
                         if len(found) >= limit:
                             return Marker(prefix)
@@ -107,38 +110,55 @@ class _Listing:
                     return Marker(record.name)
                 found.append(record)
                 continue
-            for shown in await self._after_marker(record):
-                if len(found) >= limit:
-                    return Marker(record.name, None if shown is record else _place(shown))
-                found.append(shown)
+            stopped = await self._take_name(record)
+            if stopped is not None:
+                return stopped
         return None
 
-    async def _after_marker(self, root: BlobRecord) -> list[BlobRecord]:
-        shown = await self._shown(root)
-        after = self._query.after
-        if after is None or after.name != root.name:
-            return shown
-        if after.moment is None:
-            return [record for record in shown if record is root]
-        return [record for record in shown if record is root or _place(record) >= after.moment]
+    async def _take_name(self, root: BlobRecord) -> Marker | None:
+        """Take the records of a name that the query asks for: the oldest first, the blob itself last."""
+        found, limit, after = self._found, self._query.limit, self._query.after
+        first_moment: int | None = 0
+        if after is not None and after.name == root.name:
+            first_moment = after.moment
+        if first_moment is not None and self._may_ask_for_kept(root):
+            async for slice_ in self._kept_slices(root, first_moment, limit - len(found) + 1):
+                for moment, _, record in slice_:
+                    if self._asks_for(record):
+                        if len(found) >= limit:
+                            return Marker(root.name, moment)
+                        found.append(record)
+        if await self._shows_root(root):
+            if len(found) >= limit:
+                return Marker(root.name)
+            found.append(root)
+        return None
 
-    async def _shown(self, root: BlobRecord) -> list[BlobRecord]:
-        """Return the records of a name that the query asks for: the oldest first, the blob itself last."""
+    async def _shows_any_of(self, root: BlobRecord) -> bool:
+        if await self._shows_root(root):
+            return True
+        if self._may_ask_for_kept(root):
+            async for slice_ in self._kept_slices(root, 0, 1):
+                if any(self._asks_for(kept.record) for kept in slice_):
+                    return True
+        return False
+
+    async def _shows_root(self, root: BlobRecord) -> bool:
+        if root.exists:
+            return not root.is_expired(self._now)
+        return self._query.uncommitted and await has_uncommitted(self._space, point_of(root.name))
+
+    def _may_ask_for_kept(self, root: BlobRecord) -> bool:
         query = self._query
-        shown: list[BlobRecord] = []
-        if (
+        return bool(
             (query.snapshots and root.snapshots_kept)
             or (query.versions and root.versions_kept)
             or (query.deleted and root.deleted_kept)
-        ):
-            kept = await kept_records(self._space, point_of(root.name))
-            shown = [record for _, _, record in kept if self._asks_for(record)]
-        if root.exists:
-            if not root.is_expired(self._now):
-                shown.append(root)
-        elif query.uncommitted and await has_uncommitted(self._space, point_of(root.name)):
-            shown.append(root)
-        return shown
+        )
+
+    def _kept_slices(self, root: BlobRecord, first_moment: int, wanted: int) -> AsyncIterator[list[KeptRecord]]:
+        size = SliceSize(min(max(wanted, _KEPT_ENTRIES_MIN), _SLICE_ENTRIES), _SLICE_BYTES)
+        return kept_slices(self._space, point_of(root.name), first_moment, size)
 
     def _asks_for(self, record: BlobRecord) -> bool:
         query = self._query
@@ -147,13 +167,6 @@ class _Listing:
         if record.role is Role.SNAPSHOT:
             return query.snapshots
         return record.role is Role.CURRENT or query.versions
-
-
-def _place(record: BlobRecord) -> int:
-    """Return the moment under which a record lies in VERSIONS."""
-    if record.role is Role.CURRENT:
-        return record.deleted_at or 0
-    return record.moment
 
 
 def _lower_bound(ordered: bytes) -> Bound:

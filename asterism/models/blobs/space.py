@@ -159,10 +159,6 @@ class BlobSpace:
             if rest is not None:
                 await asyncio.sleep(0)
 
-    async def entries(self, point: bytes, span: Span) -> list[Entry]:
-        """Return all entries of a span: for those that are few."""
-        return [entry async for found in self.slices(point, span) for entry in found]
-
     # --- writing ----------------------------------------------------------------------------------------------------
 
     def attempts(self, point: bytes, key: bytes | None = None) -> Attempts:

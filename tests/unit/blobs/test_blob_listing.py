@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from asterism.models.blobs.calls import ListQuery, NewBlob, SnapshotDeletion
+from asterism.models.blobs import finding
+from asterism.models.blobs.calls import ListQuery, Marker, NewBlob, SnapshotDeletion
 from asterism.models.blobs.record import BlobRecord, Role
 from asterism.models.blobs.rules import AccountRules
 from asterism.values.ordered_text import ordered_text
@@ -126,5 +128,48 @@ def test_blobs_that_have_expired_are_not_listed() -> None:
         await put(container, "kept", b"data")
         world.skew.seconds += 200
         assert [record.name for record in await listed(container, ListQuery())] == ["kept"]
+
+    run_blobs(test)
+
+
+def test_a_page_reads_the_snapshots_of_a_name_from_its_marker_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    unpack = finding.unpack_blob
+    decoded: list[bytes] = []
+
+    def unpack_counted(stored: bytes) -> BlobRecord:
+        decoded.append(stored)
+        return unpack(stored)
+
+    async def test(world: BlobWorld) -> None:
+        container = await world.container()
+        await put(container, "a", b"data")
+        moments = [(await container.snapshot("a")).snapshot for _ in range(70)]
+        for limit in (1, 33, 100):
+            found = await listed(container, ListQuery(snapshots=True, limit=limit))
+            assert [record.snapshot for record in found] == [*moments, None]
+        monkeypatch.setattr(finding, "unpack_blob", unpack_counted)
+        page = await container.list(ListQuery(snapshots=True, after=Marker("a", moments[67])))
+        assert [record.snapshot for record in page.entries if isinstance(record, BlobRecord)] == [*moments[67:], None]
+        assert len(decoded) == 3
+
+    run_blobs(test)
+
+
+def test_a_prefix_is_listed_if_something_below_it_is_asked_for() -> None:
+    async def test(world: BlobWorld) -> None:
+        container, rules = await world.container(), AccountRules(blob_retention_days=1)
+        for name in ("deleted/a", "snapshot/a", "blob/a"):
+            await put(container, name, b"data")
+        await container.snapshot("snapshot/a")
+        await container.delete("deleted/a", rules=rules)
+        await container.delete("snapshot/a", rules=rules, snapshots=SnapshotDeletion.INCLUDE)
+        await put_block(container, "unborn/a", b"1", b"data")
+        for query, prefixes in (
+            (ListQuery(delimiter="/"), ["blob/"]),
+            (ListQuery(delimiter="/", snapshots=True), ["blob/"]),
+            (ListQuery(delimiter="/", deleted=True), ["blob/", "deleted/", "snapshot/"]),
+            (ListQuery(delimiter="/", uncommitted=True), ["blob/", "unborn/"]),
+        ):
+            assert await pages_of(container, query) == prefixes
 
     run_blobs(test)
