@@ -29,11 +29,6 @@ _ROWS: Final[dict[BlobFailure, Row]] = {
     _F.EXISTS: (409, "BlobAlreadyExists", "The specified blob already exists."),
     _F.CONTAINER_NOT_FOUND: (404, "ContainerNotFound", "The specified container does not exist."),
     _F.CONTAINER_EXISTS: (409, "ContainerAlreadyExists", "The specified container already exists."),
-    _F.CONTAINER_BEING_DELETED: (
-        409,
-        "ContainerBeingDeleted",
-        "The specified container is being deleted. Try operation later.",
-    ),
     _F.SEQUENCE_NUMBER_CONDITION_NOT_MET: (
         412,
         "SequenceNumberConditionNotMet",
@@ -206,7 +201,6 @@ _ROWS: Final[dict[BlobFailure, Row]] = {
         "SourceConditionNotMet",
         "The source condition specified using HTTP conditional header(s) is not met.",
     ),
-    _F.CANNOT_VERIFY_COPY_SOURCE: (404, "CannotVerifyCopySource", "The copy source does not exist or cannot be read."),
     _F.INCREMENTAL_COPY_NOT_ALLOWED: (
         409,
         "OperationNotAllowedOnIncrementalCopyBlob",

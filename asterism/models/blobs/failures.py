@@ -15,7 +15,6 @@ class BlobFailure(StrEnum):
     EXISTS = "exists"
     CONTAINER_NOT_FOUND = "container not found"
     CONTAINER_EXISTS = "container exists"
-    CONTAINER_BEING_DELETED = "container being deleted"
 
     # Conditions.
     CONDITION_NOT_MET = "condition not met"
@@ -78,7 +77,6 @@ class BlobFailure(StrEnum):
     NO_PENDING_COPY = "no pending copy"
     COPY_ID_MISMATCH = "copy id mismatch"
     SOURCE_CONDITION_NOT_MET = "source condition not met"
-    CANNOT_VERIFY_COPY_SOURCE = "cannot verify copy source"
     # The target of incremental copies does not permit the call, or is a blob of another kind.
     INCREMENTAL_COPY_NOT_ALLOWED = "incremental copy not allowed"
     INCREMENTAL_COPY_SOURCE_MUST_BE_SNAPSHOT = "incremental copy source must be snapshot"

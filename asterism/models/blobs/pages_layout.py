@@ -31,11 +31,8 @@ def chunk_version(key: bytes, value: bytes) -> ChunkVersion:
 
 def maps_span(point: bytes, content_id: bytes, chunk: int, chunk_end: int) -> Span:
     """Return the span of all versions of the maps of some chunks."""
-    return _span(PAGE_MAPS, point, content_id, chunk, chunk_end)
-
-
-def pages_span(point: bytes, content_id: bytes, chunk: int, chunk_end: int) -> Span:
-    return _span(PAGES, point, content_id, chunk, chunk_end)
+    prefix = PAGE_MAPS + point + content_id
+    return Span(prefix + _CHUNK.pack(chunk), prefix + _CHUNK.pack(chunk_end))
 
 
 def data_bytes(pages: PageMap) -> int:
@@ -65,8 +62,3 @@ def plan_chunk(
         # Before the first snapshot nothing asks for what was cleared.
         batch.deletes.append(key)
     return data_bytes(pages) - (data_bytes(before.pages) if before is not None and is_in_place else 0)
-
-
-def _span(family: bytes, point: bytes, content_id: bytes, chunk: int, chunk_end: int) -> Span:
-    prefix = family + point + content_id
-    return Span(prefix + _CHUNK.pack(chunk), prefix + _CHUNK.pack(chunk_end))
