@@ -44,7 +44,7 @@ async def append_block(
             change, current = space.begin_change(found), found.current
             if current is None:
                 raise BlobRefused(BlobFailure.NOT_FOUND)
-            _check_append(space, current, upload.size, conditions, position, max_size, key, change.now)
+            _check_append(current, upload.size, conditions, position, max_size, key, change.now)
             after = current.copy()
             after.content = await _plan_append(space, change, current, upload)
             after.size += upload.size
@@ -59,7 +59,6 @@ async def append_block(
 
 
 def _check_append(
-    space: BlobSpace,
     current: BlobRecord,
     size: int,
     conditions: Conditions,
@@ -73,7 +72,7 @@ def _check_append(
         raise BlobRefused(BlobFailure.WRONG_KIND)
     check_key(current, key)
     check_no_pending_copy(current)
-    check_not_held(current, space.state, now)
+    check_not_held(current, now)
     if current.is_sealed:
         raise BlobRefused(BlobFailure.SEALED)
     if position is not None and position != current.size:

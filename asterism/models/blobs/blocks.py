@@ -191,7 +191,7 @@ async def commit_blocks(
             is_overtaken = True
             found, (uncommitted,) = await space.read_with_root(point, uncommitted_key(point))
             change, current = space.begin_change(found), found.current
-            _check_commit(space, current, conditions, rules, change.now)
+            _check_commit(current, conditions, rules, change.now)
             blocks = {} if uncommitted is None else await uncommitted_blocks(space, point)
             segments = await _resolve(space, point, current, entries, blocks, properties.key)
             record = new_record(name, properties, change, current)
@@ -204,9 +204,7 @@ async def commit_blocks(
     raise TooMuchContention
 
 
-def _check_commit(
-    space: BlobSpace, current: BlobRecord | None, conditions: Conditions, rules: AccountRules, now: int
-) -> None:
+def _check_commit(current: BlobRecord | None, conditions: Conditions, rules: AccountRules, now: int) -> None:
     check_write(conditions, current, now, None if current is None else current.tags)
     if current is None:
         return
@@ -214,7 +212,7 @@ def _check_commit(
         raise BlobRefused(BlobFailure.WRONG_KIND)
     if current.tier == ARCHIVE:
         raise BlobRefused(BlobFailure.ARCHIVED)
-    check_replaceable(current, space.state, rules, now)
+    check_replaceable(current, rules, now)
 
 
 async def _resolve(

@@ -216,14 +216,6 @@ def is_policy_locked(record: BlobRecord, now: int) -> bool:
     return until is not None and until > now and record.immutability_mode == LOCKED
 
 
-def check_not_immutable(record: BlobRecord, now: int) -> None:
-    """Refuse a change or a deletion that an immutability policy or a legal hold forbids."""
-    if record.has_legal_hold:
-        raise BlobRefused(BlobFailure.LEGAL_HOLD)
-    if record.immutable_until is not None and record.immutable_until > now:
-        raise BlobRefused(BlobFailure.IMMUTABLE)
-
-
 def check_read_key(record: BlobRecord, key: Key) -> None:
     """Refuse a call with another key of the caller than the blob was written with."""
     if record.cpk_sha256 != key.sha256:

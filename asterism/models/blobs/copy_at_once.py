@@ -105,7 +105,7 @@ async def _check_target(space: BlobSpace, point: bytes, conditions: Conditions, 
     now = space.now()
     check_write(conditions, current, now, None if current is None else current.tags)
     if current is not None:
-        check_replaceable(current, space.state, rules, now)
+        check_replaceable(current, rules, now)
 
 
 async def _remove_data(space: BlobSpace, point: bytes, segments: list[Segment], stored_bytes: int) -> None:

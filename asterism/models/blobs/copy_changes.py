@@ -63,7 +63,7 @@ async def make_target(
             change, current = space.begin_change(found), found.current
             check_write(conditions, current, change.now, None if current is None else current.tags)
             if current is not None:
-                check_replaceable(current, space.state, rules, change.now)
+                check_replaceable(current, rules, change.now)
             record = new_record(name, properties, change, current)
             await plan(change, record)
             await discard_blocks(space, change, uncommitted)

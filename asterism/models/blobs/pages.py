@@ -221,7 +221,7 @@ class PageBlobs:
         _check_kind(found)
         check_write(conditions, found, now, found.tags)
         check_no_pending_copy(found)
-        check_not_held(found, self._space.state, now)
+        check_not_held(found, now)
         if found.is_incremental_copy:
             raise BlobRefused(BlobFailure.INCREMENTAL_COPY_NOT_ALLOWED)
         return found

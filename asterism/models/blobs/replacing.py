@@ -8,17 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from asterism.models.blobs.calls import NewBlob
-from asterism.models.blobs.changes import check_not_immutable
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
 from asterism.models.blobs.layout import copy_key
 from asterism.models.blobs.leases import after_write
 from asterism.models.blobs.plan import BlobChange
 from asterism.models.blobs.record import BlobKind, BlobRecord, Role
 from asterism.models.blobs.rules import AccountRules
-from asterism.models.blobs.state import ContainerState
-from asterism.values.ticks import TICKS_PER_SECOND
 
-_DAY_TICKS = 24 * 3600 * TICKS_PER_SECOND
 
 
 def new_record(name: str, properties: NewBlob, change: BlobChange, current: BlobRecord | None) -> BlobRecord:
@@ -58,12 +54,11 @@ def new_record(name: str, properties: NewBlob, change: BlobChange, current: Blob
     return record
 
 
-def check_not_held(record: BlobRecord, state: ContainerState, now: int) -> None:
-    """Refuse a change that a policy or a hold of the blob or of its container forbids."""
-    check_not_immutable(record, now)
-    if state.has_legal_hold:
+def check_not_held(record: BlobRecord, now: int) -> None:
+    """Refuse a change or a deletion that an immutability policy or a legal hold forbids."""
+    if record.has_legal_hold:
         raise BlobRefused(BlobFailure.LEGAL_HOLD)
-    if state.immutability_days is not None and record.created_at + state.immutability_days * _DAY_TICKS > now:
+    if record.immutable_until is not None and record.immutable_until > now:
         raise BlobRefused(BlobFailure.IMMUTABLE)
 
 
@@ -72,11 +67,11 @@ def check_no_pending_copy(record: BlobRecord) -> None:
         raise BlobRefused(BlobFailure.PENDING_COPY)
 
 
-def check_replaceable(record: BlobRecord, state: ContainerState, rules: AccountRules, now: int) -> None:
+def check_replaceable(record: BlobRecord, rules: AccountRules, now: int) -> None:
     """Refuse to make a blob anew. Where versions are kept, what is protected stays as a previous version."""
     check_no_pending_copy(record)
     if not rules.versioning:
-        check_not_held(record, state, now)
+        check_not_held(record, now)
 
 
 def put_in_place(change: BlobChange, record: BlobRecord, current: BlobRecord | None, rules: AccountRules) -> None:

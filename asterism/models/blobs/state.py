@@ -38,9 +38,6 @@ class ContainerState:
     lease: Lease | None = None
     default_encryption_scope: str | None = None
     denies_scope_override: bool = False
-    has_legal_hold: bool = False
-    # Days that each blob is kept unchanged, set for the whole container.
-    immutability_days: int | None = None
     # Blobs may have immutability policies of their own.
     has_version_immutability: bool = False
     # Soft-deleted: neither found nor listed with the others, and restored by its version.
@@ -62,6 +59,8 @@ class ContainerState:
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
         stored = dict(settings[_STATE])
+        # Earlier programs stored it, always False.
+        stored.pop("has_legal_hold", None)
         try:
             stored["policies"] = tuple(AccessPolicy(**policy) for policy in stored.get("policies", ()))
             if "lease" in stored:

@@ -58,7 +58,7 @@ async def put_blob(
             change, current = space.begin_change(found), found.current
             check_write(conditions, current, change.now, None if current is None else current.tags)
             if current is not None:
-                check_replaceable(current, space.state, rules, change.now)
+                check_replaceable(current, rules, change.now)
             record = new_record(name, properties, change, current)
             _plan_data(space, change, record, upload)
             await discard_blocks(space, change, uncommitted)
@@ -103,7 +103,7 @@ async def change_record(
                 raise BlobRefused(BlobFailure.NOT_FOUND)
             if kept is not None and not wanted.fits_snapshots:
                 raise BlobRefused(BlobFailure.NOT_ON_SNAPSHOT)
-            after = _changed(space, record, wanted, conditions, key, change)
+            after = _changed(record, wanted, conditions, key, change)
             if kept is not None:
                 change.replace_version(kept.stored, record, after, kept.moment)
             else:
@@ -118,7 +118,6 @@ async def change_record(
 
 
 def _changed(
-    space: BlobSpace,
     record: BlobRecord,
     wanted: RecordChange,
     conditions: Conditions,
@@ -132,7 +131,7 @@ def _changed(
     if wanted.touches:
         check_no_pending_copy(record)
     if wanted.is_forbidden_by_hold:
-        check_not_held(record, space.state, now)
+        check_not_held(record, now)
     after = wanted.apply(record, now)
     if after is record:
         after = record.copy()
@@ -221,7 +220,7 @@ async def delete_blob(
                 is_kept = await _delete_snapshots(space, change, root, rules)
             if snapshots is not SnapshotDeletion.ONLY:
                 if not rules.versioning:
-                    check_not_held(current, space.state, change.now)
+                    check_not_held(current, change.now)
                 await discard_blocks(space, change, uncommitted)
                 is_kept = delete_current(change, current, root, rules)
             change.put_root(root)
@@ -234,7 +233,7 @@ async def _delete_snapshots(space: BlobSpace, change: BlobChange, root: BlobReco
     """Plan the deletion of all snapshots; return True if they can be restored."""
     for kept in await kept_records(space, change.point):
         if kept.record.role is Role.SNAPSHOT and not kept.record.is_deleted:
-            check_not_held(kept.record, space.state, change.now)
+            check_not_held(kept.record, change.now)
             _remove_kept(change, root, kept, rules)
     return rules.blob_retention_days is not None
 
@@ -248,7 +247,7 @@ async def _delete_kept(
         raise BlobRefused(BlobFailure.NOT_FOUND)
     # The lease is that of the blob; a snapshot needs its id no more than a version does.
     check_write(conditions, record, change.now, record.tags, needs_lease=False)
-    check_not_held(record, space.state, change.now)
+    check_not_held(record, change.now)
     change.batch.may_use_reserve = True
     assert found.root is not None, "a root lasts as long as the records of its name"
     root = found.root.copy()

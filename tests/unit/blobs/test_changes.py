@@ -18,11 +18,11 @@ from asterism.models.blobs.changes import (
     SetMetadata,
     SetTags,
     SetTier,
-    check_not_immutable,
 )
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
 from asterism.models.blobs.leases import INFINITE, AcquireLease, Lease
 from asterism.models.blobs.record import BlobKind, BlobRecord, Role
+from asterism.models.blobs.replacing import check_not_held
 from asterism.models.blobs.tiers import REHYDRATION_SECONDS, settle_tier
 from asterism.values.ticks import TICKS_PER_SECOND
 
@@ -141,15 +141,15 @@ def test_a_locked_policy_can_only_be_made_longer() -> None:
 
 
 def test_policies_and_holds_forbid_changes_until_they_end() -> None:
-    check_not_immutable(blob(immutable_until=NOW), NOW)
+    check_not_held(blob(immutable_until=NOW), NOW)
     with pytest.raises(BlobRefused) as caught:
-        check_not_immutable(blob(immutable_until=NOW + 1), NOW)
+        check_not_held(blob(immutable_until=NOW + 1), NOW)
     assert caught.value.failure is BlobFailure.IMMUTABLE
     held = SetLegalHold(True).apply(blob(), NOW)
     with pytest.raises(BlobRefused) as caught:
-        check_not_immutable(held, NOW)
+        check_not_held(held, NOW)
     assert caught.value.failure is BlobFailure.LEGAL_HOLD
-    check_not_immutable(SetLegalHold(False).apply(held, NOW), NOW)
+    check_not_held(SetLegalHold(False).apply(held, NOW), NOW)
 
 
 def test_a_lease_action_changes_only_the_lease() -> None:

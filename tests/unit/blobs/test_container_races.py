@@ -114,6 +114,12 @@ def test_a_container_whose_lease_was_acquired_meanwhile_is_not_deleted(rules: Ac
     run_blobs(test)
 
 
+def test_the_state_of_an_earlier_program_is_read() -> None:
+    state = {"created_at": 1, "modified_at": 2, "etag": 3, "has_legal_hold": False, "metadata": {"a": "b"}}
+    read = ContainerState.from_settings({"container": "c", "state": state})
+    assert read == ContainerState(1, 2, 3, {"a": "b"})
+
+
 def test_a_container_is_deleted_once_of_two_calls() -> None:
     async def test(world: BlobWorld) -> None:
         await world.container()

@@ -80,8 +80,9 @@ async def get_properties(call: BlobCall) -> Response:
     check_read(read_conditions(call.headers), state, now)
     answer = _state_headers(state) + lease_headers(state.lease, now) + metadata_headers(state.metadata)
     answer += [
-        ("x-ms-has-immutability-policy", _flag(state.immutability_days is not None)),
-        ("x-ms-has-legal-hold", _flag(state.has_legal_hold)),
+        # Single blobs have them, containers do not.
+        ("x-ms-has-immutability-policy", _flag(False)),
+        ("x-ms-has-legal-hold", _flag(False)),
         ("x-ms-immutable-storage-with-versioning-enabled", _flag(state.has_version_immutability)),
         (_DEFAULT_SCOPE, state.default_encryption_scope or "$account-encryption-key"),
         (_DENY_SCOPES, _flag(state.denies_scope_override)),

@@ -66,8 +66,9 @@ def _container_xml(container: Container, now: int, *, with_metadata: bool) -> st
         properties += leaf("PublicAccess", state.public_access)
     properties += leaf("DefaultEncryptionScope", state.default_encryption_scope or "$account-encryption-key")
     properties += leaf("DenyEncryptionScopeOverride", state.denies_scope_override)
-    properties += leaf("HasImmutabilityPolicy", state.immutability_days is not None)
-    properties += leaf("HasLegalHold", state.has_legal_hold)
+    # Single blobs have them, containers do not.
+    properties += leaf("HasImmutabilityPolicy", False)
+    properties += leaf("HasLegalHold", False)
     properties += leaf("ImmutableStorageWithVersioningEnabled", state.has_version_immutability)
     if state.deleted_at is not None:
         head += leaf("Deleted", True) + leaf("Version", state.deleted_version or "")
