@@ -16,7 +16,6 @@ from asterism.models.blobs.record import BlobKind, BlobRecord, Role
 from asterism.models.blobs.rules import AccountRules
 
 
-
 def new_record(name: str, properties: NewBlob, change: BlobChange, current: BlobRecord | None) -> BlobRecord:
     """Return the record of a blob that is made now, in place of the `current` one."""
     now = change.now
