@@ -167,6 +167,11 @@ ONE_BLOCK = f"comp=block&blockid={quote(block_id(1), safe='')}"
         ("new", "", DATA, {**BLOCK_BLOB, "x-ms-meta-1bad": "1"}, (400, "InvalidMetadata")),
         ("block", "", DATA, {**BLOCK_BLOB, "x-ms-lease-id": "no-uuid"}, (400, "InvalidHeaderValue")),
         ("new", "", DATA, {**BLOCK_BLOB, "if-match": '"0x1"'}, (412, "ConditionNotMet")),
+        ("block", "", DATA[1:], {**BLOCK_BLOB, "if-match": '"é"'}, (400, "InvalidHeaderValue")),
+        ("block", "", DATA[1:], {**BLOCK_BLOB, "x-ms-lease-id": "é"}, (400, "InvalidHeaderValue")),
+        ("new", "", DATA, {**BLOCK_BLOB, "content-md5": "é"}, (400, "InvalidHeaderValue")),
+        ("new", "", DATA, {**BLOCK_BLOB, "x-ms-blob-content-disposition": "é"}, (400, "InvalidHeaderValue")),
+        ("new", "", DATA, {**BLOCK_BLOB, "x-ms-meta-a": "é"}, (400, "InvalidMetadata")),
         ("block", "", DATA, {**BLOCK_BLOB, "if-none-match": "*"}, (409, "BlobAlreadyExists")),
     ],
 )  # fmt: skip

@@ -19,7 +19,7 @@ from asterism.apis.storage.auth import Authenticator
 from asterism.apis.storage.call import Call, Resource, SourceOfCopy, request_of_url
 from asterism.apis.storage.cors import answer_preflight, cors_headers
 from asterism.apis.storage.documents import AccountDocuments
-from asterism.apis.storage.headers import VERSION, add_common, check_version, read_query
+from asterism.apis.storage.headers import VERSION, add_common, check_headers, check_version, read_query
 from asterism.apis.storage.refusals import (
     Refusal,
     body_too_large,
@@ -163,6 +163,7 @@ class StorageDoor(Generic[ContextT]):
         refusal is its answer. Other operations than those named are refused, as are streams."""
         arrival: Arrival[ContextT] = Arrival(request, within.request_id)
         try:
+            check_headers(request.headers)
             address, account = await self._addressed(request)
             if account.name != within.account.name:
                 raise not_authenticated("All parts of a batch are for one account.")
@@ -213,6 +214,7 @@ class StorageDoor(Generic[ContextT]):
             await self._check_page(guard, request)
         if request.method == "OPTIONS":
             return await self._preflight(account, request)
+        check_headers(request.headers)
         check_version(request.headers, self._clock.date_seconds())
         call = await self._authenticated(arrival, account, address)
         await self._read_body(call)

@@ -19,6 +19,7 @@ DATE: Final = "date"
 REQUEST_ID: Final = "x-ms-request-id"
 SIGNED_DATE: Final = "x-ms-date"
 VERSION: Final = "x-ms-version"
+METADATA_PREFIX: Final = "x-ms-meta-"
 XML_HEADERS: Final[HeaderList] = [("content-type", "application/xml")]
 
 # A longer name of a request is not echoed in its response.
@@ -28,6 +29,8 @@ VERSION_DEFAULT: Final = "2026-10-06"
 _VERSION: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 # Clients speak versions that are published months ahead; a date that is years ahead is a mistake.
 _VERSION_YEARS_AHEAD_MAX: Final = 3
+# Headers of browsers and libraries that no door reads; cookies are those of all ports of a host.
+_NOT_READ: Final = frozenset({"cookie", "referer", "user-agent"})
 _WHOLE: Final = re.compile(r"-?\d{1,18}", re.ASCII)
 
 
@@ -53,6 +56,16 @@ def add_common(answer: HeaderList, given: Headers, request_id: str, *, server: s
     client_request_id = given.get(CLIENT_REQUEST_ID)
     if client_request_id is not None and len(client_request_id) <= _ECHOED_CHARACTERS_MAX:
         answer.append((CLIENT_REQUEST_ID, client_request_id))
+
+
+def check_headers(given: Headers) -> None:
+    """Refuse a header whose value has bytes beyond ASCII. The listener may have no value for it, so it would count as
+    absent: a condition, a checksum or a lease would silently not hold."""
+    for name in given.keys():  # noqa: SIM118 - a protocol
+        value = given.get(name)
+        # Metadata have a code of their own for it.
+        if (value is None or not value.isascii()) and name not in _NOT_READ and not name.startswith(METADATA_PREFIX):
+            raise invalid_header_value(name, value or "", "The value of a header has characters beyond ASCII.")
 
 
 # The answers of a second share one text.

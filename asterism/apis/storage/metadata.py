@@ -9,12 +9,12 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from asterism.apis.storage.headers import METADATA_PREFIX as PREFIX
 from asterism.apis.storage.refusals import Refusal
 from asterism.apis.storage.xml_text import node, text_leaf, xml_safe
 from asterism.apis.transports.http import HeaderList, Headers
 from asterism.limits import KIB
 
-PREFIX: Final = "x-ms-meta-"
 # The service's limit, of all names and values together.
 METADATA_BYTES_MAX: Final = 8 * KIB
 # An identifier of C#, in lower case.

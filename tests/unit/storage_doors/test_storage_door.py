@@ -8,6 +8,7 @@ import json
 import time
 import xml.etree.ElementTree as ElementTree
 from datetime import UTC, datetime, timedelta
+from typing import cast
 
 import pytest
 from azure.storage.blob import UserDelegationKey, generate_account_sas, generate_blob_sas
@@ -17,6 +18,7 @@ from asterism.access.sas_grants import Policy
 from asterism.apis.browser_guard import BrowserGuard
 from asterism.apis.storage.cors import cors_headers
 from asterism.apis.storage.service_properties import change_properties, stored_properties
+from asterism.apis.transports.http import Response
 from tests.unit.storage_doors.toy_storage_door import (
     ACCOUNT,
     BODY_BYTES_MAX,
@@ -106,6 +108,26 @@ async def test_a_version_that_cannot_be_is_refused(version: str) -> None:
     answer = await ToyDoor().send("GET", "c/a", headers={"x-ms-version": version})
     assert (answer.status, answer.code) == (400, "InvalidHeaderValue")
     assert b"<HeaderName>x-ms-version</HeaderName>" in answer.body
+
+
+@pytest.mark.parametrize("value", [None, "é"])
+@pytest.mark.parametrize("name", ["if-match", "x-ms-lease-id", "content-md5", "authorization"])
+async def test_a_header_beyond_ascii_does_not_count_as_absent(name: str, value: str | None) -> None:
+    door = ToyDoor()
+    request = signed_request("PUT", f"/{ACCOUNT}/c/a", b"x")
+    # Listeners without a value for such bytes have the name of the header still.
+    request.headers = {**cast("dict[str, str]", request.headers), name: value}  # type: ignore[dict-item]
+    answer = await door.door.answer(request)
+    assert isinstance(answer, Response)
+    assert (answer.status, dict(answer.headers)["x-ms-error-code"]) == (400, "InvalidHeaderValue")
+    assert f"<HeaderName>{name}</HeaderName>".encode() in answer.body
+    assert door.context.blobs == {}
+
+
+async def test_a_header_that_no_door_reads_may_have_any_bytes() -> None:
+    request = signed_request("PUT", f"/{ACCOUNT}/c/a", b"x")
+    request.headers = {**cast("dict[str, str]", request.headers), "cookie": None}  # type: ignore[dict-item]
+    assert (await ToyDoor().door.answer(request)).status == 201
 
 
 async def test_a_request_without_a_route_is_refused_by_what_is_wrong() -> None:
@@ -343,6 +365,7 @@ async def test_the_parts_of_a_batch_have_credentials_and_answers_of_their_own() 
         signed_request("GET", f"/{ACCOUNT}/c/a"),
         signed_request("DELETE", f"/{ACCOUNT}/c/a"),
         signed_request("PUT", "/other/c/a", b"x", account="other"),
+        signed_request("PUT", f"/{ACCOUNT}/c/a", b"y", headers={"if-match": "é"}),
     ]
     assert (await door.send("POST", "", query="comp=batch")).status == 202
     codes = [(answer.status, dict(answer.headers).get("x-ms-error-code")) for answer in door.context.answers]
@@ -352,5 +375,6 @@ async def test_the_parts_of_a_batch_have_credentials_and_answers_of_their_own() 
         (400, "InvalidInput"),
         (404, "ResourceNotFound"),
         (403, "AuthenticationFailed"),
+        (400, "InvalidHeaderValue"),
     ]
     assert door.context.blobs == {"c/a": b"x"}
