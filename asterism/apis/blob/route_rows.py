@@ -6,7 +6,7 @@ from typing import Final
 
 from asterism.access.sas_grants import ResourceType
 from asterism.apis.blob.context import BlobContext
-from asterism.apis.blob.kinds import CONTAINER, SERVICE
+from asterism.apis.blob.kinds import BLOB, CONTAINER, SERVICE
 from asterism.apis.storage.routes import Handler, Needs, Route
 
 READ: Final = Needs(ResourceType.OBJECT, "r", "r", anonymous=True)
@@ -19,6 +19,8 @@ IMMUTABILITY: Final = Needs(ResourceType.OBJECT, "i", "i")
 READ_CONTAINER: Final = Needs(ResourceType.CONTAINER, "r", anonymous=True)
 WRITE_CONTAINER: Final = Needs(ResourceType.CONTAINER, "w")
 
+# Parameters that name a snapshot or a version of a blob.
+_NAMING: Final = ("snapshot", "versionid")
 # Operations of containers that read and change blobs only.
 _ABOUT_BLOBS: Final = frozenset({"blobs", "batch"})
 
@@ -36,7 +38,9 @@ def row(
     body: int = 0,
     header: str | None = None,
     is_write: bool | None = None,
+    takes_versions: bool = False,
 ) -> Route[BlobContext]:
+    """`takes_versions`: the request may name a snapshot or a version of the blob."""
     return Route(
         method,
         kind,
@@ -50,4 +54,5 @@ def row(
         header=header,
         is_write=is_write,
         looks_first=kind in (SERVICE, CONTAINER) and comp not in _ABOUT_BLOBS,
+        refused_parameters=_NAMING if kind == BLOB and not takes_versions else (),
     )

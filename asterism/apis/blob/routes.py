@@ -79,6 +79,7 @@ _OF_PAGES_AND_SOURCES: Final = (
         pages.get_page_ranges,
         READ,
         "The pages that have data, or that differ from a snapshot.",
+        takes_versions=True,
     ),
     row(BLOB, "PUT", "properties", "resize_blob", pages.resize, WRITE, "Resize a page blob.", header=_RESIZE),
     row(
@@ -100,6 +101,7 @@ _OF_PAGES_AND_SOURCES: Final = (
         immutability.set_policy,
         IMMUTABILITY,
         "Forbid changes of a blob until a time.",
+        takes_versions=True,
     ),
     row(
         BLOB,
@@ -109,6 +111,7 @@ _OF_PAGES_AND_SOURCES: Final = (
         immutability.delete_policy,
         IMMUTABILITY,
         "Permit changes of a blob again.",
+        takes_versions=True,
     ),
     row(
         BLOB,
@@ -118,6 +121,7 @@ _OF_PAGES_AND_SOURCES: Final = (
         immutability.set_legal_hold,
         IMMUTABILITY,
         "Set or clear a blob's legal hold.",
+        takes_versions=True,
     ),
 )
 
@@ -132,6 +136,7 @@ _OF_QUERIES: Final = (
         "Select records of a blob.",
         body=QUERY_REQUEST_BYTES_MAX,
         is_write=False,
+        takes_versions=True,
     ),
 )
 

@@ -60,6 +60,9 @@ class Route(Generic[ContextT]):
     is_write: bool | None = None
     # The operation is about the catalog, and must see all that other processes have done.
     looks_first: bool = False
+    # Parameters that name another resource than the path does, such as a snapshot of a blob. They are refused: a
+    # signature for that resource must not permit a change of the one in the path.
+    refused_parameters: tuple[str, ...] = ()
 
     @property
     def key(self) -> RouteKey:
@@ -85,6 +88,9 @@ class RouteTable(Generic[ContextT]):
         key = (method, kind, restype and restype.lower(), comp and comp.lower())
         for route in self._by_key.get(key, ()):
             if route.header is None or route.header in headers:
+                for name in route.refused_parameters:
+                    if query.get(name):
+                        raise invalid_query_parameter(name, query[name], "The operation has no such parameter.")
                 return route
         raise self._refusal(method, key[1:], query)
 

@@ -1,0 +1,87 @@
+"""The limits of shared access signatures and of public access: each permits what it names, and nothing besides."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from azure.storage.blob import generate_blob_sas
+
+from asterism.access.keys import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
+from tests.unit.blob_door.blob_door_at_hand import BlobDoorAtHand, open_door
+
+TOMORROW = datetime.now(UTC) + timedelta(days=1)
+ALL = "racwdxyltfmei"
+DATA = b"data"
+
+
+def signature(permission: str = ALL, name: str = "b", **fields: str) -> str:
+    return generate_blob_sas(
+        DEVELOPMENT_ACCOUNT,
+        "box",
+        name,
+        account_key=DEVELOPMENT_KEY,
+        permission=permission,
+        expiry=TOMORROW,
+        **fields,  # type: ignore[arg-type] # texts only
+    )
+
+
+async def with_snapshot(at_hand: BlobDoorAtHand) -> str:
+    """Return the snapshot of a block blob that was changed since, as parameters with a signature for it alone."""
+    await at_hand.make_container("box")
+    assert (await at_hand.put("box/b", b"earlier", {"x-ms-tags": "kind=note"})).status == 201
+    snapshot = (await at_hand.send("PUT", "box/b?comp=snapshot")).headers["x-ms-snapshot"]
+    assert (await at_hand.put("box/b", DATA, {"x-ms-tags": "kind=note"})).status == 201
+    return f"snapshot={snapshot}&{signature(snapshot=snapshot)}"
+
+
+COPY = {"x-ms-copy-source": "http://127.0.0.1:10000/devstoreaccount1/box/b"}
+
+
+@pytest.mark.parametrize(
+    ("query", "headers"),
+    [
+        ("", {"x-ms-blob-type": "BlockBlob"}),
+        ("", COPY),
+        ("", {**COPY, "x-ms-blob-type": "BlockBlob"}),
+        ("comp=block&blockid=AAAA", {}),
+        ("comp=block&blockid=AAAA", COPY),
+        ("comp=blocklist", {}),
+        ("comp=appendblock", {}),
+        ("comp=page", {"x-ms-page-write": "clear", "x-ms-range": "bytes=0-511"}),
+        ("comp=seal", {}),
+        ("comp=metadata", {"x-ms-meta-a": "b"}),
+        ("comp=properties", {"x-ms-blob-content-type": "text/plain"}),
+        ("comp=properties", {"x-ms-blob-content-length": "512"}),
+        ("comp=snapshot", {}),
+        ("comp=lease", {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "-1"}),
+        ("comp=undelete", {}),
+        ("comp=expiry", {"x-ms-expiry-option": "NeverExpire"}),
+    ],
+)
+@pytest.mark.parametrize("parameter", ["snapshot", "versionid"])
+async def test_an_operation_on_the_blob_itself_refuses_the_name_of_a_snapshot(
+    query: str, headers: dict[str, str], parameter: str
+) -> None:
+    async with open_door() as at_hand:
+        named = (await with_snapshot(at_hand)).replace("snapshot=", f"{parameter}=")
+        before = await at_hand.send("HEAD", "box/b")
+        refused = await at_hand.send("PUT", f"box/b?{named.partition('&')[0]}&{query}", b"x", headers)
+        assert refused.outcome == (400, "InvalidQueryParameterValue")
+        assert f"<QueryParameterName>{parameter}</QueryParameterName>".encode() in refused.body
+        after = await at_hand.send("HEAD", "box/b")
+        assert (after.headers["etag"], after.headers["x-ms-lease-state"]) == (before.headers["etag"], "available")
+
+
+async def test_a_snapshots_signature_permits_to_change_that_snapshot_only() -> None:
+    async with open_door() as at_hand:
+        named = await with_snapshot(at_hand)
+        refused = await at_hand.send("PUT", f"box/b?{named}", b"x", {"x-ms-blob-type": "BlockBlob"}, signed=False)
+        assert refused.outcome == (400, "InvalidQueryParameterValue")
+        for query in ("", "comp=metadata&", "comp=tags&", "comp=blocklist&", "restype=account&comp=properties&"):
+            assert (await at_hand.send("GET", f"box/b?{query}{named}", signed=False)).status == 200
+        tier = {"x-ms-access-tier": "Cool"}
+        assert (await at_hand.send("PUT", f"box/b?comp=tier&{named}", headers=tier, signed=False)).status == 200
+        assert (await at_hand.send("DELETE", f"box/b?{named}", signed=False)).status == 202
+        assert (await at_hand.send("GET", "box/b")).body == DATA
