@@ -85,3 +85,45 @@ async def test_a_snapshots_signature_permits_to_change_that_snapshot_only() -> N
         assert (await at_hand.send("PUT", f"box/b?comp=tier&{named}", headers=tier, signed=False)).status == 200
         assert (await at_hand.send("DELETE", f"box/b?{named}", signed=False)).status == 202
         assert (await at_hand.send("GET", "box/b")).body == DATA
+
+
+# --- permanent deletion -----------------------------------------------------------------------------------------------
+
+RETENTION = (
+    "<StorageServiceProperties><DeleteRetentionPolicy><Enabled>true</Enabled><Days>7</Days>"
+    "<AllowPermanentDelete>{}</AllowPermanentDelete></DeleteRetentionPolicy></StorageServiceProperties>"
+)
+
+
+async def keep_deleted(at_hand: BlobDoorAtHand, *, permits_permanent: str) -> None:
+    body = RETENTION.format(permits_permanent).encode()
+    assert (await at_hand.send("PUT", "?restype=service&comp=properties", body)).status == 202
+
+
+async def test_only_what_is_deleted_already_is_removed_for_good() -> None:
+    async with open_door() as at_hand:
+        snapshot = (await with_snapshot(at_hand)).partition("&")[0]
+        await keep_deleted(at_hand, permits_permanent="true")
+        permanent = f"deletetype=permanent&{signature('y')}"
+        of_snapshot = f"{snapshot}&deletetype=permanent&{signature('y', snapshot=snapshot.removeprefix('snapshot='))}"
+        for query in (permanent, of_snapshot):
+            refused = await at_hand.send("DELETE", f"box/b?{query}", signed=False)
+            assert refused.outcome == (409, "BlobSnapshotNotSoftDeleted")
+        assert (await at_hand.send("GET", f"box/b?{snapshot}")).body == b"earlier"
+        assert (await at_hand.send("DELETE", f"box/b?{snapshot}")).status == 202
+        removed = await at_hand.send("DELETE", f"box/b?{of_snapshot}", signed=False)
+        assert (removed.status, removed.headers["x-ms-delete-type-permanent"]) == (202, "true")
+        assert (await at_hand.send("PUT", "box/b?comp=undelete")).status == 200
+        assert (await at_hand.send("GET", f"box/b?{snapshot}")).status == 404
+        assert (await at_hand.send("GET", "box/b")).body == DATA
+
+
+async def test_nothing_is_removed_for_good_unless_the_account_permits_it() -> None:
+    async with open_door() as at_hand:
+        snapshot = (await with_snapshot(at_hand)).partition("&")[0]
+        await keep_deleted(at_hand, permits_permanent="false")
+        assert (await at_hand.send("DELETE", f"box/b?{snapshot}")).status == 202
+        refused = await at_hand.send("DELETE", f"box/b?deletetype=permanent&{snapshot}")
+        assert refused.outcome == (409, "PermanentDeleteNotEnabled")
+        assert (await at_hand.send("PUT", "box/b?comp=undelete")).status == 200
+        assert (await at_hand.send("GET", f"box/b?{snapshot}")).body == b"earlier"

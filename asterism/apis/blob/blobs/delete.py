@@ -7,11 +7,13 @@ from typing import Final
 from asterism.access.sas_grants import ResourceType
 from asterism.apis.blob.context import BlobCall, blob_container_of, which_of
 from asterism.apis.blob.request_headers import read_conditions, read_date_ticks
-from asterism.apis.storage.refusals import condition_not_met, invalid_header_value, invalid_query_parameter
+from asterism.apis.storage.refusals import Refusal, condition_not_met, invalid_header_value, invalid_query_parameter
 from asterism.apis.storage.routes import Needs
 from asterism.apis.transports.http import Response
 from asterism.models.blobs.calls import CURRENT, SnapshotDeletion, Version, Which
 from asterism.models.blobs.container import Container
+from asterism.models.blobs.failures import BlobFailure, BlobRefused
+from asterism.models.blobs.rules import AccountRules
 from asterism.values.ticks import TICKS_PER_SECOND
 
 _DELETE: Final = Needs(ResourceType.OBJECT, "d", "d")
@@ -28,6 +30,9 @@ async def delete_blob(call: BlobCall) -> Response:
     else:
         call.allow(_DELETE_VERSION if isinstance(which, Version) else _DELETE)
     container = blob_container_of(call)
+    rules = await call.context.rule_book.rules_of(call.account.name)
+    if is_permanent:
+        await _check_permanent(call, container, which, rules)
     await _check_tier_time(call, container, which)
     snapshots = _snapshots(call)
     if snapshots is not None and which is not CURRENT:
@@ -38,11 +43,34 @@ async def delete_blob(call: BlobCall) -> Response:
         call.resource.name,
         which,
         read_conditions(call.headers),
-        await call.context.rule_book.rules_of(call.account.name),
+        rules,
         snapshots=snapshots,
         permanent=is_permanent,
     )
     return Response(202, [("x-ms-delete-type-permanent", "false" if is_kept else "true")])
+
+
+async def _check_permanent(call: BlobCall, container: Container, which: Which, rules: AccountRules) -> None:
+    """Refuse to remove for good what is not deleted yet: who may only do that must not delete anything besides."""
+    if not rules.permanent_delete:
+        raise Refusal(
+            409,
+            "PermanentDeleteNotEnabled",
+            "Permanent deletion is not enabled. Set AllowPermanentDelete in the DeleteRetentionPolicy of the service "
+            "properties.",
+        )
+    if which is not CURRENT:
+        try:
+            await container.find(call.resource.name, which)
+        except BlobRefused as refused:
+            if refused.failure is BlobFailure.NOT_FOUND:
+                return
+            raise
+    raise Refusal(
+        409,
+        "BlobSnapshotNotSoftDeleted",
+        "Only a snapshot or a version that is deleted already is removed for good.",
+    )
 
 
 async def _check_tier_time(call: BlobCall, container: Container, which: Which) -> None:
