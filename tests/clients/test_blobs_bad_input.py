@@ -184,6 +184,13 @@ def test_a_write_that_is_wrong_has_the_code_of_the_service_and_no_effect(
     assert [blob.name for blob in box.client.list_blobs("new", include=["uncommittedblobs"])] == []
 
 
+@pytest.mark.parametrize("name", ["%FF", "%FE", "%C3%28", "%ED%A0%80"])
+def test_a_name_that_is_not_utf8_is_refused(box: Box, name: str) -> None:
+    reply = box.blobs.raw("PUT", box.path("NAME").replace("NAME", name), DATA, BLOCK_BLOB)
+    assert (reply.status, reply.headers["x-ms-error-code"]) == (400, "InvalidUri")
+    assert [blob.name for blob in box.client.list_blobs("\ufffd")] == []
+
+
 @pytest.mark.parametrize("header", ["range", "x-ms-range"])
 def test_ranges_of_reads_end_with_the_blob_and_may_not_begin_behind_it(box: Box, header: str) -> None:
     found = box.send("GET", "block", headers={header: "bytes=7-1000"})

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from asterism.apis.blob.encryption import check_not_both, choose_scope, key_digest, read_customer_key
 from asterism.apis.blob.errors import container_not_found
 from asterism.apis.blob.etags import read_moment
-from asterism.apis.blob.names import check_blob_name, check_container_name
+from asterism.apis.blob.names import check_blob_name, check_container_name, check_name_was_utf8
+from asterism.apis.storage.auth import OWNER
 from asterism.apis.storage.call import Call
 from asterism.apis.storage.refusals import Refusal, invalid_query_parameter
 from asterism.models.blobs.calls import CURRENT, NO_KEY, Key, Snapshot, Version, Which
@@ -34,6 +35,8 @@ class BlobContext:
 
 
 BlobCall = Call[BlobContext]
+# Of signatures for a single blob, snapshot or version.
+_NAMED_BLOBS: Final = frozenset({"b", "bs", "bv"})
 
 
 def now_ticks(call: BlobCall) -> int:
@@ -53,8 +56,18 @@ def container_of(call: BlobCall) -> Container:
 def blob_container_of(call: BlobCall) -> Container:
     """Return the container of the blob of the request's URL, whose name is one that a blob can have."""
     container = container_of(call)
-    check_blob_name(call.resource.name)
+    name = call.resource.name
+    check_blob_name(name, container=container.name)
+    if not _is_name_signed(call):
+        check_name_was_utf8(name)
     return container
+
+
+def _is_name_signed(call: BlobCall) -> bool:
+    """Return True if the credentials of the request are valid for its very name. A signature with a key of the account
+    covers the path as it was on the wire."""
+    grant = call.grant
+    return call.sender == OWNER if grant is None else grant.resource in _NAMED_BLOBS
 
 
 def which_of(call: BlobCall) -> Which:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from typing import Final
-from urllib.parse import unquote_to_bytes
 
 from asterism.apis.blob.refused_input import RefusedInput
 
@@ -50,12 +49,13 @@ def check_blob_name(name: str, *, container: str = "") -> None:
         )
 
 
-def blob_name_from_path(raw_name: str) -> str:
-    """Return the name that the part of a path after the container stands for, percent-decoded."""
-    try:
-        return unquote_to_bytes(raw_name).decode("utf-8")
-    except UnicodeDecodeError:
-        raise _invalid_uri("The name of the blob is not UTF-8 after percent-decoding.") from None
+def check_name_was_utf8(name: str) -> None:
+    """Raise RefusedInput for a name that may stand for bytes that are not UTF-8: the listener decodes every such byte
+    to U+FFFD, so that different names would become one."""
+    if "\ufffd" in name:
+        raise _invalid_uri(
+            "The name of the blob is not UTF-8, or has U+FFFD and is not signed with a key of the account."
+        )
 
 
 def _utf16_length(text: str) -> int:

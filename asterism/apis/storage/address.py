@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Final, Literal
+from urllib.parse import unquote
+
+from asterism.apis.storage.refusals import invalid_uri
 
 ServiceName = Literal["table", "queue", "blob"]
 SECONDARY_SUFFIX: Final = "-secondary"
@@ -15,6 +18,14 @@ _HOST_STYLES: Final = {
     # Static web sites are blobs behind another name.
     "blob": re.compile(r"([a-z0-9-]+)\.(blob|web)\.", re.IGNORECASE),
 }
+
+
+def decode_path(raw_path: str) -> str:
+    """Return a path percent-decoded; refuse one that is not UTF-8 then, since different paths would become one."""
+    try:
+        return unquote(raw_path, errors="strict")
+    except UnicodeDecodeError:
+        raise invalid_uri() from None
 
 
 @dataclass(slots=True)

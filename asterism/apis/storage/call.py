@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from asterism.access.sas_grants import SasGrant
 from asterism.apis.storage.accounts import Account
-from asterism.apis.storage.address import Address
+from asterism.apis.storage.address import Address, decode_path
 from asterism.apis.storage.auth import Sender
 from asterism.apis.storage.refusals import (
     invalid_header_value,
@@ -125,7 +125,7 @@ def request_of_url(url: str, *, like: Request, authorization: str | None = None)
         raise invalid_header_value("x-ms-copy-source", url) from None
     return Request(
         method="GET",
-        path=unquote(parts.path, errors="replace"),
+        path=decode_path(parts.path),
         query_string=parts.query,
         headers={} if authorization is None else {"authorization": authorization},
         body=b"",

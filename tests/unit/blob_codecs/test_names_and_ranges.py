@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.apis.blob.names import blob_name_from_path, check_blob_name, check_container_name
+from asterism.apis.blob.names import check_blob_name, check_container_name
 from asterism.apis.blob.ranges import (
     ByteSpan,
     RequestedRange,
@@ -17,6 +17,8 @@ from asterism.apis.blob.ranges import (
     span_of,
 )
 from asterism.apis.blob.refused_input import RefusedInput
+from asterism.apis.storage.address import decode_path
+from asterism.apis.storage.refusals import Refusal
 
 # --- names ----------------------------------------------------------------------------------------------------------
 
@@ -68,9 +70,14 @@ def test_other_names_of_blobs_are_refused(name: str, container: str, code: str) 
 
 
 def test_a_path_is_decoded_once_and_a_plus_is_a_plus() -> None:
-    assert blob_name_from_path("a+b/%C3%BC%2F%2520") == "a+b/ü/%20"
-    with pytest.raises(RefusedInput, match="UTF-8"):
-        blob_name_from_path("%FF")
+    assert decode_path("a+b/%C3%BC%2F%2520%EF%BF%BD") == "a+b/ü/%20\ufffd"
+
+
+@pytest.mark.parametrize("path", ["%FF", "%C3%28", "%ED%A0%80", "a/%C3"])
+def test_a_path_that_is_not_utf8_is_refused(path: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        decode_path(path)
+    assert caught.value.code == "InvalidUri"
 
 
 # --- ranges ---------------------------------------------------------------------------------------------------------

@@ -26,7 +26,8 @@ async def open_box(at_hand: BlobDoorAtHand) -> None:
         ("box/b?snapshot=2020-01-01T00:00:00.0000000Z", 404, "CannotVerifyCopySource"),
         ("nobox/b", 404, "CannotVerifyCopySource"),
         ("BAD__/b", 404, "CannotVerifyCopySource"),
-        ("box/b%00%ff", 404, "CannotVerifyCopySource"),
+        ("box/b%00", 404, "CannotVerifyCopySource"),
+        ("box/b%00%ff", 400, "CannotVerifyCopySource"),
         ("box/b?sv=2026-10-06&sr=b&sp=r&se=2099-01-01&sig=abc", 403, "CannotVerifyCopySource"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from azure.storage.blob import generate_blob_sas
+from azure.storage.blob import generate_blob_sas, generate_container_sas
 
 from asterism.access.keys import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
 from tests.unit.blob_door.blob_door_at_hand import BlobDoorAtHand, open_door
@@ -27,6 +27,12 @@ def signature(permission: str = ALL, name: str = "b", **fields: str) -> str:
     )
 
 
+def of_container(permission: str) -> str:
+    return generate_container_sas(
+        DEVELOPMENT_ACCOUNT, "box", account_key=DEVELOPMENT_KEY, permission=permission, expiry=TOMORROW
+    )
+
+
 async def with_snapshot(at_hand: BlobDoorAtHand) -> str:
     """Return the snapshot of a block blob that was changed since, as parameters with a signature for it alone."""
     await at_hand.make_container("box")
@@ -36,7 +42,8 @@ async def with_snapshot(at_hand: BlobDoorAtHand) -> str:
     return f"snapshot={snapshot}&{signature(snapshot=snapshot)}"
 
 
-COPY = {"x-ms-copy-source": "http://127.0.0.1:10000/devstoreaccount1/box/b"}
+SOURCE = "http://127.0.0.1:10000/devstoreaccount1/box/"
+COPY = {"x-ms-copy-source": f"{SOURCE}b"}
 
 
 @pytest.mark.parametrize(
@@ -85,6 +92,48 @@ async def test_a_snapshots_signature_permits_to_change_that_snapshot_only() -> N
         assert (await at_hand.send("PUT", f"box/b?comp=tier&{named}", headers=tier, signed=False)).status == 200
         assert (await at_hand.send("DELETE", f"box/b?{named}", signed=False)).status == 202
         assert (await at_hand.send("GET", "box/b")).body == DATA
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["%FF", "%FE", "%C3%28", "%ED%A0%80", "a/%EF%BF%BD"])
+async def test_a_name_that_may_not_be_utf8_is_refused_unless_its_very_bytes_are_signed(name: str) -> None:
+    async with open_door() as at_hand:
+        await at_hand.make_container("box", {"x-ms-blob-public-access": "container"})
+        block_blob = {"x-ms-blob-type": "BlockBlob"}
+        refused = await at_hand.send("PUT", f"box/{name}?{of_container('cw')}", b"x", block_blob, signed=False)
+        assert refused.outcome == (400, "InvalidUri")
+        assert (await at_hand.send("GET", f"box/{name}", signed=False)).outcome == (400, "InvalidUri")
+        listed = await at_hand.send("GET", "box?restype=container&comp=list")
+        assert listed.xml.findall("Blobs/Blob") == []
+
+
+async def test_the_replacement_character_is_one_of_a_name() -> None:
+    async with open_door() as at_hand:
+        await at_hand.make_container("box")
+        assert (await at_hand.put("box/%EF%BF%BD", DATA)).status == 201
+        named = await at_hand.send("GET", f"box/%EF%BF%BD?{signature('r', chr(0xFFFD))}", signed=False)
+        assert named.body == DATA
+        # The signature is over other bytes than the name as it arrives here.
+        assert (await at_hand.put("box/%FF", b"x")).outcome == (403, "AuthenticationFailed")
+
+
+async def test_a_source_that_is_not_utf8_is_refused() -> None:
+    async with open_door() as at_hand:
+        await at_hand.make_container("box")
+        assert (await at_hand.put("box/%EF%BF%BD", DATA)).status == 201
+        refused = await at_hand.put("box/b", headers={"x-ms-copy-source": f"{SOURCE}%FF?{of_container('r')}"})
+        assert refused.outcome == (400, "CannotVerifyCopySource")
+        assert refused.headers["x-ms-copy-source-error-code"] == "InvalidUri"
+
+
+async def test_a_name_in_the_root_container_has_no_slash() -> None:
+    async with open_door() as at_hand:
+        await at_hand.make_container("$root")
+        assert (await at_hand.put("$root/a/b", DATA)).outcome == (400, "InvalidResourceName")
+        assert (await at_hand.put("$root/a", DATA)).status == 201
+        assert (await at_hand.send("GET", "a")).body == DATA
 
 
 # --- permanent deletion -----------------------------------------------------------------------------------------------

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from typing import Final
-from urllib.parse import unquote
 
 from asterism.apis.blob.context import BlobCall
+from asterism.apis.storage.address import decode_path
 from asterism.apis.storage.multipart import (
     EmbeddedRequest,
     MalformedMultipart,
@@ -42,13 +42,15 @@ async def submit_batch(call: BlobCall) -> Response:
         )
     name = f"batchresponse_{call.request_id}"
     delimiter = f"--{name}\r\n".encode()
-    body = [await _answered(call, delimiter, content_id, part) for content_id, part in embedded]
+    # All are read before the first is answered: a part that is malformed leaves everything as it was.
+    requests = [(content_id, _request(call, part)) for content_id, part in embedded]
+    body = [await _answered(call, delimiter, content_id, request) for content_id, request in requests]
     body.append(f"--{name}--\r\n".encode())
     return Response(202, [("content-type", f"multipart/mixed; boundary={name}")], b"".join(body))
 
 
-async def _answered(call: BlobCall, delimiter: bytes, content_id: str | None, part: EmbeddedRequest) -> bytes:
-    answer = await call.door.answer_part(_request(call, part), within=call, operations=_OPERATIONS)
+async def _answered(call: BlobCall, delimiter: bytes, content_id: str | None, request: Request) -> bytes:
+    answer = await call.door.answer_part(request, within=call, operations=_OPERATIONS)
     part_headers: HeaderList = [] if content_id is None else [("Content-ID", content_id)]
     headers = [*answer.headers, ("content-length", str(len(answer.body)))]
     return write_part(delimiter, PartResponse(answer.status, headers, answer.body), part_headers)
@@ -59,7 +61,7 @@ def _request(call: BlobCall, part: EmbeddedRequest) -> Request:
     outer = call.request
     return Request(
         method=part.method,
-        path=unquote(part.path, errors="replace"),
+        path=decode_path(part.path),
         query_string=part.query_string,
         headers=part.headers,
         body=part.body,
