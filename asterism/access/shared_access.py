@@ -38,6 +38,7 @@ _ANSWER_HEADERS: Final = {
 _DEPTH_DIGITS_MAX: Final = 3
 # Before it, a signature does not cover the kind of its resource, and must not be read as one for a directory.
 _VERSION_WITH_DIRECTORIES: Final = "2020-02-10"
+_LISTING: Final = "list"
 _QUEUE: Final = "q"
 _CONTAINER, _BLOB, _SNAPSHOT, _VERSION, _DIRECTORY = "c", "b", "bs", "bv", "d"
 
@@ -141,7 +142,8 @@ def _blob_resource(fields: Mapping[str, str], path: str) -> tuple[str, str, str]
     depth = fields.get("sdd", "") if fields.get("sv", "") >= _VERSION_WITH_DIRECTORIES else ""
     if kind == _DIRECTORY and depth.isascii() and depth.isdigit() and len(depth) <= _DEPTH_DIGITS_MAX:
         # A listing is within the directory if the names that it asks for are.
-        segments = (name or fields.get("prefix", "")).split("/")
+        prefix = fields.get("prefix", "") if fields.get("comp", "").lower() == _LISTING else ""
+        segments = (name or prefix).split("/")
         directory = segments[: int(depth)]
         if len(directory) == int(depth) and (name or len(segments) > int(depth)):
             return kind, f"{container}/{'/'.join(directory)}", ""

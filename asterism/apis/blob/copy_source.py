@@ -50,9 +50,13 @@ SOURCE_AUTHORIZATION: Final = "x-ms-copy-source-authorization"
 SOURCE_RANGE: Final = "x-ms-source-range"
 SOURCE_MD5: Final = "x-ms-source-content-md5"
 SOURCE_CRC64: Final = "x-ms-source-content-crc64"
+TAG_OPTION: Final = "x-ms-copy-source-tag-option"
+_COPY_TAGS: Final = "copy"
+_TAG_OPTIONS: Final = frozenset({"replace", _COPY_TAGS})
 _SOURCE_CONDITIONS: Final = "x-ms-source-"
 _BEARER: Final = "Bearer "
 _READ: Final = "r"
+_TAGS: Final = "t"
 _OBJECTS: Final = "o"
 _PUBLIC: Final = frozenset({"blob", "container"})
 
@@ -70,7 +74,12 @@ async def open_source(call: BlobCall, *, is_copy: bool = False) -> CopySource:
     found = await _find(call, text)
     name = found.resource
     container = call.context.store.find_container(found.account.name, name.container)
-    if not _may_read(call, found, container, is_copy=is_copy):
+    may_read = _may_read(call, found, container, is_copy=is_copy)
+    if may_read and copies_tags(call.headers):
+        if call.grant is not None and not call.grant.has(_TAGS):
+            raise permission_mismatch()
+        may_read = _may_read_tags(call, found, is_copy=is_copy)
+    if not may_read:
         raise cannot_verify_source(no_credentials() if found.sender.is_anonymous else permission_mismatch())
     if container is None:
         raise cannot_verify_source(refusal_of(BlobFailure.CONTAINER_NOT_FOUND))
@@ -122,8 +131,27 @@ def _may_read(call: BlobCall, found: SourceOfCopy, container: Container | None, 
         return True
     if container is not None and container.state.public_access in _PUBLIC:
         return True
-    is_owner = call.grant is None and not call.sender.is_anonymous
-    return is_copy and is_owner and found.account.name == call.account.name
+    return is_copy and _is_owner(call, found)
+
+
+def _may_read_tags(call: BlobCall, found: SourceOfCopy, *, is_copy: bool) -> bool:
+    """Return True if the tags of a source may be read, which may be read itself. Tags are never public."""
+    if found.sender.grant is not None:
+        return found.sender.grant.has(_TAGS)
+    return not found.sender.is_anonymous or (is_copy and _is_owner(call, found))
+
+
+def _is_owner(call: BlobCall, found: SourceOfCopy) -> bool:
+    """Return True if the sender may do everything in the account of the source."""
+    return call.grant is None and not call.sender.is_anonymous and found.account.name == call.account.name
+
+
+def copies_tags(headers: Headers) -> bool:
+    """Return whether a new blob has the tags of its source; otherwise it has those of the request."""
+    option = headers.get(TAG_OPTION)
+    if option is not None and option.lower() not in _TAG_OPTIONS:
+        raise invalid_header_value(TAG_OPTION, option)
+    return option is not None and option.lower() == _COPY_TAGS
 
 
 _CONDITIONS: Final = frozenset({BlobFailure.CONDITION_NOT_MET, BlobFailure.NOT_MODIFIED})

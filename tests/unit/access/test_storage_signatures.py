@@ -113,10 +113,12 @@ def test_a_directorys_signature_is_for_what_lies_below_it() -> None:
     for path in ("cont/a/b", "cont/a/b/c", "cont/a/b/c/d"):
         grant = check(token, "blob", path)
         assert (grant.resource, grant.directory) == ("d", "a/b")
-    assert check(token, "blob", "cont", more={"prefix": "a/b/x"}).directory == "a/b"
+    assert check(token, "blob", "cont", more={"comp": "list", "prefix": "a/b/x"}).directory == "a/b"
+    with pytest.raises(Unauthorized):
+        check(token, "blob", "cont", more={"comp": "blobs", "prefix": "a/b/x"})
     for path, prefix in (("cont/a/bc", ""), ("cont/a", ""), ("cont", "a/b"), ("cont", "a/bc/"), ("cont", "")):
         with pytest.raises(Unauthorized):
-            check(token, "blob", path, more={"prefix": prefix})
+            check(token, "blob", path, more={"comp": "list", "prefix": prefix})
 
 
 def test_an_old_signature_for_a_blob_is_none_for_a_directory() -> None:

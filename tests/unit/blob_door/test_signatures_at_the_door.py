@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import pytest
 from azure.storage.blob import generate_blob_sas, generate_container_sas
 
 from asterism.access.keys import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
+from asterism.apis.blob.spec import BlobSettings
 from tests.unit.blob_door.blob_door_at_hand import BlobDoorAtHand, open_door
 
 TOMORROW = datetime.now(UTC) + timedelta(days=1)
@@ -15,7 +17,7 @@ ALL = "racwdxyltfmei"
 DATA = b"data"
 
 
-def signature(permission: str = ALL, name: str = "b", **fields: str) -> str:
+def signature(permission: str = ALL, name: str = "b", **fields: object) -> str:
     return generate_blob_sas(
         DEVELOPMENT_ACCOUNT,
         "box",
@@ -23,7 +25,7 @@ def signature(permission: str = ALL, name: str = "b", **fields: str) -> str:
         account_key=DEVELOPMENT_KEY,
         permission=permission,
         expiry=TOMORROW,
-        **fields,  # type: ignore[arg-type] # texts only
+        **fields,  # type: ignore[arg-type] # any fields
     )
 
 
@@ -92,6 +94,95 @@ async def test_a_snapshots_signature_permits_to_change_that_snapshot_only() -> N
         assert (await at_hand.send("PUT", f"box/b?comp=tier&{named}", headers=tier, signed=False)).status == 200
         assert (await at_hand.send("DELETE", f"box/b?{named}", signed=False)).status == 202
         assert (await at_hand.send("GET", "box/b")).body == DATA
+
+
+# --- tags and holds ---------------------------------------------------------------------------------------------------
+
+COPIES_TAGS = {"x-ms-copy-source-tag-option": "COPY"}
+AT_ONCE = {"x-ms-requires-sync": "true"}
+PUT_FROM_URL = {"x-ms-blob-type": "BlockBlob"}
+
+
+def source(permission: str) -> dict[str, str]:
+    return {"x-ms-copy-source": f"{SOURCE}b?{signature(permission)}", **COPIES_TAGS}
+
+
+@pytest.mark.parametrize("kind", [{}, AT_ONCE, PUT_FROM_URL])
+async def test_tags_are_copied_with_the_permission_to_read_and_to_write_them(kind: dict[str, str]) -> None:
+    async with open_door() as at_hand:
+        await with_snapshot(at_hand)
+        unwritable = await at_hand.send(
+            "PUT", f"box/c?{signature('cw', 'c')}", headers={**source("rt"), **kind}, signed=False
+        )
+        assert unwritable.outcome == (403, "AuthorizationPermissionMismatch")
+        unreadable = await at_hand.send("PUT", "box/c", headers={**source("r"), **kind})
+        assert unreadable.outcome == (403, "CannotVerifyCopySource")
+        assert unreadable.headers["x-ms-copy-source-error-code"] == "AuthorizationPermissionMismatch"
+        assert (await at_hand.send("GET", "box/c")).status == 404
+        copied = await at_hand.send(
+            "PUT", f"box/c?{signature('cwt', 'c')}", headers={**source("rt"), **kind}, signed=False
+        )
+        assert copied.status in (201, 202)
+        tags = await at_hand.send("GET", "box/c?comp=tags")
+        assert [value.text for value in tags.xml.iterfind("TagSet/Tag/Value")] == ["note"]
+
+
+async def test_tags_of_a_public_source_are_not_public() -> None:
+    async with open_door() as at_hand:
+        await with_snapshot(at_hand)
+        await at_hand.send("PUT", "box?restype=container&comp=acl", headers={"x-ms-blob-public-access": "blob"})
+        refused = await at_hand.send("PUT", "box/c", headers={**COPY, **COPIES_TAGS, **AT_ONCE})
+        assert refused.outcome == (401, "CannotVerifyCopySource")
+        # Copy Blob may read all of the account whose key has signed it.
+        assert (await at_hand.send("PUT", "box/c", headers={**COPY, **COPIES_TAGS})).status == 202
+
+
+@pytest.mark.parametrize(
+    "held",
+    [{"x-ms-legal-hold": "true"}, {"x-ms-immutability-policy-until-date": format_datetime(TOMORROW, usegmt=True)}],
+)
+async def test_a_blob_is_made_with_a_hold_with_the_permission_to_set_it(held: dict[str, str]) -> None:
+    async with open_door(BlobSettings(immutable_accounts=("*",))) as at_hand:
+        await at_hand.make_container("box")
+        headers = {"x-ms-blob-type": "BlockBlob", **held}
+        refused = await at_hand.send("PUT", f"box/b?{signature('cw')}", DATA, headers, signed=False)
+        assert refused.outcome == (403, "AuthorizationPermissionMismatch")
+        assert (await at_hand.send("PUT", f"box/b?{signature('cwi')}", DATA, headers, signed=False)).status == 201
+
+
+# --- what is not public -----------------------------------------------------------------------------------------------
+
+
+async def test_only_what_is_committed_and_not_deleted_is_public() -> None:
+    async with open_door() as at_hand:
+        await at_hand.make_container("box", {"x-ms-blob-public-access": "container"})
+        assert (await at_hand.put("box/b", DATA)).status == 201
+        assert (await at_hand.put("box/b?comp=block&blockid=AAAA", b"x")).status == 201
+        blocks, blobs = "box/b?comp=blocklist", "box?restype=container&comp=list"
+        for path in (f"{blocks}&blocklisttype=committed", f"{blobs}&include=snapshots,metadata"):
+            assert (await at_hand.send("GET", path, signed=False)).status == 200
+        for path in (
+            *(f"{blocks}&blocklisttype={kind}" for kind in ("uncommitted", "all")),
+            *(f"{blobs}&include={kind}" for kind in ("uncommittedblobs", "Deleted", "metadata,deletedwithversions")),
+        ):
+            refused = await at_hand.send("GET", path, signed=False)
+            assert refused.outcome == (401, "NoAuthenticationInformation")
+            assert (await at_hand.send("GET", path)).status == 200
+
+
+async def test_a_directorys_signature_finds_no_blobs_by_tags() -> None:
+    async with open_door() as at_hand:
+        await at_hand.make_container("box")
+        assert (await at_hand.put("box/other/b", DATA, {"x-ms-tags": "kind=note"})).status == 201
+        of_directory = signature("rlf", "a", is_directory=True, sdd=1)
+        for query in ("comp=list", "comp=list&delimiter=/"):
+            listed = await at_hand.send("GET", f"box?restype=container&{query}&prefix=a/&{of_directory}", signed=False)
+            assert listed.status == 200
+        search = "comp=blobs&where=%22kind%22%3D%27note%27"
+        found = await at_hand.send("GET", f"box?restype=container&{search}&prefix=a/&{of_directory}", signed=False)
+        assert found.outcome == (403, "AuthenticationFailed")
+        granted = await at_hand.send("GET", f"box?restype=container&{search}&{of_container('f')}", signed=False)
+        assert [name.text for name in granted.xml.iterfind("Blobs/Blob/Name")] == ["other/b"]
 
 
 # --- names ------------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import base64
 import hashlib
 from typing import Final
 
+from asterism.access.sas_grants import ResourceType
 from asterism.apis.blob import block_list_xml
 from asterism.apis.blob.blobs.new_blobs import read_new_blob, write_conditions
 from asterism.apis.blob.block_list_xml import ListedBlock, block_list_pieces, check_block_id, read_block_list
@@ -30,6 +31,7 @@ from asterism.apis.blob.request_headers import (
     read_lease_id,
 )
 from asterism.apis.storage.refusals import invalid_query_parameter, md5_mismatch, missing_query_parameter
+from asterism.apis.storage.routes import Needs
 from asterism.apis.transports.http import HeaderList, Response
 from asterism.models.blobs.calls import Block, BlockEntry, BlockSource
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
@@ -41,6 +43,8 @@ _SOURCES: Final = {
     block_list_xml.BlockSource.COMMITTED: BlockSource.COMMITTED,
     block_list_xml.BlockSource.UNCOMMITTED: BlockSource.UNCOMMITTED,
 }
+# As the route needs it; but public access is to what is committed.
+_UNCOMMITTED: Final = Needs(ResourceType.OBJECT, "r", "r")
 _LISTS: Final = {"committed": (True, False), "uncommitted": (False, True), "all": (True, True)}
 
 
@@ -102,6 +106,8 @@ async def get_block_list(call: BlobCall) -> Response:
     if wanted is None:
         raise invalid_query_parameter("blocklisttype", asked, "Use committed, uncommitted or all.")
     committed, uncommitted = wanted
+    if uncommitted:
+        call.allow(_UNCOMMITTED)
     lists = await container.block_list(
         call.resource.name,
         which_of(call),

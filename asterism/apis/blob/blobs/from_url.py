@@ -9,7 +9,7 @@ from asterism.apis.blob.blobs.append import POSITION, SIZE_MAX, read_bytes
 from asterism.apis.blob.blobs.blocks import block_id_of
 from asterism.apis.blob.blobs.new_blobs import BLOB_TYPE, read_new_blob, store_blob
 from asterism.apis.blob.context import BlobCall, blob_container_of, key_for_write
-from asterism.apis.blob.copy_source import open_source_data
+from asterism.apis.blob.copy_source import TAG_OPTION, copies_tags, open_source_data
 from asterism.apis.blob.encryption import encryption_headers
 from asterism.apis.blob.record_headers import written_headers
 from asterism.apis.blob.request_headers import read_conditions, read_flag, read_lease_id
@@ -19,9 +19,6 @@ from asterism.models.blobs.calls import NewBlob
 from asterism.models.blobs.record import BlobKind, BlobRecord
 
 COPY_PROPERTIES: Final = "x-ms-copy-source-blob-properties"
-TAG_OPTION: Final = "x-ms-copy-source-tag-option"
-_COPY_TAGS: Final = "copy"
-_TAG_OPTIONS: Final = frozenset({"replace", _COPY_TAGS})
 _BLOCK_BLOB: Final = "blockblob"
 
 
@@ -95,11 +92,9 @@ def with_source_metadata(new: NewBlob, source: BlobRecord) -> NewBlob:
 
 def with_source_tags(headers: Headers, new: NewBlob, source: BlobRecord) -> NewBlob:
     """Return a new blob with the tags of its source, if the request asks for them; else it has those of the request."""
-    option = headers.get(TAG_OPTION)
-    if option is not None and option.lower() not in _TAG_OPTIONS:
-        raise invalid_header_value(TAG_OPTION, option)
-    if option is None or option.lower() != _COPY_TAGS:
+    if not copies_tags(headers):
         return new
     if new.tags:
+        option = headers.get(TAG_OPTION) or ""
         raise invalid_header_value(TAG_OPTION, option, "A request copies the tags of its source or has tags, not both.")
     return replace(new, tags=dict(source.tags))

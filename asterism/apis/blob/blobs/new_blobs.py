@@ -25,6 +25,8 @@ from asterism.models.blobs.record import BlobKind, BlobRecord
 from asterism.models.blobs.uploads import Upload
 
 BLOB_TYPE: Final = "x-ms-blob-type"
+_TAG_NEEDS: Final = "t"
+_HOLD_NEEDS: Final = "i"
 
 
 async def store_blob(call: BlobCall, container: Container, upload: Upload | None, new: NewBlob) -> BlobRecord:
@@ -56,6 +58,7 @@ def read_new_blob(call: BlobCall, container: Container, kind: BlobKind, *, is_bo
     properties = read_http_properties(headers, is_body_of_blob=is_body_of_blob)
     immutability = read_immutability(headers)
     if immutability.until is not None or immutability.has_legal_hold:
+        _check_grants(call, _HOLD_NEEDS)
         check_permits_holds(container)
     return NewBlob(
         kind=kind,
@@ -75,14 +78,16 @@ def read_new_blob(call: BlobCall, container: Container, kind: BlobKind, *, is_bo
     )
 
 
-_TAG_NEEDS: Final = "t"
-
-
 def read_new_tags(call: BlobCall, headers: Headers) -> dict[str, str]:
     """Return the tags of a new blob; a shared access signature must permit them."""
     text = headers.get("x-ms-tags")
     if not text:
         return {}
-    if call.grant is not None and _TAG_NEEDS not in call.grant.permissions:
-        raise permission_mismatch()
+    _check_grants(call, _TAG_NEEDS)
     return tags_from_header(text)
+
+
+def _check_grants(call: BlobCall, needs: str) -> None:
+    """Refuse a part of a new blob that the sender's signature does not permit."""
+    if call.grant is not None and not call.grant.has(needs):
+        raise permission_mismatch()

@@ -34,6 +34,9 @@ _INCLUDES: Final = frozenset(
         "versions",
     }
 )
+# Public access is to blobs that are committed, and not deleted.
+_NEVER_PUBLIC: Final = frozenset({"deleted", "deletedwithversions", "uncommittedblobs"})
+_LIST: Final = Needs(ResourceType.CONTAINER, "l", "l")
 _TAGS: Final = Needs(ResourceType.CONTAINER, "t", "t")
 # The longest name of a blob, each of its characters of three bytes, in base64 and with room to spare.
 _MARKER_CHARACTERS_MAX: Final = 8_192
@@ -46,6 +49,8 @@ async def list_blobs(call: BlobCall) -> Response:
     includes = read_includes(query.get("include"), _INCLUDES)
     if "tags" in includes:
         call.allow(_TAGS)
+    if not _NEVER_PUBLIC.isdisjoint(includes):
+        call.allow(_LIST)
     limit = read_whole(query, "maxresults", minimum=1, maximum=1 << 31)
     marker, delimiter = query.get("marker") or "", query.get("delimiter") or ""
     after = read_marker(marker)
