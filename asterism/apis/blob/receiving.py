@@ -10,7 +10,14 @@ from typing import Final, Protocol
 from asterism.apis.blob.context import BlobCall
 from asterism.apis.blob.errors import checksum_mismatch
 from asterism.apis.blob.record_headers import base64_text
-from asterism.apis.blob.request_headers import CONTENT_CRC64, CONTENT_MD5, CRC64_BYTES, MD5_BYTES, read_digest
+from asterism.apis.blob.request_headers import (
+    CONTENT_CRC64,
+    CONTENT_MD5,
+    CRC64_BYTES,
+    MD5_BYTES,
+    read_digest,
+    read_number,
+)
 from asterism.apis.storage.refusals import body_too_large, invalid_header_value, md5_mismatch, missing_length
 from asterism.apis.storage.structured_body import StructuredBodyDecoder, is_structured_body
 from asterism.apis.transports.http import HeaderList, Headers
@@ -110,10 +117,10 @@ def _decoder(headers: Headers, length: int) -> StructuredBodyDecoder | None:
         return None
     if not is_structured_body(structured):
         raise invalid_header_value(STRUCTURED_BODY, structured)
-    content_length = headers.get(STRUCTURED_LENGTH)
-    if content_length is None or not (content_length.isascii() and content_length.isdigit()):
-        raise invalid_header_value(STRUCTURED_LENGTH, content_length or "")
-    return StructuredBodyDecoder(body_bytes=length, content_bytes=int(content_length))
+    content_length = read_number(headers, STRUCTURED_LENGTH)
+    if content_length is None:
+        raise invalid_header_value(STRUCTURED_LENGTH, "")
+    return StructuredBodyDecoder(body_bytes=length, content_bytes=content_length)
 
 
 async def _pieces(call: BlobCall, length: int, decoder: StructuredBodyDecoder | None) -> AsyncIterator[bytes]:

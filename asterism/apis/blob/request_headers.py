@@ -25,6 +25,8 @@ _KEPT_MD5_BYTES_MAX: Final = 64
 # The service's limit on the text of a header that it keeps.
 PROPERTY_CHARACTERS_MAX: Final = 1024
 _GUID_HEXADECIMALS: Final = 32
+# Of a number below 2**63.
+_DIGITS_MAX: Final = 19
 _CONDITION_NAMES: Final = ("if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-tags", LEASE_ID)
 
 
@@ -193,6 +195,16 @@ def read_tier(headers: Headers, *, is_page: bool = False, is_required: bool = Fa
     if known is None:
         raise invalid_header_value("x-ms-access-tier", text)
     return known
+
+
+def read_number(headers: Headers, name: str) -> int | None:
+    """Return the whole number in a header, such as one of bytes."""
+    text = headers.get(name)
+    if not text:
+        return None
+    if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_MAX:
+        raise invalid_header_value(name, text)
+    return int(text)
 
 
 def read_flag(headers: Headers, name: str) -> bool:

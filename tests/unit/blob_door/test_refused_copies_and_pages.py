@@ -50,12 +50,22 @@ async def test_a_source_that_cannot_be_read(source: str, status: int, code: str)
         ({"x-ms-access-tier": "P4"}, 400, "InvalidHeaderValue"),
         ({"x-ms-source-if-match": '"0x1"'}, 412, "ConditionNotMet"),
         ({"x-ms-copy-source-tag-option": "MOVE"}, 400, "InvalidHeaderValue"),
+        ({"x-ms-source-range": "bytes=0-1"}, 400, "UnsupportedHeader"),
+        ({"x-ms-source-range": "bytes=0-1", "x-ms-requires-sync": "true"}, 400, "UnsupportedHeader"),
     ],
 )
 async def test_a_copy_that_is_refused(more: dict[str, str], status: int, code: str) -> None:
     async with open_door() as at_hand:
         await open_box(at_hand)
         assert (await at_hand.send("PUT", "box/c", headers={**SOURCE, **more})).outcome == (status, code)
+
+
+@pytest.mark.parametrize("length", ["", "-1", "²", "9" * 20, "9" * 5000])
+async def test_the_length_of_a_structured_content_is_a_number(length: str) -> None:
+    structured = {"x-ms-structured-body": "XSM/1.0; properties=crc64", "x-ms-structured-content-length": length}
+    async with open_door() as at_hand:
+        await at_hand.make_container("box")
+        assert (await at_hand.put("box/c", b"data", structured)).outcome == (400, "InvalidHeaderValue")
 
 
 async def test_the_key_of_the_account_permits_whole_copies_only() -> None:

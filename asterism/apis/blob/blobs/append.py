@@ -5,14 +5,13 @@ from __future__ import annotations
 from asterism.apis.blob.context import BlobCall, blob_container_of, key_for_write
 from asterism.apis.blob.receiving import body_length, receive
 from asterism.apis.blob.record_headers import change_headers, written_headers
-from asterism.apis.blob.request_headers import read_conditions
+from asterism.apis.blob.request_headers import read_conditions, read_number
 from asterism.apis.storage.refusals import invalid_header_value
-from asterism.apis.transports.http import Headers, Response
+from asterism.apis.transports.http import Response
 from asterism.models.blobs.changes import Seal
 
 POSITION = "x-ms-blob-condition-appendpos"
 SIZE_MAX = "x-ms-blob-condition-maxsize"
-_DIGITS_MAX = 19
 
 
 async def append_block(call: BlobCall) -> Response:
@@ -26,8 +25,8 @@ async def append_block(call: BlobCall) -> Response:
             call.resource.name,
             upload,
             read_conditions(call.headers),
-            position=read_bytes(call.headers, POSITION),
-            max_size=read_bytes(call.headers, SIZE_MAX),
+            position=read_number(call.headers, POSITION),
+            max_size=read_number(call.headers, SIZE_MAX),
             key=key_for_write(call, container),
         )
     answer = written_headers(record) + received.headers
@@ -39,18 +38,8 @@ async def append_block(call: BlobCall) -> Response:
 async def seal_blob(call: BlobCall) -> Response:
     container = blob_container_of(call)
     rules = await call.context.rule_book.rules_of(call.account.name)
-    change = Seal(read_bytes(call.headers, POSITION))
+    change = Seal(read_number(call.headers, POSITION))
     record = await container.change(call.resource.name, change, conditions=read_conditions(call.headers), rules=rules)
     answer = change_headers(record.etag, record.modified_at)
     answer.append(("x-ms-blob-sealed", "true"))
     return Response(200, answer)
-
-
-def read_bytes(headers: Headers, name: str) -> int | None:
-    """Return the number of bytes in a header."""
-    text = headers.get(name)
-    if not text:
-        return None
-    if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_MAX:
-        raise invalid_header_value(name, text)
-    return int(text)

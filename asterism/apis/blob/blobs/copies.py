@@ -14,10 +14,15 @@ from asterism.apis.blob.blobs.from_url import (
 )
 from asterism.apis.blob.blobs.new_blobs import BLOB_TYPE, read_new_blob, store_blob, write_conditions
 from asterism.apis.blob.context import BlobCall, blob_container_of, now_ticks, unauthorized_overwrite
-from asterism.apis.blob.copy_source import open_source, open_source_data
+from asterism.apis.blob.copy_source import SOURCE_RANGE, open_source, open_source_data
 from asterism.apis.blob.record_headers import change_headers, written_headers
 from asterism.apis.blob.request_headers import read_conditions, read_flag, read_lease_id
-from asterism.apis.storage.refusals import invalid_header_value, missing_header, missing_query_parameter
+from asterism.apis.storage.refusals import (
+    invalid_header_value,
+    missing_header,
+    missing_query_parameter,
+    unsupported_header,
+)
 from asterism.apis.transports.http import HeaderList, Response
 from asterism.limits import MIB
 from asterism.models.blobs.copy_changes import PENDING, SUCCESS
@@ -39,6 +44,9 @@ async def put_from_source(call: BlobCall) -> Response:
     """Make a blob of another: the request is a copy unless it names the type of the blob."""
     if call.headers.get(BLOB_TYPE) is not None:
         return await put_blob_from_url(call)
+    if call.headers.get(SOURCE_RANGE):
+        # A copy has the properties of the whole source, its MD5 among them.
+        raise unsupported_header(SOURCE_RANGE)
     return await (copy_from_url(call) if read_flag(call.headers, REQUIRES_SYNC) else copy_blob(call))
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from asterism.apis.blob.context import BlobCall, blob_container_of, now_ticks
 from asterism.apis.blob.record_headers import change_headers
-from asterism.apis.blob.request_headers import read_conditions, read_date_ticks
+from asterism.apis.blob.request_headers import read_conditions, read_date_ticks, read_number
 from asterism.apis.storage.refusals import invalid_header_value, missing_header
 from asterism.apis.transports.http import Headers, Response
 from asterism.models.blobs.changes import ExpiryMode, SetExpiry
@@ -42,6 +42,7 @@ def read_expiry(headers: Headers, now: int) -> SetExpiry:
         if moment is None or moment <= now:
             raise invalid_header_value(TIME, text, "The time of expiry is in the past.")
         return SetExpiry(mode, moment)
-    if not (text.isascii() and text.isdigit()) or not 0 < int(text[:20]) <= _MILLISECONDS_MAX:
+    milliseconds = read_number(headers, TIME)
+    if not milliseconds or milliseconds > _MILLISECONDS_MAX:
         raise invalid_header_value(TIME, text, "The time of expiry is a number of milliseconds.")
-    return SetExpiry(mode, int(text))
+    return SetExpiry(mode, milliseconds)

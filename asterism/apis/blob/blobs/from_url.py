@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from asterism.apis.blob.blobs.append import POSITION, SIZE_MAX, read_bytes
+from asterism.apis.blob.blobs.append import POSITION, SIZE_MAX
 from asterism.apis.blob.blobs.blocks import block_id_of
 from asterism.apis.blob.blobs.new_blobs import BLOB_TYPE, read_new_blob, store_blob
 from asterism.apis.blob.context import BlobCall, blob_container_of, key_for_write
 from asterism.apis.blob.copy_source import TAG_OPTION, copies_tags, open_source_data
 from asterism.apis.blob.encryption import encryption_headers
 from asterism.apis.blob.record_headers import written_headers
-from asterism.apis.blob.request_headers import read_conditions, read_flag, read_lease_id
+from asterism.apis.blob.request_headers import read_conditions, read_flag, read_lease_id, read_number
 from asterism.apis.storage.refusals import invalid_header_value
 from asterism.apis.transports.http import Headers, Response
 from asterism.models.blobs.calls import NewBlob
@@ -43,8 +43,8 @@ async def append_block_from_url(call: BlobCall) -> Response:
             call.resource.name,
             upload,
             read_conditions(call.headers),
-            position=read_bytes(call.headers, POSITION),
-            max_size=read_bytes(call.headers, SIZE_MAX),
+            position=read_number(call.headers, POSITION),
+            max_size=read_number(call.headers, SIZE_MAX),
             key=key,
         )
     answer = written_headers(record) + data.answer_headers()

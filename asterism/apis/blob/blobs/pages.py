@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit
 
-from asterism.apis.blob.blobs.append import read_bytes
 from asterism.apis.blob.blobs.new_blobs import read_new_blob, store_blob
 from asterism.apis.blob.context import BlobCall, blob_container_of, key_for_write, which_of
 from asterism.apis.blob.copy_source import SOURCE_RANGE, open_source_data
@@ -20,7 +19,7 @@ from asterism.apis.blob.ranges import (
 )
 from asterism.apis.blob.receiving import body_length, receive_whole
 from asterism.apis.blob.record_headers import change_headers, written_headers
-from asterism.apis.blob.request_headers import read_conditions
+from asterism.apis.blob.request_headers import read_conditions, read_number
 from asterism.apis.storage.headers import read_query, read_whole
 from asterism.apis.storage.refusals import (
     Refusal,
@@ -53,7 +52,7 @@ async def create_page_blob(call: BlobCall) -> Response:
     if length:
         raise invalid_header_value("content-length", str(length), "A page blob begins without data.")
     container = blob_container_of(call)
-    number = read_bytes(call.headers, SEQUENCE_NUMBER) or 0
+    number = read_number(call.headers, SEQUENCE_NUMBER) or 0
     if number > SEQUENCE_NUMBER_MAX:
         raise invalid_header_value(SEQUENCE_NUMBER, str(number))
     new = read_new_blob(call, container, BlobKind.PAGE, is_body_of_blob=False)
@@ -62,7 +61,7 @@ async def create_page_blob(call: BlobCall) -> Response:
 
 
 def _read_size(headers: Headers) -> int:
-    size = read_bytes(headers, SIZE)
+    size = read_number(headers, SIZE)
     if size is None:
         raise missing_header(SIZE)
     if size % PAGE_BYTES or size > PAGE_BLOB_BYTES_MAX:
@@ -144,9 +143,9 @@ def _page_headers(record: BlobRecord) -> HeaderList:
 
 def read_sequence_condition(headers: Headers) -> SequenceCondition:
     return SequenceCondition(
-        at_most=read_bytes(headers, "x-ms-if-sequence-number-le"),
-        less_than=read_bytes(headers, "x-ms-if-sequence-number-lt"),
-        equal=read_bytes(headers, "x-ms-if-sequence-number-eq"),
+        at_most=read_number(headers, "x-ms-if-sequence-number-le"),
+        less_than=read_number(headers, "x-ms-if-sequence-number-lt"),
+        equal=read_number(headers, "x-ms-if-sequence-number-eq"),
     )
 
 
@@ -167,7 +166,7 @@ async def set_sequence_number(call: BlobCall) -> Response:
     action = next((action for action in SequenceAction if action.value == text.lower()), None)
     if action is None:
         raise invalid_header_value(SEQUENCE_ACTION, text)
-    number = read_bytes(call.headers, SEQUENCE_NUMBER)
+    number = read_number(call.headers, SEQUENCE_NUMBER)
     if action is SequenceAction.INCREMENT:
         if number is not None:
             raise invalid_header_value(SEQUENCE_NUMBER, str(number), "An increment has no number of its own.")
