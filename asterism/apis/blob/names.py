@@ -11,7 +11,9 @@ ROOT_CONTAINER: Final = "$root"
 WEB_CONTAINER: Final = "$web"
 LOGS_CONTAINER: Final = "$logs"
 # Containers with a meaning of their own; their names break the rules for all others.
-SPECIAL_CONTAINERS: Final = frozenset({ROOT_CONTAINER, WEB_CONTAINER, LOGS_CONTAINER, "$blobchangefeed"})
+# Containers that the service makes itself; they are never made here.
+SYSTEM_CONTAINERS: Final = frozenset({LOGS_CONTAINER, "$blobchangefeed"})
+SPECIAL_CONTAINERS: Final = frozenset({ROOT_CONTAINER, WEB_CONTAINER}) | SYSTEM_CONTAINERS
 
 CONTAINER_NAME_CHARACTERS_MIN: Final = 3
 CONTAINER_NAME_CHARACTERS_MAX: Final = 63
@@ -32,6 +34,13 @@ def check_container_name(name: str) -> None:
         )
     if not _CONTAINER_NAME.fullmatch(name):
         raise RefusedInput(400, "InvalidResourceName", "The specified resource name contains invalid characters.")
+
+
+def check_new_container_name(name: str) -> None:
+    """Raise RefusedInput unless a client can make a container of this name."""
+    check_container_name(name)
+    if name in SYSTEM_CONTAINERS:
+        raise RefusedInput(400, "InvalidResourceName", "The specified resource name is reserved for the service.")
 
 
 def check_blob_name(name: str, *, container: str = "") -> None:

@@ -19,6 +19,9 @@ from asterism.values.ticks import TICKS_PER_SECOND
 LEASE_ID: Final = "x-ms-lease-id"
 CONTENT_MD5: Final = "content-md5"
 CONTENT_CRC64: Final = "x-ms-content-crc64"
+IMMUTABLE_UNTIL: Final = "x-ms-immutability-policy-until-date"
+IMMUTABILITY_MODE: Final = "x-ms-immutability-policy-mode"
+LEGAL_HOLD: Final = "x-ms-legal-hold"
 MD5_BYTES: Final = 16
 CRC64_BYTES: Final = 8
 _KEPT_MD5_BYTES_MAX: Final = 64
@@ -226,13 +229,17 @@ class Immutability:
 _MODES: Final[Mapping[str, str]] = {"locked": "Locked", "unlocked": "Unlocked"}
 
 
-def read_immutability(headers: Headers) -> Immutability:
-    """Return the policy and the hold that a new blob gets."""
-    until = read_date_ticks(headers, "x-ms-immutability-policy-until-date")
-    mode_text = headers.get("x-ms-immutability-policy-mode")
+def read_immutability(headers: Headers, *, now: int) -> Immutability:
+    """Return the policy and the hold that a blob gets."""
+    until = read_date_ticks(headers, IMMUTABLE_UNTIL)
+    if until is not None and until <= now:
+        raise invalid_header_value(IMMUTABLE_UNTIL, headers.get(IMMUTABLE_UNTIL) or "", "The policy ends in the past.")
+    mode_text = headers.get(IMMUTABILITY_MODE)
     mode = _MODES.get(mode_text.lower()) if mode_text else None
     if mode_text and mode is None:
-        raise invalid_header_value("x-ms-immutability-policy-mode", mode_text)
+        raise invalid_header_value(IMMUTABILITY_MODE, mode_text)
+    if mode is not None and until is None:
+        raise missing_header(IMMUTABLE_UNTIL)
     if until is not None and mode is None:
         mode = "Unlocked"
-    return Immutability(until, mode, read_flag(headers, "x-ms-legal-hold"))
+    return Immutability(until, mode, read_flag(headers, LEGAL_HOLD))

@@ -99,8 +99,8 @@ def tag_set_xml(tags: Mapping[str, str]) -> str:
 
 def _pair(tag: ElementTree.Element) -> tuple[str, str]:
     key, value = _child(tag, "Key"), _child(tag, "Value")
-    if _name(tag) != "Tag" or key is None or value is None:
-        raise invalid_document("A TagSet has elements Tag, each with a Key and a Value.")
+    if _name(tag) != "Tag" or key is None or value is None or len(key) or len(value):
+        raise invalid_document("A TagSet has elements Tag, each with the texts Key and Value.")
     return key.text or "", value.text or ""
 
 

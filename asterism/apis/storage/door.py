@@ -168,6 +168,8 @@ class StorageDoor(Generic[ContextT]):
             if account.name != within.account.name:
                 raise not_authenticated("All parts of a batch are for one account.")
             call = await self._authenticated(arrival, account, address)
+            if within.resource.container not in ("", call.resource.container):
+                raise invalid_input("All parts of a batch of a container are for blobs of it.")
             if call.route.operation not in operations:
                 raise invalid_input("This operation cannot be a part of a batch.")
             call.spent = within.spent

@@ -59,6 +59,8 @@ def test_tags_that_break_a_rule_are_refused(pairs: list[tuple[str, str]], code: 
         b"<Other/>",
         b"<Tags/>",
         b"<Tags><TagSet><Tag><Key>a</Key></Tag></TagSet></Tags>",
+        b"<Tags><TagSet><Tag><Key>a<b/>c</Key><Value/></Tag></TagSet></Tags>",
+        b"<Tags><TagSet><Tag><Key>a</Key><Value><b>c</b></Value></Tag></TagSet></Tags>",
         b'<!DOCTYPE a [<!ENTITY b "c">]><Tags><TagSet/></Tags>',
         '<!DOCTYPE a [<!ENTITY b "c">]><Tags><TagSet/></Tags>'.encode("utf-16"),
     ],

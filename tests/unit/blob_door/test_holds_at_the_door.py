@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from email.utils import formatdate
 
+import pytest
+
 from asterism.apis.blob.spec import BlobSettings
 from tests.unit.blob_door.blob_door_at_hand import BlobDoorAtHand, open_door
 
@@ -58,6 +60,22 @@ async def test_a_policy_that_ends_in_the_past_is_refused() -> None:
         past = {"x-ms-immutability-policy-until-date": formatdate(time.time() - 3600, usegmt=True)}
         answer = await at_hand.send("PUT", "box/b?comp=immutabilityPolicies", headers=past)
         assert answer.outcome == (400, "InvalidHeaderValue")
+
+
+@pytest.mark.parametrize(
+    ("policy", "code"),
+    [
+        ({"x-ms-immutability-policy-until-date": "Mon, 16 Nov 2015 01:33:51 GMT"}, "InvalidHeaderValue"),
+        ({"x-ms-immutability-policy-mode": "locked"}, "MissingRequiredHeader"),
+    ],
+)
+async def test_a_blob_is_not_made_with_a_policy_that_ends_in_the_past_or_never(
+    policy: dict[str, str], code: str
+) -> None:
+    async with open_door(IMMUTABLE) as at_hand:
+        await at_hand.make_container("box")
+        assert (await at_hand.put("box/b", b"data", policy)).outcome == (400, code)
+        assert (await at_hand.send("GET", "box/b")).status == 404
 
 
 async def test_other_containers_have_no_policies_of_single_blobs() -> None:

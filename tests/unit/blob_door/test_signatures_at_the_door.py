@@ -10,7 +10,7 @@ from azure.storage.blob import generate_blob_sas, generate_container_sas
 
 from asterism.access.keys import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
 from asterism.apis.blob.spec import BlobSettings
-from tests.unit.blob_door.blob_door_at_hand import BlobDoorAtHand, open_door
+from tests.unit.blob_door.blob_door_at_hand import BlobDoorAtHand, Reply, open_door
 
 TOMORROW = datetime.now(UTC) + timedelta(days=1)
 ALL = "racwdxyltfmei"
@@ -33,6 +33,11 @@ def of_container(permission: str) -> str:
     return generate_container_sas(
         DEVELOPMENT_ACCOUNT, "box", account_key=DEVELOPMENT_KEY, permission=permission, expiry=TOMORROW
     )
+
+
+async def with_blob(at_hand: BlobDoorAtHand) -> None:
+    await at_hand.make_container("box")
+    assert (await at_hand.put("box/b", DATA)).status == 201
 
 
 async def with_snapshot(at_hand: BlobDoorAtHand) -> str:
@@ -183,6 +188,34 @@ async def test_a_directorys_signature_finds_no_blobs_by_tags() -> None:
         assert found.outcome == (403, "AuthenticationFailed")
         granted = await at_hand.send("GET", f"box?restype=container&{search}&{of_container('f')}", signed=False)
         assert [name.text for name in granted.xml.iterfind("Blobs/Blob/Name")] == ["other/b"]
+
+
+# --- batches ----------------------------------------------------------------------------------------------------------
+
+
+async def delete_in_batch(at_hand: BlobDoorAtHand, path: str, *names: str) -> Reply:
+    """Send a batch that deletes blobs of the box, each with a signature that permits it."""
+    part = "--x\r\nContent-Type: application/http\r\n\r\nDELETE /{}/box/{}?{} HTTP/1.1\r\n\r\n\r\n"
+    body = "".join(part.format(DEVELOPMENT_ACCOUNT, name, of_container("d")) for name in names) + "--x--\r\n"
+    return await at_hand.send("POST", path, body.encode(), {"content-type": "multipart/mixed; boundary=x"})
+
+
+async def test_a_batch_of_a_container_is_about_its_own_blobs() -> None:
+    async with open_door() as at_hand:
+        await with_blob(at_hand)
+        await at_hand.make_container("other")
+        answer = await delete_in_batch(at_hand, "other?restype=container&comp=batch", "b")
+        assert (answer.status, b"InvalidInput" in answer.body) == (202, True)
+        assert (await at_hand.send("GET", "box/b")).status == 200
+        await delete_in_batch(at_hand, "box?restype=container&comp=batch", "b")
+        assert (await at_hand.send("GET", "box/b")).status == 404
+
+
+async def test_a_batch_with_a_name_that_is_not_utf8_deletes_nothing() -> None:
+    async with open_door() as at_hand:
+        await with_blob(at_hand)
+        assert (await delete_in_batch(at_hand, "?comp=batch", "b", "%FF")).outcome == (400, "InvalidUri")
+        assert (await at_hand.send("GET", "box/b")).body == DATA
 
 
 # --- names ------------------------------------------------------------------------------------------------------------

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from asterism.apis.blob.context import BlobCall, blob_container_of, now_ticks, which_of
 from asterism.apis.blob.etags import http_date
 from asterism.apis.blob.holds import check_permits_holds
-from asterism.apis.blob.request_headers import read_conditions, read_flag, read_immutability
-from asterism.apis.storage.refusals import invalid_header_value, missing_header
+from asterism.apis.blob.request_headers import (
+    IMMUTABILITY_MODE,
+    IMMUTABLE_UNTIL,
+    LEGAL_HOLD,
+    read_conditions,
+    read_flag,
+    read_immutability,
+)
+from asterism.apis.storage.refusals import missing_header
 from asterism.apis.transports.http import Response
 from asterism.models.blobs.changes import UNLOCKED, DeleteImmutability, SetImmutability, SetLegalHold
 from asterism.models.blobs.container import Container
 
-UNTIL: Final = "x-ms-immutability-policy-until-date"
-MODE: Final = "x-ms-immutability-policy-mode"
-LEGAL_HOLD: Final = "x-ms-legal-hold"
-
 
 async def set_policy(call: BlobCall) -> Response:
     container = _immutable_container(call)
-    policy = read_immutability(call.headers)
+    policy = read_immutability(call.headers, now=now_ticks(call))
     if policy.until is None:
-        raise missing_header(UNTIL)
-    if policy.until <= now_ticks(call):
-        raise invalid_header_value(UNTIL, call.headers.get(UNTIL) or "", "The policy would end in the past.")
+        raise missing_header(IMMUTABLE_UNTIL)
     mode = policy.mode or UNLOCKED
     conditions = read_conditions(call.headers)
     change = SetImmutability(policy.until, mode)
     await container.change(call.resource.name, change, which_of(call), conditions)
-    return Response(200, [(UNTIL, http_date(policy.until)), (MODE, mode)])
+    return Response(200, [(IMMUTABLE_UNTIL, http_date(policy.until)), (IMMUTABILITY_MODE, mode)])
 
 
 async def delete_policy(call: BlobCall) -> Response:

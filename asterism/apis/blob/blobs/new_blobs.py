@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from asterism.apis.blob.context import BlobCall, key_for_write, unauthorized_overwrite
+from asterism.apis.blob.context import BlobCall, key_for_write, now_ticks, unauthorized_overwrite
 from asterism.apis.blob.holds import check_permits_holds
 from asterism.apis.blob.request_headers import (
     read_conditions,
@@ -56,7 +56,7 @@ def read_new_blob(call: BlobCall, container: Container, kind: BlobKind, *, is_bo
     """Return the properties that a request gives to the blob it makes."""
     headers = call.headers
     properties = read_http_properties(headers, is_body_of_blob=is_body_of_blob)
-    immutability = read_immutability(headers)
+    immutability = read_immutability(headers, now=now_ticks(call))
     if immutability.until is not None or immutability.has_legal_hold:
         _check_grants(call, _HOLD_NEEDS)
         check_permits_holds(container)

@@ -10,7 +10,7 @@ from typing import Final
 from asterism.apis.blob.context import BlobCall, container_of, now_ticks
 from asterism.apis.blob.errors import container_refusal_of
 from asterism.apis.blob.leases import lease_answer, read_lease_action
-from asterism.apis.blob.names import check_container_name
+from asterism.apis.blob.names import check_new_container_name
 from asterism.apis.blob.policies import kept_policies, shown_policies
 from asterism.apis.blob.record_headers import change_headers, lease_headers
 from asterism.apis.blob.request_headers import read_conditions, read_flag
@@ -47,7 +47,7 @@ def about_container(handler: Handler) -> Handler:
 
 async def create_container(call: BlobCall) -> Response:
     name, headers = call.resource.container, call.headers
-    check_container_name(name)
+    check_new_container_name(name)
     container = await call.context.store.create_container(
         call.account.name,
         name,
@@ -128,7 +128,7 @@ async def delete_container(call: BlobCall) -> Response:
 
 async def restore_container(call: BlobCall) -> Response:
     name, headers = call.resource.container, call.headers
-    check_container_name(name)
+    check_new_container_name(name)
     deleted_name = headers.get("x-ms-deleted-container-name")
     deleted_version = headers.get("x-ms-deleted-container-version")
     if not deleted_name or not deleted_version:
