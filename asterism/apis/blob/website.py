@@ -14,6 +14,7 @@ from asterism.apis.storage.refusals import Refusal
 from asterism.apis.storage.service_properties import stored_properties
 from asterism.apis.transports.http import Answer, Response, StreamedResponse
 from asterism.models.blobs.calls import CURRENT
+from asterism.models.blobs.conditions import NO_CONDITIONS, Conditions
 from asterism.models.blobs.container import Container
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
 from asterism.models.blobs.record import BlobRecord
@@ -35,12 +36,14 @@ async def get_page(call: BlobCall) -> Answer:
     container = call.context.store.find_container(call.account.name, WEB_CONTAINER)
     if container is None:
         raise _content_not_found()
+    conditions = read_conditions(call.headers)
     for name in _candidates(call.resource.name, site):
-        record = await _find(call, container, name)
+        record = await _find(container, name, conditions)
         if record is not None:
             return await _answer(call, container, record)
     error_page = site.get("ErrorDocument404Path")
-    record = await _find(call, container, error_page.removeprefix("/")) if error_page else None
+    # The conditions of the request are on the page that it names, not on this one.
+    record = await _find(container, error_page.removeprefix("/"), NO_CONDITIONS) if error_page else None
     if record is None:
         raise _content_not_found()
     return _missing(call, container, record)
@@ -59,9 +62,9 @@ def _candidates(path: str, site: Mapping[str, Any]) -> Iterator[str]:
         yield default.removeprefix("/")
 
 
-async def _find(call: BlobCall, container: Container, name: str) -> BlobRecord | None:
+async def _find(container: Container, name: str, conditions: Conditions) -> BlobRecord | None:
     try:
-        return await container.find(name, CURRENT, read_conditions(call.headers))
+        return await container.find(name, CURRENT, conditions)
     except BlobRefused as refused:
         if refused.failure is BlobFailure.NOT_FOUND:
             return None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+
+import pytest
 
 from asterism.access.keys import DEVELOPMENT_ACCOUNT
 from asterism.apis.transports.http import Request, Response
@@ -15,9 +17,11 @@ PROPERTIES = (
 )
 
 
-async def browse(at_hand: BlobDoorAtHand, path: str, method: str = "GET") -> Reply:
+async def browse(
+    at_hand: BlobDoorAtHand, path: str, method: str = "GET", headers: Mapping[str, str] | None = None
+) -> Reply:
     host = f"{DEVELOPMENT_ACCOUNT}.web.localhost:10000"
-    request = Request(method, path, "", {}, b"", "http", host, client_address="127.0.0.1:50000")
+    request = Request(method, path, "", dict(headers or {}), b"", "http", host, client_address="127.0.0.1:50000")
     answer = await at_hand.door.answer(request)
     if isinstance(answer, Response):
         return Reply(answer.status, dict(answer.headers), answer.body)
@@ -51,6 +55,23 @@ async def test_a_missing_page_is_the_error_document() -> None:
     async with open_site() as at_hand:
         page = await browse(at_hand, "/nowhere/else.html")
         assert (page.status, page.body) == (404, b"errors/404.html")
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        {"if-none-match": "*"},
+        {"if-match": '"0x1"'},
+        {"if-modified-since": "Fri, 31 Dec 2100 00:00:00 GMT"},
+        {"if-unmodified-since": "Mon, 01 Jan 1990 00:00:00 GMT"},
+    ],
+)
+async def test_conditions_are_on_the_page_of_the_path_and_not_on_the_error_document(conditions: dict[str, str]) -> None:
+    async with open_site() as at_hand:
+        missing = await browse(at_hand, "/nowhere/else.html", headers=conditions)
+        assert (missing.status, missing.body) == (404, b"errors/404.html")
+        for path in ("/app.js", "/docs/"):
+            assert (await browse(at_hand, path, headers=conditions)).status in (304, 412)
 
 
 async def test_a_head_has_the_length_and_no_body() -> None:
