@@ -6,10 +6,10 @@ name with a number, which no client sees.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from asterism.errors import ResourceExists, ResourceNotFound, StorageUnavailable
 from asterism.keyspaces.admission import Admission
@@ -42,6 +42,16 @@ _LEFT_BY_CRASH_TICKS: Final = 24 * 3600 * TICKS_PER_SECOND
 
 # Decides on a change of a container's state: gets the state and the moment, returns the state after it or raises.
 StateChange = Callable[[ContainerState, int], ContainerState]
+
+
+class ContainerPlace(NamedTuple):
+    """The place of a container in a listing. Deleted containers share their names, and follow the one that lives."""
+
+    name: str = ""
+    deleted_version: str = ""
+
+
+FIRST_PLACE: Final = ContainerPlace()
 
 
 class BlobStore:
@@ -99,10 +109,17 @@ class BlobStore:
         return [self._container(account, keyspace) for keyspace in found if keyspace is not None]
 
     def list_containers(
-        self, account: str, *, prefix: str = "", after: str | None = None, limit: int = 5_000, deleted: bool = False
+        self,
+        account: str,
+        *,
+        prefix: str = "",
+        start: ContainerPlace = FIRST_PLACE,
+        limit: int = 5_000,
+        deleted: bool = False,
+        without: Set[str] = frozenset(),
     ) -> list[Container]:
-        """List containers in the order of their names, from `after` on (that included); with `deleted`, deleted ones
-        too, which follow those of the same name."""
+        """List containers in the order of their names, from `start` on, but those that `without` names; with `deleted`,
+        deleted ones too, which follow those of the same name."""
         database = self._database(account)
         if database is None:
             return []
@@ -110,10 +127,14 @@ class BlobStore:
         wanted = [
             self._container(account, keyspace)
             for name, keyspace in named
-            if name.startswith(prefix) and (after is None or name >= after)
+            if name.startswith(prefix) and name not in without
         ]
-        shown = [container for container in wanted if deleted or not container.state.is_deleted]
-        shown.sort(key=lambda container: (container.name, container.state.deleted_at or 0))
+        shown = [
+            container
+            for container in wanted
+            if (deleted or not container.state.is_deleted) and place_of(container) >= start
+        ]
+        shown.sort(key=place_of)
         return shown[:limit]
 
     def containers(self) -> list[Container]:
@@ -338,6 +359,10 @@ class BlobStore:
 
 def _identities(name: str) -> list[str]:
     return [name, *(f"{name}:{number}" for number in range(2, _SAME_NAME_MAX + 1))]
+
+
+def place_of(container: Container) -> ContainerPlace:
+    return ContainerPlace(container.name, container.state.deleted_version or "")
 
 
 def _name_of(keyspace: Keyspace) -> str:

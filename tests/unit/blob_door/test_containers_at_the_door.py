@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import pytest
 
+from asterism.access.keys import DEVELOPMENT_ACCOUNT
 from asterism.apis.blob.spec import BlobSettings
 from tests.unit.blob_door.blob_door_at_hand import BlobDoorAtHand, Reply, open_door
 
@@ -79,6 +82,41 @@ async def test_a_listing_continues_where_it_stopped() -> None:
         assert (await at_hand.send("GET", f"{LISTING}&marker=xyz")).outcome == (400, "InvalidQueryParameterValue")
         assert (await at_hand.send("GET", f"{LISTING}&maxresults=0")).code == "OutOfRangeQueryParameterValue"
         assert (await at_hand.send("GET", f"{LISTING}&include=everything")).code == "InvalidQueryParameterValue"
+
+
+async def pages_of_containers(at_hand: BlobDoorAtHand, query: str, *, pages_max: int = 10) -> list[list[str]]:
+    """Return the names of containers, and the versions of deleted ones, page by page; `pages_max` ends a loop."""
+    pages: list[list[str]] = []
+    marker: str | None = ""
+    while marker is not None and len(pages) < pages_max:
+        listed = await at_hand.send("GET", f"?comp=list&{query}&marker={quote(marker)}")
+        found = listed.xml.iterfind("Containers/Container")
+        pages.append([f"{each.findtext('Name')} {each.findtext('Version', '')}".rstrip() for each in found])
+        marker = listed.xml.findtext("NextMarker") or None
+    return pages
+
+
+async def test_containers_of_the_system_take_no_place_in_a_page() -> None:
+    async with open_door() as at_hand:
+        for name in ("$blobchangefeed", "$logs", "$web", "one", "two"):
+            await at_hand.world.blobs.create_container(DEVELOPMENT_ACCOUNT, name)
+        assert await pages_of_containers(at_hand, "maxresults=1") == [["$web"], ["one"], ["two"]]
+        everything = [["$blobchangefeed", "$logs"], ["$web", "one"], ["two"]]
+        assert await pages_of_containers(at_hand, "maxresults=2&include=system") == everything
+
+
+async def test_a_listing_of_deleted_containers_of_one_name_comes_to_its_end() -> None:
+    async with open_door(BlobSettings(container_retention=((DEVELOPMENT_ACCOUNT, 7),))) as at_hand:
+        for _ in range(3):
+            await at_hand.make_container("box")
+            assert (await at_hand.send("DELETE", "box?restype=container")).status == 202
+        for name in ("box", "next"):
+            await at_hand.make_container(name)
+        (whole,) = await pages_of_containers(at_hand, "include=deleted")
+        assert [entry.partition(" ")[0] for entry in whole] == ["box", "box", "box", "box", "next"]
+        for size in (1, 2, 3, 4):
+            pages = await pages_of_containers(at_hand, f"include=deleted&maxresults={size}")
+            assert [entry for page in pages for entry in page] == whole
 
 
 async def test_a_hierarchy_shows_prefixes_in_place_of_what_is_below_them() -> None:

@@ -14,6 +14,7 @@ from asterism.apis.storage.xml_text import attribute, leaf, node, text_leaf, xml
 from asterism.apis.transports.http import Response
 from asterism.models.blobs.container import Container
 from asterism.models.blobs.leases import LeaseState, is_locked, state_of
+from asterism.models.blobs.store import ContainerPlace, place_of
 from asterism.values.ticks import TICKS_PER_SECOND
 
 PAGE_ENTRIES_MAX: Final = 5_000
@@ -26,21 +27,19 @@ async def list_containers(call: BlobCall) -> Response:
     query = call.query
     includes = read_includes(query.get("include"), _INCLUDES)
     limit = min(read_whole(query, "maxresults", minimum=1, maximum=1 << 31) or PAGE_ENTRIES_MAX, PAGE_ENTRIES_MAX)
-    marker = query.get("marker") or ""
-    # One more than the page: it is the place at which the next begins. Deleted containers share their names.
+    # One more than the page: it is the place at which the next begins.
     found = call.context.store.list_containers(
         call.account.name,
         prefix=query.get("prefix") or "",
-        after=marker or None,
+        start=_read_marker(query.get("marker") or ""),
         limit=limit + 1,
         deleted="deleted" in includes,
+        without=frozenset() if "system" in includes else _OF_THE_SYSTEM,
     )
-    if "system" not in includes:
-        found = [container for container in found if container.name not in _OF_THE_SYSTEM]
     now = now_ticks(call)
     with_metadata = "metadata" in includes
     shown = "".join(_container_xml(container, now, with_metadata=with_metadata) for container in found[:limit])
-    following = found[limit].name if len(found) > limit else ""
+    following = _write_marker(place_of(found[limit])) if len(found) > limit else ""
     asked = "".join(
         text_leaf(element, xml_safe(query[name]))
         for element, name in (("Prefix", "prefix"), ("Marker", "marker"), ("MaxResults", "maxresults"))
@@ -51,6 +50,16 @@ async def list_containers(call: BlobCall) -> Response:
         f"<EnumerationResults ServiceEndpoint={attribute(call.base_url + '/')}>{asked}"
         f"{node('Containers', shown)}{leaf('NextMarker', following)}</EnumerationResults>",
     )
+
+
+def _write_marker(place: ContainerPlace) -> str:
+    """Return the name of a container, and for a deleted one its version behind a character that no name has."""
+    return f"{place.name}!{place.deleted_version}" if place.deleted_version else place.name
+
+
+def _read_marker(text: str) -> ContainerPlace:
+    name, _, deleted_version = text.partition("!")
+    return ContainerPlace(name, deleted_version)
 
 
 def _container_xml(container: Container, now: int, *, with_metadata: bool) -> str:
