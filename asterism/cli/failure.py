@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from asterism.cli.printable import printable
+
 
 class CommandFailed(Exception):
     """Failure with a text of one line for the terminal; the program exits with 1.
@@ -10,5 +12,5 @@ class CommandFailed(Exception):
     """
 
     def __init__(self, text: str, *, detail: str = "") -> None:
-        super().__init__(" ".join(text.split()))
+        super().__init__(printable(" ".join(text.split())))
         self.detail = detail

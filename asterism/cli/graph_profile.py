@@ -7,10 +7,9 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from asterism.cli.tables import readable_bytes
+from asterism.cli.tables import cell_text, readable_bytes
 
 _BAR_CELLS = 16
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -78,7 +77,7 @@ def print_profile(profile: dict[str, Any]) -> None:
     every = sorted({name for row in rows for name in row.partitions}, key=lambda name: (len(name), name))
     total = max(sum(row.milliseconds for row in rows), 1e-9)
     charges = max(sum(row.charge for row in rows), 1e-9)
-    table = Table(title=escape(str(profile.get("gremlin", ""))), title_justify="left")
+    table = Table(title=cell_text(str(profile.get("gremlin", ""))), title_justify="left")
     for name, justify in (
         ("step", "left"),
         ("ms", "right"),
@@ -95,16 +94,16 @@ def print_profile(profile: dict[str, Any]) -> None:
     for row in rows:
         asked = row.operations > 0
         table.add_row(
-            escape(row.name),
+            cell_text(row.name),
             f"{row.milliseconds:,.2f}",
             f"[cyan]{bar(row.milliseconds / total)}[/cyan]",
             f"{row.results:,}",
             f"{row.operations:,}" if asked else "-",
             f"{row.items:,} ({readable_bytes(row.bytes)})" if asked else "-",
-            escape(f"{partition_map(row.partitions, every)} {_names(row)}".strip()),
+            cell_text(f"{partition_map(row.partitions, every)} {_names(row)}".strip()),
             f"{row.charge:,.2f}" if asked else "-",
             f"[magenta]{bar(row.charge / charges)}[/magenta]" if asked else "",
-            escape(", ".join(row.indexes)) or "-",
+            cell_text(", ".join(row.indexes)) or "-",
         )
     console = Console()
     (console if console.is_terminal else Console(width=_WIDTH_ELSEWHERE)).print(table)

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from asterism.cli.printable import printable
+
 _NUMERIC = {
     "bytes",
     "items",
@@ -31,14 +33,19 @@ _WIDTH_ELSEWHERE = 240
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, to_errors: bool = False) -> None:
     if not rows:
         return
-    table = Table(title=escape(title) or None, title_justify="left")
+    table = Table(title=cell_text(title) or None, title_justify="left")
     for column in columns:
-        table.add_column(escape(column), justify="right" if column in _NUMERIC else "left", overflow="fold")
+        table.add_column(cell_text(column), justify="right" if column in _NUMERIC else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(escape(cell) for cell in row))
+        table.add_row(*map(cell_text, row))
     # A pipe or a file has no width, and a table folded at 80 characters is useless there.
     is_terminal = Console(stderr=to_errors).is_terminal
     Console(stderr=to_errors, width=None if is_terminal else _WIDTH_ELSEWHERE).print(table)
+
+
+def cell_text(text: str) -> str:
+    """Return a text as a cell that shows it as it is, without markup and without effects on the terminal."""
+    return escape(printable(text))
 
 
 def readable_bytes(count: int) -> str:
