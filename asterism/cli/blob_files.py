@@ -29,6 +29,10 @@ class TargetExists(CommandFailed):
     """The file or blob to be written exists, and may not be replaced."""
 
 
+class TargetImpossible(CommandFailed):
+    """No file can have the name of the blob in that folder."""
+
+
 def upload_file(
     client: StorageClient,
     path: str,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import mimetypes
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from asterism.cli.blob_files import Advance, TargetExists, download_file, upload_file
+from asterism.cli.blob_files import Advance, TargetExists, TargetImpossible, download_file, upload_file
 from asterism.cli.blob_mover import Connections, Moved, Mover
 from asterism.cli.blob_pages import ListedBlob
 from asterism.cli.failure import CommandFailed
@@ -17,6 +19,12 @@ from asterism.cli.storage_client import StorageClient
 
 _NUL: Final = "\0"
 _PARTIAL_SUFFIX: Final = ".asterism-part"
+# Of the name of a file that is not whole yet: with four bytes each and the rest of the name, 255 bytes are enough.
+_PARTIAL_CHARACTERS_MAX: Final = 50
+# Errors that another name would not have. After all others, such as a full disk, a download stops.
+_ERRORS_OF_NAMES: Final = frozenset(
+    {errno.EEXIST, errno.EILSEQ, errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR}
+)
 
 # Gets how many files and bytes more there are to move.
 Grow = Callable[[int, int], None]
@@ -162,13 +170,13 @@ def download_path(
     advance: Advance,
 ) -> int:
     """Write a file of a blob. It appears when it is whole. With `within`, links must not lead out of that folder."""
-    if not may_replace and os.path.lexists(target):
-        raise TargetExists(f"{target} exists")
     try:
+        _check_target(target, may_replace=may_replace)
+        # Before any folder is made: making them follows the links as well.
+        if within is not None and not Path(os.path.realpath(target.parent)).is_relative_to(within):
+            raise TargetImpossible(f"{target} is outside {within}: a link leads there")
         target.parent.mkdir(parents=True, exist_ok=True)
-        if within is not None and not target.parent.resolve(strict=True).is_relative_to(within):
-            raise CommandFailed(f"{target} is outside {within}: a link leads there")
-        partial = target.with_name(f"{target.name[:200]}.{os.urandom(4).hex()}{_PARTIAL_SUFFIX}")
+        partial = target.with_name(f"{target.name[:_PARTIAL_CHARACTERS_MAX]}.{os.urandom(4).hex()}{_PARTIAL_SUFFIX}")
         try:
             with partial.open("xb") as written:
                 size = download_file(client, path, written, advance=advance)
@@ -176,8 +184,20 @@ def download_path(
         finally:
             partial.unlink(missing_ok=True)
     except OSError as error:
-        raise CommandFailed(f"{target} cannot be written: {error.strerror}") from None
+        failure = TargetImpossible if error.errno in _ERRORS_OF_NAMES else CommandFailed
+        raise failure(f"{target} cannot be written: {error.strerror}") from None
     return size
+
+
+def _check_target(target: Path, *, may_replace: bool) -> None:
+    try:
+        found = target.lstat()
+    except FileNotFoundError:
+        return
+    if stat.S_ISDIR(found.st_mode):
+        raise TargetImpossible(f"{target} is a folder")
+    if not may_replace:
+        raise TargetExists(f"{target} exists")
 
 
 def _put_in_place(partial: Path, target: Path, *, may_replace: bool) -> None:
@@ -188,7 +208,8 @@ def _put_in_place(partial: Path, target: Path, *, may_replace: bool) -> None:
         # Fails if something has the name by now, which a renaming would replace.
         target.hardlink_to(partial)
     except FileExistsError:
-        raise TargetExists(f"{target} exists") from None
+        _check_target(target, may_replace=False)
+        raise
     except OSError:
         # A file system without hard links.
         partial.replace(target)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Final, Generic, TypeVar
 
-from asterism.cli.blob_files import Advance, TargetExists
+from asterism.cli.blob_files import Advance, TargetExists, TargetImpossible
 from asterism.cli.storage_client import StorageClient
 
 # Files that wait for a connection, for each one: their list is read as they are moved, whatever its length.
@@ -93,6 +93,8 @@ class Mover(Generic[T]):
                     moved.files += 1
                 except TargetExists:
                     moved.left.append(name)
+                except TargetImpossible:
+                    moved.refused.append(name)
 
     def _check(self, count: int) -> None:
         self._advance(count)

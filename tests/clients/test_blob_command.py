@@ -183,23 +183,56 @@ def test_a_link_in_the_folder_is_not_followed(blobs: BlobServer, container: Cont
     write_files(elsewhere, {"secret": b"secret"})
     target.mkdir()
     (target / "link").symlink_to(elsewhere)
-    container.upload_blob("link/file", b"x")
-    assert "a link leads there" in failure_of(blobs.running, "blobs", "download", container.container_name, str(target))
-    assert read_files(elsewhere) == {"secret": b"secret"}
+    for name in ("link/file", "link/new/folder/file", "other"):
+        container.upload_blob(name, b"x")
+    finished = run(blobs.running, "blobs", "download", container.container_name, str(target))
+    assert (finished.returncode, finished.stdout) == (1, f"1 file, 1 B, written to {target}.\n")
+    assert "2 files left out, because their names cannot be files in" in finished.stderr
+    assert (read_files(elsewhere), list(elsewhere.iterdir())) == ({"secret": b"secret"}, [elsewhere / "secret"])
+    (target / "other").unlink()
     finished = run(blobs.running, "blobs", "upload", container.container_name, str(target), "--prefix", "up/")
     assert (finished.returncode, "link" in finished.stderr) == (1, True)
     assert [blob.name for blob in container.list_blobs(name_starts_with="up/")] == []
 
 
+@pytest.mark.parametrize("option", ["--connections=1", "--overwrite"])
+def test_a_name_that_no_file_can_have_does_not_stop_the_others(
+    option: str, blobs: BlobServer, container: ContainerClient, tmp_path: Path
+) -> None:
+    long = "名" * 80
+    for name in ("a", "b" * 300, f"c/{'d' * 300}/e", long, "last"):
+        container.upload_blob(name, b"x")
+    finished = run(blobs.running, "blobs", "download", container.container_name, str(tmp_path), option)
+    assert (finished.returncode, finished.stdout) == (1, f"3 files, 3 B, written to {tmp_path}.\n")
+    assert "2 files left out, because their names cannot be files in" in finished.stderr
+    assert read_files(tmp_path) == {"a": b"x", long: b"x", "last": b"x"}
+
+
+@pytest.mark.parametrize("option", ["--connections=1", "--overwrite"])
+@pytest.mark.parametrize("names", [("both", "both/inside"), ("both0", "both0/inside/it")])
 def test_a_name_that_is_a_file_and_a_folder_is_said(
+    names: tuple[str, str], option: str, blobs: BlobServer, container: ContainerClient, tmp_path: Path
+) -> None:
+    for name in (*names, "last"):
+        container.upload_blob(name, b"x")
+    finished = run(blobs.running, "blobs", "download", container.container_name, str(tmp_path), option)
+    assert (finished.returncode, finished.stdout) == (1, f"2 files, 2 B, written to {tmp_path}.\n")
+    assert "1 file left out, because their names cannot be files in" in finished.stderr
+    assert "left as it was before" not in finished.stderr
+
+
+def test_a_folder_in_the_place_of_a_file_is_not_a_file_that_was_there(
     blobs: BlobServer, container: ContainerClient, tmp_path: Path
 ) -> None:
-    container.upload_blob("both", b"file")
-    container.upload_blob("both/inside", b"folder")
+    container.upload_blob("name", b"x")
+    (tmp_path / "name").mkdir()
+    for option in ("--connections=1", "--overwrite"):
+        failure = failure_of(blobs.running, "blobs", "download", container.container_name, str(tmp_path), option)
+        assert failure.endswith(f"1 file left out, because their names cannot be files in {tmp_path} ('name')")
     failure = failure_of(
-        blobs.running, "blobs", "download", container.container_name, str(tmp_path), "--connections", "1"
+        blobs.running, "blobs", "get", container.container_name, "name", str(tmp_path / "name"), "--overwrite"
     )
-    assert "cannot be written" in failure
+    assert failure.endswith("name is a folder")
 
 
 @pytest.mark.parametrize(
