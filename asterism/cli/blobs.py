@@ -23,6 +23,7 @@ from asterism.cli.storage_options import (
     Prefix,
     StorageAccount,
     client_maker,
+    one_segment,
     storage_client,
 )
 
@@ -51,7 +52,10 @@ How a container is partitioned, and which range of names is hot:\n
 blobs = typer.Typer(no_args_is_help=True, help="List, fill and empty containers of blobs of a running server.")
 
 Container = Annotated[
-    str, typer.Argument(metavar="CONTAINER", help="Name of the container of blobs.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="CONTAINER", help="Name of the container of blobs.", show_default=False, callback=one_segment
+    ),
 ]
 Blob = Annotated[str, typer.Argument(metavar="BLOB", help="Name of the blob.", show_default=False)]
 ConnectionCount = Annotated[
@@ -69,7 +73,12 @@ _client = partial(storage_client, "blob")
 def list_(
     container: Annotated[
         str | None,
-        typer.Argument(metavar="CONTAINER", help="Its blobs; without it, the containers.", show_default=False),
+        typer.Argument(
+            metavar="CONTAINER",
+            help="Its blobs; without it, the containers.",
+            show_default=False,
+            callback=one_segment,
+        ),
     ] = None,
     prefix: Prefix = "",
     folders: Annotated[

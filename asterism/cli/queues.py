@@ -18,6 +18,7 @@ from asterism.cli.storage_options import (
     Metadata,
     Prefix,
     StorageAccount,
+    one_segment,
     storage_client,
 )
 
@@ -43,7 +44,9 @@ Which physical partition a queue lies in:\n
 
 queues = typer.Typer(no_args_is_help=True, help="Create, list, fill and empty queues of a running server.")
 
-Name = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.", show_default=False)]
+Name = Annotated[
+    str, typer.Argument(metavar="QUEUE", help="Name of the queue.", show_default=False, callback=one_segment)
+]
 Texts = Annotated[
     list[str],
     typer.Argument(

@@ -9,13 +9,24 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from asterism.cli import options
+from asterism.cli.failure import CommandFailed
 
 if TYPE_CHECKING:
     from asterism.cli.storage_client import Service, StorageClient
 
+
+def one_segment(name: str | None) -> str | None:
+    """Refuse a name that is not one part of a URL: `jobs/messages` would be all messages of the queue `jobs`."""
+    if name is not None and (not name or "/" in name):
+        raise CommandFailed(f"{name!r} cannot be a name: it is empty or has a /")
+    return name
+
+
 DEFAULT_ACCOUNT: Final = options.DEFAULT_TABLE_ACCOUNT
 
-StorageAccount = Annotated[str, typer.Option("--account", metavar="NAME", help="The storage account.")]
+StorageAccount = Annotated[
+    str, typer.Option("--account", metavar="NAME", help="The storage account.", callback=one_segment)
+]
 AccountKey = Annotated[
     str | None,
     typer.Option(

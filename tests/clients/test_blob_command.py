@@ -244,6 +244,9 @@ def test_a_folder_in_the_place_of_a_file_is_not_a_file_that_was_there(
         (("put", "none-such", "/no/such/file"), "cannot be read: No such file or directory"),
         (("upload", "none-such", "/no/such/folder"), "is not a folder"),
         (("create", "Bad_Name"), "invalid"),
+        (("delete", "box/blob"), "'box/blob' cannot be a name"),
+        (("list", "box/folder"), "'box/folder' cannot be a name"),
+        (("delete", ""), "'' cannot be a name"),
     ],
 )
 def test_a_command_that_cannot_be_done_says_why(blobs: BlobServer, arguments: tuple[str, ...], sentence: str) -> None:

@@ -57,6 +57,16 @@ def test_the_lines_of_the_input_are_messages(queues: QueueServer) -> None:
     assert taken[0]["expires"] == "Fri, 31 Dec 9999 23:59:59 GMT"
 
 
+@pytest.mark.parametrize("command", ["create", "delete", "purge", "peek", "get"])
+def test_a_name_with_a_slash_is_not_the_messages_of_a_queue(queues: QueueServer, command: str) -> None:
+    queue = queues.new_queue()
+    queue.send_message("kept")
+    for name in (f"{queue.queue_name}/messages", f"{queue.queue_name}/", ""):
+        failure = failure_of(queues.running, "queues", command, name)
+        assert failure == f"asterism: {name!r} cannot be a name: it is empty or has a /"
+    assert [found.content for found in queue.peek_messages()] == ["kept"]
+
+
 def test_the_queues_of_another_account_are_reached_by_its_key(queues: QueueServer) -> None:
     other, name = queues.of_new_account(), new_name()
     account = ("--account", other.account)
@@ -74,6 +84,7 @@ def test_the_queues_of_another_account_are_reached_by_its_key(queues: QueueServe
         (("list", "--account-key", "?"), "is not base64"),
         (("create", "Bad_Name"), "invalid characters"),
         (("create", "good", "--metadata", "x"), "write NAME=VALUE"),
+        (("list", "--account", "a/b"), "'a/b' cannot be a name"),
         (("put", "none-such", "x"), "The specified queue does not exist."),
     ],
 )
