@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Final
-from xml.sax.saxutils import escape
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from asterism.cli.failure import CommandFailed
 from asterism.cli.options import DEFAULT_ENDPOINT, DEFAULT_KEY, Endpoint, Format, Insecure, Key, OutputFormat
 from asterism.cli.storage_options import (
     DEFAULT_ACCOUNT,
@@ -23,7 +22,7 @@ from asterism.cli.storage_options import (
 )
 
 if TYPE_CHECKING:
-    from asterism.cli.storage_client import StorageClient, StorageReply
+    from asterism.cli.storage_client import StorageClient
 
 QUEUES_EXAMPLES = """[bold]Examples[/bold]
 
@@ -60,6 +59,8 @@ _client = partial(storage_client, "queue")
 # The service's limits for one request.
 _MESSAGES_MAX: Final = 32
 _LISTED_MAX: Final = 1000
+_INVISIBLE_SECONDS_MAX: Final = 7 * 24 * 3600
+_LIFE_SECONDS_MAX: Final = 2**31 - 1
 
 
 @queues.command("list")
@@ -74,7 +75,7 @@ def list_(
 ) -> None:
     """Show the queues of an account, with the numbers of their messages."""
     with _client(account, account_key, endpoint, key, insecure=insecure) as client:
-        counts = {name: _count(client, name) for name in _names(client, prefix)}
+        counts = _counts(client, _names(client, prefix))
     if output_format is Format.JSON:
         found = [{"name": name, "messages": count} for name, count in counts.items()]
         typer.echo(json.dumps({"queues": found}, indent=2, ensure_ascii=False))
@@ -126,10 +127,18 @@ def put(
     name: Name,
     texts: Texts,
     delay_seconds: Annotated[
-        int, typer.Option("--delay", min=0, metavar="SECONDS", help="For how long the messages are invisible.")
+        int,
+        typer.Option(
+            "--delay",
+            min=0,
+            max=_INVISIBLE_SECONDS_MAX,
+            metavar="SECONDS",
+            help="For how long the messages are invisible; at most 7 days, and less than --ttl.",
+        ),
     ] = 0,
     ttl_seconds: Annotated[
-        int, typer.Option("--ttl", min=-1, metavar="SECONDS", help="When they expire; -1 is never.")
+        int,
+        typer.Option("--ttl", min=-1, max=_LIFE_SECONDS_MAX, metavar="SECONDS", help="When they expire; -1 is never."),
     ] = 7 * 24 * 3600,
     account: StorageAccount = DEFAULT_ACCOUNT,
     account_key: AccountKey = None,
@@ -139,13 +148,21 @@ def put(
 ) -> None:
     """Put messages into a queue."""
     from asterism.cli.progress import counting_bars
+    from asterism.cli.queue_messages import read_texts
 
-    sent = [line for text in texts for line in _lines(text)]
+    if ttl_seconds == 0:
+        raise CommandFailed("--ttl is a number of seconds, or -1 for never")
+    sent = read_texts(texts)
     query = {"visibilitytimeout": str(delay_seconds), "messagettl": str(ttl_seconds)}
     with _client(account, account_key, endpoint, key, insecure=insecure) as client, counting_bars() as progress:
         bar = progress.add_task(f"messages into {name}", total=len(sent))
-        for text in sent:
-            client.ask("POST", f"{name}/messages", _message(text), query=query)
+        for done, text in enumerate(sent):
+            try:
+                client.ask("POST", f"{name}/messages", text.body, query=query)
+            except CommandFailed as failure:
+                if len(sent) == 1:
+                    raise
+                raise CommandFailed(f"{failure} ({text.place}; {_messages(done)} put before it)") from None
             progress.advance(bar)
     typer.echo(f"{_messages(len(sent))} put into {name}.")
 
@@ -162,10 +179,13 @@ def peek(
     insecure: Insecure = False,
 ) -> None:
     """Show the first visible messages, at most 32, and leave them as they are."""
+    from asterism.cli.queue_messages import message_output, read_page
+
     with _client(account, account_key, endpoint, key, insecure=insecure) as client:
         query = {"peekonly": "true", "numofmessages": str(min(count, _MESSAGES_MAX))}
-        found = _read(client.ask("GET", f"{name}/messages", query=query))
-    _show(name, found, output_format)
+        found = read_page(client.ask("GET", f"{name}/messages", query=query))
+    with message_output(name, output_format) as show:
+        show(found)
 
 
 @queues.command()
@@ -175,7 +195,11 @@ def get(
     invisible_seconds: Annotated[
         int,
         typer.Option(
-            "--for", min=1, max=604800, metavar="SECONDS", help="For how long nothing else sees the messages."
+            "--for",
+            min=1,
+            max=_INVISIBLE_SECONDS_MAX,
+            metavar="SECONDS",
+            help="For how long nothing else sees the messages.",
         ),
     ] = 30,
     with_delete: Annotated[bool, typer.Option("--delete", help="Delete them as soon as they are shown.")] = False,
@@ -187,19 +211,22 @@ def get(
     insecure: Insecure = False,
 ) -> None:
     """Take messages: for a time nothing else sees them, then they come back unless they were deleted."""
-    with _client(account, account_key, endpoint, key, insecure=insecure) as client:
-        found: list[dict[str, Any]] = []
-        while len(found) < count:
-            asked = str(min(count - len(found), _MESSAGES_MAX))
-            query = {"numofmessages": asked, "visibilitytimeout": str(invisible_seconds)}
-            page = _read(client.ask("GET", f"{name}/messages", query=query))
+    from asterism.cli.queue_messages import message_output, read_page
+
+    with (
+        _client(account, account_key, endpoint, key, insecure=insecure) as client,
+        message_output(name, output_format) as show,
+    ):
+        while count > 0:
+            query = {"numofmessages": str(min(count, _MESSAGES_MAX)), "visibilitytimeout": str(invisible_seconds)}
+            page = read_page(client.ask("GET", f"{name}/messages", query=query))
+            show(page)
             if not page:
                 break
-            found += page
-        _show(name, found, output_format)
-        # Only now, so that a message is never gone before its text is on the terminal.
-        for message in found if with_delete else ():
-            client.ask("DELETE", f"{name}/messages/{message['id']}", query={"popreceipt": message["receipt"]})
+            # A page at a time, before its messages come back; and none is gone before its text is on the terminal.
+            for message in page if with_delete else ():
+                client.ask("DELETE", f"{name}/messages/{message['id']}", query={"popreceipt": message["receipt"]})
+            count -= len(page)
 
 
 @queues.command()
@@ -232,46 +259,23 @@ def _names(client: StorageClient, prefix: str) -> Iterator[str]:
         query["marker"] = marker
 
 
+def _counts(client: StorageClient, names: Iterable[str]) -> dict[str, int]:
+    """Return the numbers of messages by queue, without the queues that were deleted since they were listed."""
+    from asterism.cli.storage_client import StorageRefused
+
+    counts: dict[str, int] = {}
+    for name in names:
+        try:
+            counts[name] = _count(client, name)
+        except StorageRefused as refusal:
+            if refusal.code != "QueueNotFound":
+                raise
+    return counts
+
+
 def _count(client: StorageClient, name: str) -> int:
     reply = client.ask("GET", name, query={"comp": "metadata"})
     return int(reply.headers.get("x-ms-approximate-messages-count", 0))
-
-
-def _lines(text: str) -> Iterable[str]:
-    return (line.rstrip("\n") for line in sys.stdin) if text == "-" else (text,)
-
-
-def _message(text: str) -> bytes:
-    escaped = escape(text, {"\r": "&#13;"})
-    return f"<QueueMessage><MessageText>{escaped}</MessageText></QueueMessage>".encode("utf-8", "replace")
-
-
-def _read(reply: StorageReply) -> list[dict[str, Any]]:
-    from asterism.cli.storage_client import text_in
-
-    return [
-        {
-            "id": text_in(element, "MessageId"),
-            "inserted": text_in(element, "InsertionTime"),
-            "expires": text_in(element, "ExpirationTime"),
-            "dequeue_count": int(text_in(element, "DequeueCount") or 0),
-            "receipt": text_in(element, "PopReceipt") or None,
-            "text": text_in(element, "MessageText"),
-        }
-        for element in reply.xml.iter("QueueMessage")
-    ]
-
-
-def _show(name: str, found: list[dict[str, Any]], output_format: Format) -> None:
-    if output_format is Format.JSON:
-        typer.echo(json.dumps({"messages": found}, indent=2, ensure_ascii=False))
-    elif found:
-        from asterism.cli.tables import print_table
-
-        rows = [[each["id"], each["inserted"], str(each["dequeue_count"]), each["text"]] for each in found]
-        print_table(f"Messages of {name}", ["id", "inserted", "taken", "text"], rows)
-    else:
-        typer.echo(f"No message of {name} is visible.")
 
 
 def _messages(count: int) -> str:

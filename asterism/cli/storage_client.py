@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import binascii
 import http.client
+import re
 import ssl
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Mapping
@@ -27,6 +28,7 @@ Service = Literal["queue", "blob"]
 TIMEOUT_SECONDS: Final = 60.0
 _VERSION: Final = "2026-10-06"
 _ERRORS: Final = 400
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class StorageRefused(CommandFailed):
@@ -95,11 +97,15 @@ class StorageClient:
         headers: Mapping[str, str] | None = None,
     ) -> StorageReply:
         """Send a request; `path` is behind the account, not escaped."""
-        wire_path = f"/{self.account}/{quote(path, safe='/')}"
+        try:
+            wire_path = f"/{quote(self.account, safe='')}/{quote(path)}"
+            query_string = urlencode(query or {}, quote_via=quote)
+        except UnicodeEncodeError:
+            raise CommandFailed(f"{path!r} or the query has bytes that are not UTF-8") from None
         sent = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": _VERSION, **(headers or {})}
         if body:
             sent["content-length"] = str(len(body))
-        query_string = urlencode(query or {}, quote_via=quote)
+        _check_headers(sent)
         sent["authorization"] = sign_headers(
             self._key, verb=method, headers=sent, account=self.account, path=wire_path, query_string=query_string
         )
@@ -157,10 +163,28 @@ def _decoded(key: str) -> bytes:
         raise CommandFailed("the key of the storage account is not base64 text") from None
 
 
+def _check_headers(headers: Mapping[str, str]) -> None:
+    """Refuse headers that would not arrive as they are: they would change the request, or its signature."""
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name):
+            raise CommandFailed(f"{name!r} cannot be the name of a header: use ASCII letters, digits, - and _")
+        if not (value.isascii() and value.isprintable()):
+            raise CommandFailed(f"{value!r} cannot be the value of {name}: use printable ASCII characters")
+
+
+def _input_of(error: ElementTree.Element) -> str:
+    """Return the input that a refusal is about, and its permissible range, as far as the server names them."""
+    name = text_in(error, "QueryParameterName") or text_in(error, "HeaderName")
+    minimum, maximum = text_in(error, "MinimumAllowed"), text_in(error, "MaximumAllowed")
+    permitted = f" is from {minimum} to {maximum}" if minimum and maximum else ""
+    return f" ({name}{permitted})" if name else ""
+
+
 def _refusal(reply: StorageReply) -> StorageRefused:
     code = reply.headers.get("x-ms-error-code", "")
     try:
-        message = text_in(ElementTree.fromstring(reply.body), "Message").partition("\n")[0]
+        error = ElementTree.fromstring(reply.body)
+        message = text_in(error, "Message").partition("\n")[0] + _input_of(error)
     except ElementTree.ParseError:
         message = ""
     if code == "AuthenticationFailed":

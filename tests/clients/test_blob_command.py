@@ -247,6 +247,8 @@ def test_a_folder_in_the_place_of_a_file_is_not_a_file_that_was_there(
         (("delete", "box/blob"), "'box/blob' cannot be a name"),
         (("list", "box/folder"), "'box/folder' cannot be a name"),
         (("delete", ""), "'' cannot be a name"),
+        (("put", "none-such", "/dev/null", "blob", "--type", "ü"), "cannot be the value of x-ms-blob-content-type"),
+        (("delete", "none-such", "\udcff"), "bytes that are not UTF-8"),
     ],
 )
 def test_a_command_that_cannot_be_done_says_why(blobs: BlobServer, arguments: tuple[str, ...], sentence: str) -> None:

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from tests.clients.queue_server import QueueServer, new_name
-from tests.support.commands import failure_of, run_well
+from tests.support.commands import failure_of, run, run_well
 from tests.support.server import PROGRAM, WAIT_SECONDS_MAX, environment
 
 
@@ -39,22 +39,62 @@ def test_a_queue_is_made_filled_seen_and_emptied(queues: QueueServer) -> None:
     assert failure_of(server, "queues", "delete", name) == "asterism: The specified queue does not exist."
 
 
-def test_the_lines_of_the_input_are_messages(queues: QueueServer) -> None:
-    name = queues.new_queue().queue_name
-    lines = "".join(f"line {number}\n" for number in range(40))
-    finished = subprocess.run(
-        [*PROGRAM, "queues", "put", name, "-", "--ttl", "-1", "--endpoint", queues.running.endpoint],
-        input=lines,
+def put_input(queues: QueueServer, name: str, given: bytes, *options: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*PROGRAM, "queues", "put", name, "-", *options, "--endpoint", queues.running.endpoint],
+        input=given,
         capture_output=True,
-        text=True,
         env=environment(),
         timeout=WAIT_SECONDS_MAX,
         check=False,
     )
-    assert (finished.returncode, finished.stdout) == (0, f"40 messages put into {name}.\n")
+
+
+def test_the_lines_of_the_input_are_messages(queues: QueueServer) -> None:
+    name = queues.new_queue().queue_name
+    lines = "".join(f"line {number} ü\n" for number in range(40))
+    finished = put_input(queues, name, lines.encode(), "--ttl", "-1")
+    assert (finished.returncode, finished.stdout.decode()) == (0, f"40 messages put into {name}.\n")
     taken = messages(queues, "get", name, "--count", "100", "--delete")
     assert "".join(f"{found['text']}\n" for found in taken) == lines
     assert taken[0]["expires"] == "Fri, 31 Dec 9999 23:59:59 GMT"
+    assert messages(queues, "peek", name) == []
+
+
+def test_lines_may_end_as_on_windows(queues: QueueServer) -> None:
+    name = queues.new_queue().queue_name
+    assert put_input(queues, name, b"one\r\ntw\ro\r\n\r\nthree\r").returncode == 0
+    assert [found["text"] for found in messages(queues, "peek", name, "--count", "9")] == [
+        "one",
+        "tw\ro",
+        "",
+        "three\r",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (b"good\n\xff bad\n", "asterism: line 2 of the input is not UTF-8; no message was put"),
+        (b"good\n\ngot \x01\n", "asterism: line 3 of the input has a character that no message can have"),
+    ],
+)
+def test_input_that_cannot_be_messages_is_refused_as_a_whole(queues: QueueServer, given: bytes, sentence: str) -> None:
+    name = queues.new_queue().queue_name
+    finished = put_input(queues, name, given)
+    (line,) = finished.stderr.decode().splitlines()
+    assert (finished.returncode, line.startswith(sentence)) == (1, True)
+    assert messages(queues, "peek", name) == []
+
+
+def test_a_message_that_is_refused_is_named_with_the_number_before_it(queues: QueueServer) -> None:
+    name = queues.new_queue().queue_name
+    finished = put_input(queues, name, b"one\ntwo\n" + b"x" * 65537 + b"\nfour\n")
+    (line,) = finished.stderr.decode().splitlines()
+    assert (finished.returncode, line.endswith("(line 3 of the input; 2 messages put before it)")) == (1, True)
+    assert [found["text"] for found in messages(queues, "peek", name, "--count", "9")] == ["one", "two"]
+    failure = failure_of(queues.running, "queues", "put", "none-such", "x", "y")
+    assert failure == "asterism: The specified queue does not exist. (message 1; 0 messages put before it)"
 
 
 @pytest.mark.parametrize("command", ["create", "delete", "purge", "peek", "get"])
@@ -65,6 +105,15 @@ def test_a_name_with_a_slash_is_not_the_messages_of_a_queue(queues: QueueServer,
         failure = failure_of(queues.running, "queues", command, name)
         assert failure == f"asterism: {name!r} cannot be a name: it is empty or has a /"
     assert [found.content for found in queue.peek_messages()] == ["kept"]
+
+
+def test_limits_of_seconds_are_said(queues: QueueServer) -> None:
+    name = queues.new_queue().queue_name
+    finished = run(queues.running, "queues", "put", name, "x", "--delay", "700000")
+    assert (finished.returncode, "604800" in finished.stderr) == (2, True)
+    assert "--ttl is a number of seconds" in failure_of(queues.running, "queues", "put", name, "x", "--ttl", "0")
+    failure = failure_of(queues.running, "queues", "put", name, "x", "--ttl", "10", "--delay", "10")
+    assert failure.endswith("outside the permissible range. (visibilitytimeout is from 0 to 9)")
 
 
 def test_the_queues_of_another_account_are_reached_by_its_key(queues: QueueServer) -> None:
@@ -84,6 +133,11 @@ def test_the_queues_of_another_account_are_reached_by_its_key(queues: QueueServe
         (("list", "--account-key", "?"), "is not base64"),
         (("create", "Bad_Name"), "invalid characters"),
         (("create", "good", "--metadata", "x"), "write NAME=VALUE"),
+        (("create", "good", "--metadata", "a=ü"), "'ü' cannot be the value of x-ms-meta-a: use printable ASCII"),
+        (("create", "good", "--metadata", "a=1\n2"), "cannot be the value of x-ms-meta-a"),
+        (("create", "good", "--metadata", "ü=1"), "'x-ms-meta-ü' cannot be the name of a header"),
+        (("delete", "\udcff"), "bytes that are not UTF-8"),
+        (("put", "none-such", "\udcff"), "message 1 is not UTF-8; no message was put"),
         (("list", "--account", "a/b"), "'a/b' cannot be a name"),
         (("put", "none-such", "x"), "The specified queue does not exist."),
     ],
