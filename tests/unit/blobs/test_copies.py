@@ -13,13 +13,15 @@ from asterism.models.blobs.calls import CURRENT, BlockEntry, BlockSource, NewBlo
 from asterism.models.blobs.changes import SetMetadata
 from asterism.models.blobs.conditions import NO_CONDITIONS, Conditions
 from asterism.models.blobs.container import Container
-from asterism.models.blobs.copy_job import CopySource
+from asterism.models.blobs.copied_data import CopiedPart
+from asterism.models.blobs.copy_job import CopyJob, CopySource
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
 from asterism.models.blobs.incremental_copies import copy_incrementally
-from asterism.models.blobs.layout import COPIES, DATA, PAGES, UPLOADS
+from asterism.models.blobs.layout import COPIES, DATA, UPLOADS
 from asterism.models.blobs.page_maps import CHUNK_BYTES as PAGES_BYTES
 from asterism.models.blobs.record import BlobKind, BlobRecord
 from asterism.models.blobs.rules import NO_RULES, AccountRules
+from asterism.models.blobs.space import BlobSpace
 from asterism.values.ticks import timestamp_text
 from tests.support.blobs import BlobWorld, append, create_append, get, put, put_block, run_blobs
 
@@ -65,6 +67,23 @@ def status(record: BlobRecord) -> tuple[str, int, int]:
     state = record.copy_state
     assert state is not None
     return state.status, state.bytes_copied, state.bytes_total
+
+
+class HeldCopies:
+    """Copies in the background that wait before or after each part that they store."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.before, self.after, self.has_stored = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        store = copies.store_copied
+
+        async def store_copied(space: BlobSpace, point: bytes, job: CopyJob, part: CopiedPart) -> CopyJob:
+            await self.before.wait()
+            stored = await store(space, point, job, part)
+            self.has_stored.set()
+            await self.after.wait()
+            return stored
+
+        monkeypatch.setattr(copies, "store_copied", store_copied)
 
 
 @pytest.mark.parametrize("size", [0, 10, 4096, 4097, 3 * 1024 * 1024 + 5])
@@ -259,6 +278,7 @@ def test_a_copy_that_is_refused_leaves_nothing_behind() -> None:
 def test_a_large_copy_is_pending_until_all_data_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copies, "COPY_INLINE_BYTES", 1000)
     monkeypatch.setattr(copies, "_PROGRESS_BYTES", 1)
+    held = HeldCopies(monkeypatch)
 
     async def test(world: BlobWorld) -> None:
         container = await world.container()
@@ -267,6 +287,8 @@ def test_a_large_copy_is_pending_until_all_data_are_there(monkeypatch: pytest.Mo
         assert status(pending) == ("pending", 0, len(LARGE))
         assert pending.size == 0
         assert await refusal(put(container, "copy", b"meanwhile")) is BlobFailure.PENDING_COPY
+        held.before.set()
+        held.after.set()
         done = await settled(container)
         assert status(done) == ("success", len(LARGE), len(LARGE))
         assert done.etag > pending.etag
@@ -283,6 +305,7 @@ def test_a_copy_that_is_aborted_has_no_data_and_gives_its_name_free(
     monkeypatch: pytest.MonkeyPatch, kind: BlobKind
 ) -> None:
     monkeypatch.setattr(copies, "COPY_INLINE_BYTES", 1000)
+    HeldCopies(monkeypatch)
 
     async def test(world: BlobWorld) -> None:
         container = await world.container()
@@ -331,14 +354,16 @@ def test_no_snapshot_is_taken_of_a_blob_while_it_is_copied_to(monkeypatch: pytes
 def test_a_copy_that_was_cut_off_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch, kind: BlobKind) -> None:
     monkeypatch.setattr(copies, "COPY_INLINE_BYTES", 1000)
     monkeypatch.setattr(copied_data, "BATCH_BYTES", 256 * 1024)
+    held = HeldCopies(monkeypatch)
+    held.before.set()
 
     async def test(world: BlobWorld) -> None:
         container = await world.container()
         await make_source(container, kind)
         await copy(world, container, "source")
-        while len(await world.entries(container, PAGES if kind is BlobKind.PAGE else UPLOADS)) == 0:
-            await asyncio.sleep(0)
+        await held.has_stored.wait()
         await world.blobs.copies.stop()
+        held.after.set()
         assert len(await world.entries(container, COPIES)) == 1
         restarted = copies.Copies(world.blobs.find_container)
         world.skew.seconds = copies.ORPHANED_SECONDS + 1
@@ -353,6 +378,7 @@ def test_a_copy_that_was_cut_off_goes_on_where_it_stopped(monkeypatch: pytest.Mo
 
 def test_a_copy_whose_source_changes_or_goes_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copies, "COPY_INLINE_BYTES", 1000)
+    held = HeldCopies(monkeypatch)
 
     async def test(world: BlobWorld) -> None:
         container = await world.container()
@@ -362,6 +388,8 @@ def test_a_copy_whose_source_changes_or_goes_fails(monkeypatch: pytest.MonkeyPat
         await copy(world, container, "source", to="second")
         await world.blobs.copies.stop()
         await put(container, "source", b"other")
+        held.before.set()
+        held.after.set()
         world.skew.seconds = copies.ORPHANED_SECONDS + 1
         await world.blobs.copies.resume(world.blobs.containers())
         failed = await settled(container)
