@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Final
 from uuid import UUID
@@ -53,7 +53,7 @@ from asterism.models.blobs.record import BlobKind, BlobRecord, CopyState
 from asterism.models.blobs.rules import AccountRules
 from asterism.models.blobs.space import BlobSpace
 from asterism.partitioning.key_range import FULL
-from asterism.storage.contract import ExpectationFailed, StorageRefusal
+from asterism.storage.contract import Batch, Expectation, ExpectationFailed, StorageRefusal
 from asterism.values.ticks import TICKS_PER_SECOND
 
 _log = logging.getLogger(__name__)
@@ -65,9 +65,20 @@ _PROGRESS_BYTES: Final = 64 * MIB
 _COPIES_AT_ONCE: Final = 4
 # The data of a copy that is under way are not those of an upload that was cut off.
 _MARKED_SECONDS: Final = 7 * 24 * 3600
-# A process that copies writes several times a second.
+# A process that copies writes several times a second, and one that looks for differences every few seconds.
 ORPHANED_SECONDS: Final = 30
 _ENTRIES: Final = SliceSize(100, 64 * KIB)
+
+
+def is_orphaned(job: CopyJob, now: int) -> bool:
+    """Return whether the process that carried out a copy has ended."""
+    return job.written_at < now - ORPHANED_SECONDS * TICKS_PER_SECOND
+
+
+async def remove_job(space: BlobSpace, point: bytes, job: CopyJob) -> None:
+    """Remove the entry of a copy. ExpectationFailed if it is another by now."""
+    key = copy_key(point)
+    await space.store_part(point, Batch([Expectation(key, job.to_bytes())], deletes=[key]), 0)
 
 
 class Copies:
@@ -142,15 +153,20 @@ class Copies:
         resumed = 0
         for container in containers:
             space = container.space
-            written_before = space.now() - ORPHANED_SECONDS * TICKS_PER_SECOND
             found = scan_line(space.services.router, space.keyspace, COPIES, FULL, _ENTRIES)
             async with aclosing(found) as slices:
                 async for entries in slices:
                     for key, stored in entries.entries:
                         job = CopyJob.from_bytes(stored)
-                        if job.written_at < written_before and job.copy_id not in self._running:
-                            self.run(space, key[1:], job.copy_id)
-                            resumed += 1
+                        if not is_orphaned(job, space.now()) or job.copy_id in self._running:
+                            continue
+                        if job.is_incremental:
+                            # The next copy of a snapshot to this target does what it left.
+                            with suppress(ExpectationFailed):
+                                await remove_job(space, key[1:], job)
+                            continue
+                        self.run(space, key[1:], job.copy_id)
+                        resumed += 1
         return resumed
 
     async def _carry_out(self, space: BlobSpace, point: bytes, copy_id: bytes) -> None:

@@ -3,14 +3,14 @@
 0   16  id of the copy
 16   8  bytes of the source that are copied
 24   8  moment at which the process that copies wrote last, in ticks
-32      JSON: the target's name and the source
+32      JSON: the target's name, the source, and whether the copy is incremental: such a copy is never resumed
 """
 
 from __future__ import annotations
 
 import struct
 from dataclasses import asdict, dataclass
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from asterism.errors import StoredDamage
 from asterism.models.blobs.calls import CURRENT, Snapshot, Version, Which
@@ -21,6 +21,7 @@ from asterism.values.json.text import dumps_parsed, parse_stored
 _HEAD = struct.Struct(">16sQQ")
 _SNAPSHOT: Final = "snapshot"
 _VERSION: Final = "version"
+_INCREMENTAL: Final = "incremental"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +70,20 @@ class CopyJob:
     source: SourcePlace
     progress: int = 0
     written_at: int = 0
+    is_incremental: bool = False
 
     def to_bytes(self) -> bytes:
-        described = dumps_parsed({"target": self.target, "source": asdict(self.source)})
-        return _HEAD.pack(self.copy_id, self.progress, self.written_at) + described
+        described: dict[str, Any] = {"target": self.target, "source": asdict(self.source)}
+        if self.is_incremental:
+            described[_INCREMENTAL] = True
+        return _HEAD.pack(self.copy_id, self.progress, self.written_at) + dumps_parsed(described)
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> Self:
         try:
             copy_id, progress, written_at = _HEAD.unpack_from(stored)
             described = parse_stored(stored[_HEAD.size :])
-            return cls(copy_id, described["target"], SourcePlace(**described["source"]), progress, written_at)
+            source, is_incremental = SourcePlace(**described["source"]), described.get(_INCREMENTAL, False)
+            return cls(copy_id, described["target"], source, progress, written_at, is_incremental)
         except (struct.error, KeyError, TypeError):
             raise StoredDamage(what="copy of a blob") from None

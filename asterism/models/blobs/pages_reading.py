@@ -12,6 +12,7 @@ from asterism.keyspaces.routing.scan import scan_line
 from asterism.keyspaces.routing.slice_sizes import SliceSize
 from asterism.limits import KIB
 from asterism.models.blobs.content import Content
+from asterism.models.blobs.failures import BlobFailure, BlobRefused
 from asterism.models.blobs.page_maps import (
     CHUNK_BYTES,
     ChunkVersion,
@@ -113,14 +114,17 @@ class PageReader:
         self, chunk: int, chunk_end: int, *, with_cleared: bool = False
     ) -> AsyncGenerator[tuple[ChunkVersion, bytes], None]:
         """Yield what the record sees of each chunk that has data, with the data; on request also of those that were
-        cleared."""
+        cleared. For copies: SOURCE_CONDITION_NOT_MET if the pages change meanwhile."""
         async with aclosing(self._versions(chunk, chunk_end)) as slices:
             async for versions in slices:
                 for group in _by_piece(seen_versions(versions, self._epoch)):
                     keys = [pages_key(self._point, self._content_id, found.chunk, found.epoch) for found in group]
                     _, _, stored = await self._router.read(self._keyspace, self._point, keys)
                     for version, data in zip(group, stored, strict=True):
-                        if (version.pages.with_data and data is not None) or with_cleared:
+                        if version.pages.with_data and data is None:
+                            # They were cleared since their map was read, or went with their record.
+                            raise BlobRefused(BlobFailure.SOURCE_CONDITION_NOT_MET)
+                        if version.pages.with_data or with_cleared:
                             yield version, data or b""
 
     async def ranges(self, start: int, end: int, limit: int) -> SpansPage:
