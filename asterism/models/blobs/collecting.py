@@ -5,12 +5,15 @@ entry for a content with many data is first turned into entries for those of the
 these is removed together with its place in the entry, so that a removal that is cut off is neither forgotten nor
 counted twice.
 
-Each batch expects the root as it was when the references were read: whatever makes a new one rewrites it.
+The batch that turns entries into others expects the root as it was when the references were read: whatever makes a new
+one rewrites it. Data without a reference then never get one again, so their removal, which may take long, expects only
+its own entries, and leaves the queue of the writers between its batches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 from asterism.errors import TooMuchContention
@@ -37,7 +40,7 @@ from asterism.models.blobs.pages_removal import remove_unseen_pages
 from asterism.models.blobs.reading import all_segments
 from asterism.models.blobs.record import BlobKind, unpack_blob
 from asterism.models.blobs.space import BlobSpace
-from asterism.storage.contract import LSN_BYTES, Batch, Expectation, Span
+from asterism.storage.contract import LSN_BYTES, Batch, Expectation, ExpectationFailed, Span
 from asterism.values.ticks import TICKS_PER_SECOND
 
 # Ids of data in one entry.
@@ -56,32 +59,49 @@ async def collect_garbage(space: BlobSpace, point: bytes, released_until: int) -
         released_until = min(released_until, oldest - GARBAGE_SECONDS * TICKS_PER_SECOND)
     async for attempt in space.attempts(point):
         with attempt:
-            await _Collection(space, point, released_until).run()
-            return
-    raise TooMuchContention
+            collection = _Collection(space, point, released_until)
+            await collection.find_unreferenced()
+            break
+    else:
+        raise TooMuchContention
+    # Otherwise another process has begun to collect, too.
+    with suppress(ExpectationFailed):
+        await collection.remove()
 
 
 class _Collection:
-    """The removal of what one blob released. ExpectationFailed if the blob changes meanwhile: begin again."""
+    """The removal of what one blob released: found in an attempt, as the blob may change meanwhile; then removed."""
 
     def __init__(self, space: BlobSpace, point: bytes, released_until: int) -> None:
         self._space = space
         self._point = point
         self._released_until = released_until
         self._root_version: bytes | None = None
-        # Everything that records, uncommitted blocks and later entries refer to.
+        # Of records, and of entries that are not due.
         self._contents: list[tuple[BlobKind, Content]] = []
-        self._blocks: set[bytes] = set()
         self._due: list[tuple[bytes, bytes, ReleasedContent]] = []
         self._due_data: list[tuple[bytes, bytes, ReleasedData]] = []
+        # By the id of their content: the entries that release pages, and their epochs.
+        self._due_pages: dict[bytes, list[tuple[bytes, bytes, int]]] = {}
 
-    async def run(self) -> None:
+    async def find_unreferenced(self) -> None:
         await self._find_records()
         await self._find_garbage()
         if self._due:
             await self._list_unreferenced()
+        if self._due_pages and await self._read_root_version() != self._root_version:
+            # The records were not all of one moment.
+            raise ExpectationFailed(root_key(self._point))
+
+    async def remove(self) -> None:
+        for content_id, entries in self._due_pages.items():
+            await self._remove_pages(content_id, entries)
         for key, stored, data in self._due_data:
             await self._remove_data(key, stored, data)
+
+    async def _read_root_version(self) -> bytes | None:
+        (stored,) = await self._space.read(self._point, (root_key(self._point),))
+        return None if stored is None else stored[:LSN_BYTES]
 
     async def _find_records(self) -> None:
         space, point = self._space, self._point
@@ -99,11 +119,14 @@ class _Collection:
                 is_due = garbage_place(key)[1] <= self._released_until
                 match unpack_released(stored):
                     case ReleasedContent() as released:
-                        if is_due:
+                        content = released.content
+                        if is_due and content.epoch is not None:
+                            self._due_pages.setdefault(content.content_id, []).append((key, stored, content.epoch))
+                        elif is_due:
                             self._due.append((key, stored, released))
                         else:
                             # Readers of it may not have finished, and it is released later.
-                            self._contents.append((released.kind, released.content))
+                            self._contents.append((released.kind, content))
                     case ReleasedData() as data:
                         if is_due:
                             self._due_data.append((key, stored, data))
@@ -111,23 +134,20 @@ class _Collection:
     # --- contents ---------------------------------------------------------------------------------------------------
 
     async def _list_unreferenced(self) -> None:
-        """Turn the entries of contents into entries of data, in one batch, or remove the data with them."""
+        """Turn the entries of contents into entries of data, in one batch, or remove few data with them."""
         space, point = self._space, self._point
         referenced = await self._referenced()
         live = {content.content_id for _, content in self._contents}
         sizes: dict[bytes, int] = {}
-        batch = self._batch()
+        batch = Batch(expectations=[Expectation(root_key(point), self._root_version)], may_use_reserve=True)
         for key, stored, released in self._due:
             content = released.content
-            if released.kind is BlobKind.PAGE:
-                await self._remove_pages(content)
-            else:
-                listed = await all_segments(space, point, content)
-                for segment in self._unreferenced(listed, referenced):
-                    if segment.data_id not in sizes:
-                        sizes[segment.data_id] = await self._stored_bytes(released.kind, segment)
-                if content.content_id not in live and content.pages:
-                    batch.range_deletes.append(span_of(MANIFESTS, point, content.content_id))
+            listed = await all_segments(space, point, content)
+            for segment in self._unreferenced(listed, referenced):
+                if segment.data_id not in sizes:
+                    sizes[segment.data_id] = await self._stored_bytes(released.kind, segment)
+            if content.content_id not in live and content.pages:
+                batch.range_deletes.append(span_of(MANIFESTS, point, content.content_id))
             batch.expectations.append(Expectation(key, stored))
             batch.deletes.append(key)
         batch.range_deletes = list(dict.fromkeys(batch.range_deletes))
@@ -169,29 +189,29 @@ class _Collection:
             return segment.size
         return await stored_bytes(self._space, self._point, segment.data_id)
 
-    async def _remove_pages(self, released: Content) -> None:
-        same = [content for _, content in self._contents if content.content_id == released.content_id]
-        epochs = sorted({content.epoch for content in same if content.epoch is not None})
-        await remove_unseen_pages(self._space, self._point, released.content_id, epochs, self._root_version)
+    # --- pages and data ---------------------------------------------------------------------------------------------
 
-    # --- data -------------------------------------------------------------------------------------------------------
+    async def _remove_pages(self, content_id: bytes, entries: list[tuple[bytes, bytes, int]]) -> None:
+        same = [content for _, content in self._contents if content.content_id == content_id]
+        epochs = sorted({content.epoch for content in same if content.epoch is not None})
+        newest = max([*epochs, *(epoch for _, _, epoch in entries)])
+        await remove_unseen_pages(self._space, self._point, content_id, epochs, newest=newest)
+        batch = Batch([Expectation(key, stored) for key, stored, _ in entries], may_use_reserve=True)
+        batch.deletes += [key for key, _, _ in entries]
+        await self._space.store_part(self._point, batch, 0)
 
     async def _remove_data(self, key: bytes, stored: bytes, data: ReleasedData) -> None:
         """Remove the data of an entry, in batches that each leave the entry with the rest."""
         left = dict(data.sizes)
         while left:
-            batch = self._batch()
+            batch = Batch(expectations=[Expectation(key, stored)], may_use_reserve=True)
             removed = plan_removal(batch, self._point, left)
-            batch.expectations.append(Expectation(key, stored))
             if left:
                 stored = pack_released_data(left.items())
                 batch.puts.append((key, stored))
             else:
                 batch.deletes.append(key)
             await self._space.store_part(self._point, batch, -removed)
-
-    def _batch(self) -> Batch:
-        return Batch(expectations=[Expectation(root_key(self._point), self._root_version)], may_use_reserve=True)
 
 
 def plan_removal(batch: Batch, point: bytes, left: dict[bytes, int]) -> int:
@@ -222,9 +242,6 @@ async def stored_bytes(space: BlobSpace, point: bytes, data_id: bytes) -> int:
 async def remove_upload(space: BlobSpace, point: bytes, data_id: bytes, mark: bytes) -> None:
     """Remove the data of an upload that was cut off, unless it has gone on since it had this mark."""
     key = upload_key(point, data_id)
-    (root,) = await space.read(point, (root_key(point),))
-    # A copy of a page blob is marked by the id of its content.
-    await remove_unseen_pages(space, point, data_id, (), None if root is None else root[:LSN_BYTES])
     left = {data_id: await stored_bytes(space, point, data_id)}
     while left:
         batch = Batch(expectations=[Expectation(key, mark)], may_use_reserve=True)

@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
-from asterism.models.blobs.layout import root_key
+from asterism.errors import TooMuchContention
 from asterism.models.blobs.page_maps import ChunkVersion, pack_map, plan_removal
 from asterism.models.blobs.pages_layout import CHUNKS_END, data_bytes, map_key, pages_key
 from asterism.models.blobs.pages_reading import versions_of_chunks
@@ -20,24 +20,43 @@ _VERSIONS_MAX: Final = 200
 
 
 async def remove_unseen_pages(
-    space: BlobSpace, point: bytes, content_id: bytes, epochs: Sequence[int], root_version: bytes | None
+    space: BlobSpace, point: bytes, content_id: bytes, epochs: Sequence[int], *, newest: int
 ) -> int:
     """Remove what records of the sorted `epochs` do not see of a content; return how many versions of chunks.
 
-    `root_version` is what the root begins with, or None without a root. ExpectationFailed if the blob has changed
-    since: the epochs may be others then.
+    These are the epochs of all records at one moment, and `newest` was the newest that the content had then. Versions
+    that none of them saw are not seen by later records either: the blob goes on from its last epoch. So the batches
+    need not expect the root, and writers wait for one of them at most.
     """
-    removed = 0
-    slices = versions_of_chunks(space.services.router, space.keyspace, point, content_id, 0, CHUNKS_END)
-    pending: list[tuple[ChunkVersion, bytes | None]] = []
+    removed, chunk = 0, 0
+    while chunk < CHUNKS_END:
+        async for attempt in space.attempts(point):
+            with attempt:
+                count, chunk = await _remove_some(space, point, content_id, epochs, newest, chunk)
+                break
+        else:
+            raise TooMuchContention
+        removed += count
+    return removed
+
+
+async def _remove_some(
+    space: BlobSpace, point: bytes, content_id: bytes, epochs: Sequence[int], newest: int, chunk: int
+) -> tuple[int, int]:
+    """Remove one batch of versions from a chunk on; return how many, and the chunk to go on with."""
+    changes: list[tuple[ChunkVersion, bytes | None]] = []
+    slices = versions_of_chunks(space.services.router, space.keyspace, point, content_id, chunk, CHUNKS_END)
     async with aclosing(slices):
-        async for versions in slices:
-            for _, of_chunk in groupby(versions, key=attrgetter("chunk")):
-                pending += _changes(list(of_chunk), epochs)
-                if len(pending) >= _VERSIONS_MAX:
-                    removed += await _apply(space, point, content_id, pending, root_version)
-                    pending = []
-    return removed + await _apply(space, point, content_id, pending, root_version)
+        versions = await anext(slices, None)
+    if versions is None:
+        return 0, CHUNKS_END
+    for number, of_chunk in groupby(versions, key=attrgetter("chunk")):
+        # Later ones belong to records that are not among the epochs.
+        changes += _changes([version for version in of_chunk if version.epoch <= newest], epochs)
+        chunk = number + 1
+        if len(changes) >= _VERSIONS_MAX:
+            break
+    return await _apply(space, point, content_id, changes), chunk
 
 
 def _changes(versions: Sequence[ChunkVersion], epochs: Sequence[int]) -> list[tuple[ChunkVersion, bytes | None]]:
@@ -53,15 +72,11 @@ def _changes(versions: Sequence[ChunkVersion], epochs: Sequence[int]) -> list[tu
 
 
 async def _apply(
-    space: BlobSpace,
-    point: bytes,
-    content_id: bytes,
-    changes: Sequence[tuple[ChunkVersion, bytes | None]],
-    root_version: bytes | None,
+    space: BlobSpace, point: bytes, content_id: bytes, changes: Sequence[tuple[ChunkVersion, bytes | None]]
 ) -> int:
     if not changes:
         return 0
-    batch = Batch(expectations=[Expectation(root_key(point), root_version)], may_use_reserve=True)
+    batch = Batch(may_use_reserve=True)
     removed = removed_bytes = 0
     for (chunk, epoch, pages), after in changes:
         key = map_key(point, content_id, chunk, epoch)
