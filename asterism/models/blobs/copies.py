@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from contextlib import aclosing, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from dataclasses import replace
 from typing import Final
 from uuid import UUID
@@ -123,7 +123,7 @@ class Copies:
         if is_small and record.kind is not BlobKind.PAGE:
             return await copy_now(space, name, source, properties, conditions, rules, copy_id)
         await begin_copy(space, name, source, properties, conditions, rules, copy_id)
-        running = self.run(space, point_of(name), copy_id)
+        running = self.run(space, point_of(name), copy_id, is_small=is_small)
         if is_small:
             # It may be aborted meanwhile, which ends its task.
             await asyncio.wait([running])
@@ -140,11 +140,13 @@ class Copies:
 
     # --- in the background ------------------------------------------------------------------------------------------
 
-    def run(self, space: BlobSpace, point: bytes, copy_id: bytes) -> asyncio.Task[None]:
-        """Carry out the copy whose entry is at a point, beside others; return its task."""
+    def run(self, space: BlobSpace, point: bytes, copy_id: bytes, *, is_small: bool = False) -> asyncio.Task[None]:
+        """Carry out the copy whose entry is at a point, beside others; return its task. A request waits for a small
+        one, which therefore does not wait for a place among the others."""
         running = self._running.get(copy_id)
         if running is None:
-            running = self._running[copy_id] = asyncio.create_task(self._carry_out(space, point, copy_id))
+            place = nullcontext() if is_small else self._places
+            running = self._running[copy_id] = asyncio.create_task(self._carry_out(space, point, copy_id, place))
             running.add_done_callback(lambda _: self._running.pop(copy_id, None))
         return running
 
@@ -169,8 +171,10 @@ class Copies:
                         resumed += 1
         return resumed
 
-    async def _carry_out(self, space: BlobSpace, point: bytes, copy_id: bytes) -> None:
-        async with self._places:
+    async def _carry_out(
+        self, space: BlobSpace, point: bytes, copy_id: bytes, place: AbstractAsyncContextManager[None]
+    ) -> None:
+        async with place:
             try:
                 await self._copy_data(space, point, copy_id)
             except ExpectationFailed:

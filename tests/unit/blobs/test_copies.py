@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from asterism.models.blobs import copied_data, copies
+from asterism.models.blobs import copied_data, copies, copy_changes
 from asterism.models.blobs.calls import CURRENT, BlockEntry, BlockSource, NewBlob, Snapshot, Version, Which
 from asterism.models.blobs.changes import SetMetadata
 from asterism.models.blobs.conditions import NO_CONDITIONS, Conditions
@@ -74,11 +74,10 @@ class HeldCopies:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.before, self.after, self.has_stored = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        store = copies.store_copied
 
         async def store_copied(space: BlobSpace, point: bytes, job: CopyJob, part: CopiedPart) -> CopyJob:
             await self.before.wait()
-            stored = await store(space, point, job, part)
+            stored = await copy_changes.store_copied(space, point, job, part)
             self.has_stored.set()
             await self.after.wait()
             return stored
@@ -372,6 +371,27 @@ def test_a_copy_that_was_cut_off_goes_on_where_it_stopped(monkeypatch: pytest.Mo
         assert status(done) == ("success", len(LARGE), len(LARGE))
         assert await get(container, "copy") == LARGE
         await world.check_statistics(container)
+
+    run_blobs(test)
+
+
+def test_the_copy_of_a_small_page_blob_does_not_wait_for_large_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copies, "COPY_INLINE_BYTES", 1000)
+    monkeypatch.setattr(copies, "_COPIES_AT_ONCE", 2)
+
+    async def test(world: BlobWorld) -> None:
+        container = await world.container()
+        await put(container, "source", LARGE)
+        await container.put_blob("pages", None, NewBlob(BlobKind.PAGE, 512))
+        held = HeldCopies(monkeypatch)
+        for number in range(copies._COPIES_AT_ONCE):
+            await copy(world, container, "source", to=f"large{number}")
+        # No page has data, so nothing is stored that could be held.
+        small = await copy(world, container, "pages")
+        assert status(small) == ("success", 512, 512)
+        held.before.set()
+        held.after.set()
+        await settled(container, "large0")
 
     run_blobs(test)
 

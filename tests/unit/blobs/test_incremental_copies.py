@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from asterism.models.blobs import incremental_copies, pages_reading
+from asterism.models.blobs import copy_changes, incremental_copies, pages_reading
 from asterism.models.blobs.calls import NewBlob, Snapshot, SnapshotDeletion
 from asterism.models.blobs.changes import ChangeOfLease, SetLegalHold, SetMetadata
 from asterism.models.blobs.collecting import collect_garbage
@@ -60,11 +60,10 @@ async def refusal(call: Awaitable[object]) -> BlobFailure:
 def after_first_batch(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Awaitable[object]]) -> None:
     """Let copies store one chunk at a time, and do something else once the first is stored."""
     monkeypatch.setattr(incremental_copies, "_BATCH_BYTES", CHUNK_BYTES)
-    store = incremental_copies.store_copied
     acts = iter([act])
 
     async def store_copied(space: BlobSpace, point: bytes, job: CopyJob, part: CopiedPart) -> CopyJob:
-        after = await store(space, point, job, part)
+        after = await copy_changes.store_copied(space, point, job, part)
         for first in acts:
             await first()
         return after
