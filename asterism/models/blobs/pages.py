@@ -7,12 +7,12 @@ maps that it overwrites as they were read, because upkeep changes maps without t
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from asterism.errors import TooMuchContention
+from asterism.errors import AsterismError, TooMuchContention
 from asterism.models.blobs.calls import CURRENT, NO_KEY, Key, Snapshot, Which
 from asterism.models.blobs.changes import check_key
 from asterism.models.blobs.conditions import NO_CONDITIONS, Conditions, check_write
@@ -21,27 +21,14 @@ from asterism.models.blobs.failures import BlobFailure, BlobRefused
 from asterism.models.blobs.finding import find_record
 from asterism.models.blobs.layout import point_of
 from asterism.models.blobs.leases import after_write
-from asterism.models.blobs.page_maps import (
-    CHUNK_BYTES,
-    CHUNK_PAGES,
-    PAGE_BLOB_BYTES_MAX,
-    PAGE_BYTES,
-    ChunkPart,
-    ChunkVersion,
-    PageMap,
-    clear_pages,
-    pack_map,
-    parts_of,
-    seen_versions,
-    write_pages,
-)
-from asterism.models.blobs.pages_layout import map_key, pages_key, plan_chunk
-from asterism.models.blobs.pages_reading import PageReader, SpansPage, versions_of_chunks
+from asterism.models.blobs.page_maps import PAGE_BLOB_BYTES_MAX, PAGE_BYTES
+from asterism.models.blobs.pages_planning import next_chunk, plan_clear, plan_write
+from asterism.models.blobs.pages_reading import PageReader, SpansPage
 from asterism.models.blobs.plan import BlobChange
 from asterism.models.blobs.record import BlobKind, BlobRecord
 from asterism.models.blobs.replacing import check_no_pending_copy, check_not_held
 from asterism.models.blobs.space import BlobSpace
-from asterism.storage.contract import Expectation
+from asterism.storage.contract import StorageRefusal
 
 SEQUENCE_NUMBER_MAX: Final = 2**63 - 1
 
@@ -143,7 +130,7 @@ class PageBlobs:
         async def plan(change: BlobChange, record: BlobRecord) -> None:
             check_key(record, key)
             sequence.check(record.sequence_number)
-            await self.plan_write(change, record, start, data)
+            await plan_write(self._space, change, record, start, data)
 
         return await self._change(name, conditions, plan)
 
@@ -157,31 +144,85 @@ class PageBlobs:
         sequence: SequenceCondition = NO_SEQUENCE_CONDITION,
         key: Key = NO_KEY,
     ) -> BlobRecord:
+        """Clear whole pages. More than one batch clears are several changes, which other writers may come between."""
         _check_span(start, end)
+        reached = start
 
         async def plan(change: BlobChange, record: BlobRecord) -> None:
+            nonlocal reached
             check_key(record, key)
             sequence.check(record.sequence_number)
             if end > record.size:
                 raise BlobRefused(BlobFailure.INVALID_RANGE)
-            await self._plan_clear(change, record, start, end)
+            reached = await plan_clear(self._space, change, record, start, end)
 
-        return await self._change(name, conditions, plan)
+        record = await self._change(name, conditions, plan)
+        content_id = record.content.content_id
+
+        async def plan_rest(change: BlobChange, record: BlobRecord) -> None:
+            nonlocal reached
+            if record.content.content_id != content_id:
+                raise BlobRefused(BlobFailure.BLOB_OVERWRITTEN)
+            reached = await plan_clear(self._space, change, record, at, end)
+
+        while reached < end:
+            at = reached
+            # The other conditions were met before the call itself changed the etag.
+            record = await self._change(name, Conditions(lease_id=conditions.lease_id), plan_rest)
+        return record
 
     async def resize(
         self, name: str, size: int, conditions: Conditions = NO_CONDITIONS, *, key: Key = NO_KEY
     ) -> BlobRecord:
-        """Change the size; pages behind a smaller one are gone."""
+        """Change the size; pages behind a smaller one are gone.
+
+        They may be many: those of other chunks than the last are only hidden at first, and removed afterwards. A blob
+        that grows clears what was left there by a call that was cut off.
+        """
         if size % PAGE_BYTES or not 0 <= size <= PAGE_BLOB_BYTES_MAX:
             raise BlobRefused(BlobFailure.TOO_LARGE if size > PAGE_BLOB_BYTES_MAX else BlobFailure.INVALID_RANGE)
 
-        async def plan(change: BlobChange, record: BlobRecord) -> None:
-            check_key(record, key)
-            if size < record.size:
-                await self._plan_clear(change, record, size, record.size)
-            record.size = size
+        is_smaller = is_done = False
 
-        return await self._change(name, conditions, plan)
+        async def plan(change: BlobChange, record: BlobRecord) -> None:
+            nonlocal is_smaller, is_done
+            check_key(record, key)
+            is_smaller = size < record.size
+            is_done = await plan_clear(self._space, change, record, min(size, record.size), next_chunk(size)) >= size
+            if is_done:
+                record.size = size
+
+        record = await self._change(name, conditions, plan)
+        while not is_done:
+            own = Conditions(if_match=(record.etag,), lease_id=conditions.lease_id)
+            record = await self._change(name, own, plan)
+        if is_smaller:
+            # The size has changed already, whatever happens to what it hides.
+            with suppress(AsterismError, StorageRefusal):
+                await self._remove_hidden(name, record.content.content_id)
+        return record
+
+    async def _remove_hidden(self, name: str, content_id: bytes) -> None:
+        """Remove the pages behind the end of a blob, in bounded batches, while it has this content."""
+        space, point = self._space, point_of(name)
+        reached = 0
+        while reached < PAGE_BLOB_BYTES_MAX:
+            async for attempt in space.attempts(point):
+                with attempt:
+                    found = await space.read_root(point)
+                    record = found.current
+                    if record is None or not record.is_page or record.content.content_id != content_id:
+                        return
+                    # It expects the root, but does not rewrite it: nothing that can be seen changes.
+                    change = space.begin_change(found)
+                    at = max(reached, next_chunk(record.size))
+                    place = await plan_clear(self._space, change, record, at, PAGE_BLOB_BYTES_MAX)
+                    if change.batch.puts or change.batch.deletes:
+                        await space.commit(change)
+                    reached = place
+                    break
+            else:
+                raise TooMuchContention
 
     async def set_sequence_number(
         self, name: str, action: SequenceAction, number: int = 0, conditions: Conditions = NO_CONDITIONS
@@ -225,78 +266,6 @@ class PageBlobs:
         if found.is_incremental_copy:
             raise BlobRefused(BlobFailure.INCREMENTAL_COPY_NOT_ALLOWED)
         return found
-
-    # --- chunks -----------------------------------------------------------------------------------------------------
-
-    async def plan_write(self, change: BlobChange, record: BlobRecord, start: int, data: bytes) -> None:
-        """Add pages to a change of their blob."""
-        end = start + len(data)
-        if end > record.size:
-            raise BlobRefused(BlobFailure.INVALID_RANGE)
-        content = record.content
-        assert content.epoch is not None
-        parts = list(parts_of(start, end))
-        newest = await self._newest(change.point, content, parts[0].chunk, parts[-1].chunk + 1)
-        for part in parts:
-            before = newest.get(part.chunk)
-            at = part.start_bytes - start
-            written = data[at : at + (part.end - part.first) * PAGE_BYTES]
-            stored, pages = await self._data_before(change.point, content, before, part)
-            is_new = before is None or before.epoch != content.epoch
-            after_data, after = write_pages(stored, pages, part.first, written, is_new_epoch=is_new)
-            _put_chunk(change, content, part.chunk, before, after, after_data)
-
-    async def _plan_clear(self, change: BlobChange, record: BlobRecord, start: int, end: int) -> None:
-        if start >= end:
-            return
-        content = record.content
-        first, last = start // CHUNK_BYTES, (end - 1) // CHUNK_BYTES
-        # A span may be the whole of a sparse blob: only what has data is visited.
-        for chunk, before in (await self._newest(change.point, content, first, last + 1)).items():
-            if not before.pages.with_data:
-                continue
-            first_page = start // PAGE_BYTES - chunk * CHUNK_PAGES if chunk == first else 0
-            end_page = end // PAGE_BYTES - chunk * CHUNK_PAGES if chunk == last else CHUNK_PAGES
-            part = ChunkPart(chunk, first_page, end_page)
-            stored, pages = await self._data_before(change.point, content, before, part)
-            is_new = before.epoch != content.epoch
-            after_data, after = clear_pages(stored, pages, first_page, end_page, is_new_epoch=is_new)
-            if after.with_data != pages.with_data:
-                _put_chunk(change, content, chunk, before, after, after_data)
-
-    async def _newest(self, point: bytes, content: Content, chunk: int, chunk_end: int) -> dict[int, ChunkVersion]:
-        """Return the newest versions of chunks, for those that have any."""
-        space = self._space
-        assert content.epoch is not None
-        newest: dict[int, ChunkVersion] = {}
-        slices = versions_of_chunks(space.services.router, space.keyspace, point, content.content_id, chunk, chunk_end)
-        async with aclosing(slices):
-            async for versions in slices:
-                newest |= {version.chunk: version for version in seen_versions(versions, content.epoch)}
-        return newest
-
-    async def _data_before(
-        self, point: bytes, content: Content, before: ChunkVersion | None, part: ChunkPart
-    ) -> tuple[bytes, PageMap]:
-        """Return the data and the map of a chunk before a change of a part of it; no data if the part is all of it."""
-        if before is None:
-            return b"", PageMap()
-        if not before.pages.with_data or (part.first == 0 and part.end == CHUNK_PAGES):
-            return b"", before.pages
-        (data,) = await self._space.read(point, [pages_key(point, content.content_id, before.chunk, before.epoch)])
-        return data or b"", before.pages
-
-
-def _put_chunk(
-    change: BlobChange, content: Content, chunk: int, before: ChunkVersion | None, after: PageMap, data: bytes
-) -> None:
-    epoch = content.epoch
-    assert epoch is not None
-    if before is not None and before.epoch == epoch:
-        key = map_key(change.point, content.content_id, chunk, epoch)
-        change.batch.expectations.append(Expectation(key, pack_map(before.pages)))
-    version = ChunkVersion(chunk, epoch, after)
-    change.count_data(plan_chunk(change.batch, change.point, content.content_id, before, version, data))
 
 
 def _check_kind(record: BlobRecord) -> None:
