@@ -129,7 +129,7 @@ class _IncrementalCopy:
             raise BlobRefused(BlobFailure.NOT_FOUND)
         check_write(self._conditions, current, now, current.tags)
         _check_target(current, self._state)
-        check_not_held(current, self._space.state, now)
+        check_not_held(current, now)
 
     async def _finish(self, found: Found) -> BlobRecord:
         """Show what was copied; ExpectationFailed if the target has changed since it was found."""
