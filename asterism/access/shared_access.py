@@ -116,7 +116,15 @@ def _read(fields: Mapping[str, str], service: str, account: str, path: str, head
         is_delegated=is_delegated,
         delegated_object_id=delegated_object_id,
     )
-    text = blob_text(fields, account, signed_path, moment=moment, header_of=header_of, parameter_of=fields.get)
+    # The names of parameters are in lower case here, and in the signature as its maker wrote them.
+    text = blob_text(
+        fields,
+        account,
+        signed_path,
+        moment=moment,
+        header_of=header_of,
+        parameter_of=lambda name: fields.get(name.lower()),
+    )
     return blob_grant, text
 
 

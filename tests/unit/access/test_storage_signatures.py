@@ -254,6 +254,9 @@ def test_parts_of_the_request_can_be_bound() -> None:
         check(token, "blob", "cont/a", headers={**right, "x-ms-bar": "3"}, more={"timeout": "5"})
     with pytest.raises(Unauthorized):
         check(token, "blob", "cont/a", headers=right, more={"timeout": "6"})
+    # The door reads names of parameters in lower case.
+    token = delegated(request_query_params={"firstName": "Ada"})
+    assert check(token, "blob", "cont/a", more={"firstname": "Ada"}).permissions == "r"
 
 
 def test_further_fields_of_user_delegation_are_signed() -> None:
