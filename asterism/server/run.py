@@ -12,6 +12,7 @@ from collections.abc import Callable
 import uvloop
 
 from asterism.keyspaces.reshaping.job import Step
+from asterism.server.allocator import keep_freed_memory
 from asterism.server.assemble import Assembly, assembled, load_doors
 from asterism.server.config import (
     ServerConfig,
@@ -106,6 +107,7 @@ async def _serve(
         if is_first and not await _seed(config, assembly, directory, stopping, say=say):
             return
         _spare_the_collector()
+        keep_freed_memory()
         listener = door_listeners(config, directory, address, assembly)
         if links is not None:
             await links.start()

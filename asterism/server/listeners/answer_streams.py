@@ -26,9 +26,11 @@ from asterism.server.listeners.connection_watch import can_watch, close, observe
 LOG = logging.getLogger("asterism.server")
 
 # Granian takes bytes without a bound and never says that they were sent, so a producer waits when its client has this
-# much to read, for half of it to be taken. As much is kept in memory for each stream; a look at the connection takes a
-# few microseconds and comes at most once a millisecond, so this much a millisecond is the fastest a stream can be.
+# much to read, for half of it to be taken. As much is kept in memory for each stream. A look at the connection takes a
+# few microseconds and comes at most once a millisecond, so half of it a millisecond is the fastest a stream can be:
+# one whose client has taken everything by the first look may have more in flight, as long as it does.
 STREAM_BYTES_MAX = 2 * MIB
+FAST_STREAM_BYTES_MAX = 8 * MIB
 _LOOK_SECONDS_MIN = 0.001
 _LOOK_SECONDS_MAX = 0.05
 # A client over HTTP/1 that owes nothing for this long has taken everything, whatever was counted.
@@ -42,16 +44,18 @@ class AcknowledgedPace:
     def __init__(self, port: int, connections: PortConnections) -> None:
         self._ports: Mapping[int, PortConnections] = {port: connections}
 
-    async def wait(self, connection: Connection) -> None:
-        """Return when the client has taken enough of its answers; ClientGone when its connection is not there."""
+    async def wait(self, connection: Connection, bytes_max: int) -> int:
+        """Return when the client has taken half of what it may have to read, after that many pauses; ClientGone when
+        its connection is not there."""
         observed = await self.find(connection)
         if observed is None:
             raise ClientGone
         loop = asyncio.get_running_loop()
-        pause_seconds = _LOOK_SECONDS_MIN
+        pauses, pause_seconds = 0, _LOOK_SECONDS_MIN
         settled_at = loop.time() + _SETTLED_SECONDS
-        while held_bytes(connection, observed) > STREAM_BYTES_MAX // 2:
+        while held_bytes(connection, observed) > bytes_max // 2:
             await asyncio.sleep(pause_seconds)
+            pauses += 1
             pause_seconds = min(pause_seconds * 2, _LOOK_SECONDS_MAX)
             acknowledged_bytes = observed.acknowledged_bytes
             observed = self._observe(observed.descriptor, connection)
@@ -61,6 +65,7 @@ class AcknowledgedPace:
                 settled_at = loop.time() + _SETTLED_SECONDS
             elif loop.time() >= settled_at:
                 connection.answered_bytes = observed.acknowledged_bytes
+        return pauses
 
     async def cut(self, connection: Connection) -> None:
         """Close the connection, so that its client does not take half an answer for the whole."""
@@ -130,12 +135,13 @@ class AnswerStreams:
 
     async def _produce(self, transport: Any, connection: Connection, chunks: AsyncIterator[bytes]) -> None:
         counted_bytes = sent_bytes = 0
+        in_flight_max = STREAM_BYTES_MAX
         try:
             async for chunk in chunks:
                 size = len(chunk)
                 connection.answered_bytes += size
                 await transport.send_bytes(chunk)
-                if counted_bytes < STREAM_BYTES_MAX:
+                if counted_bytes < in_flight_max:
                     # More is never in flight.
                     counted_bytes += size
                     if self._answers.add(size):
@@ -146,7 +152,8 @@ class AnswerStreams:
                     # A client that reads as fast as its answer is made must not keep others from being served.
                     await asyncio.sleep(0)
                     if self._pace is not None:
-                        await self._pace.wait(connection)
+                        pauses = await self._pace.wait(connection, in_flight_max)
+                        in_flight_max = _next_in_flight_max(in_flight_max, pauses)
         finally:
             await close_chunks(chunks)
 
@@ -155,3 +162,14 @@ class AnswerStreams:
             await self._pace.cut(connection)
         elif hasattr(protocol, "cut"):
             protocol.cut()
+
+
+def _next_in_flight_max(bytes_max: int, pauses: int) -> int:
+    """Return how much a stream may have in flight after a wait of some pauses."""
+    match pauses:
+        case 0:
+            return bytes_max
+        case 1:
+            return min(bytes_max * 2, FAST_STREAM_BYTES_MAX)
+        case _:
+            return STREAM_BYTES_MAX

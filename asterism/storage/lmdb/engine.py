@@ -192,7 +192,7 @@ class LmdbEngine:
     # --- writing --------------------------------------------------------------------------------------------------
 
     async def apply(self, partition: PartitionNumber, epoch: Epoch, batch: Batch) -> Lsn:
-        lsn = await self._committer.submit(partial(transactions.apply_batch, partition, epoch, batch))
+        lsn = await self._committer.submit(partial(transactions.apply_batch, partition, epoch, batch), batch)
         if partition in self._watchers.callbacks:
             self._watchers.notify(partition, lsn)
         return lsn

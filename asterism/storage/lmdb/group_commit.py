@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 import lmdb
 
-from asterism.storage.contract import EngineFailed, OutOfSpace, StorageRefusal
+from asterism.storage.contract import Batch, EngineFailed, OutOfSpace, StorageRefusal
 from asterism.storage.lmdb import transactions
 from asterism.storage.lmdb.environment import StoreEnvironment
 from asterism.storage.lmdb.layout import PartitionNames
@@ -96,8 +96,13 @@ class GroupCommitter:
         self._writer = threading.Thread(target=self._writer_main, name="asterism-lmdb-writer", daemon=True)
         self._writer.start()
 
-    def submit(self, change: Callable[[WriteView], ChangeResult]) -> asyncio.Future[ChangeResult]:
-        """Queue a change. The future is resolved when the change is durable, or refused."""
+    def submit(
+        self,
+        change: Callable[[WriteView], ChangeResult],
+        batch: Batch | None = None,  # noqa: ARG002
+    ) -> asyncio.Future[ChangeResult]:
+        """Queue a change, maybe one that applies a batch. The future is resolved when the change is durable, or
+        refused."""
         future: asyncio.Future[ChangeResult] = asyncio.get_running_loop().create_future()
         self.enqueue(PendingChange(change, future))
         return future

@@ -8,7 +8,8 @@ into the tree behind requests, in one large transaction, while the next changes 
 file. Then a checkpoint says up to which record the log counts no more.
 
 A log that cannot be written, and a store that is nearly full, do without: everything is folded, and changes are
-committed to the tree directly, until there is room again. So a full disk is the tree's matter alone.
+committed to the tree directly, until there is room again. So a full disk is the tree's matter alone. Bulk data are also
+committed directly while they come: the log would write them once more, and the tree takes a large value as fast.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from typing import TypeVar
 
 import lmdb
 
-from asterism.storage.contract import EngineFailed, StorageRefusal
+from asterism.limits import KIB
+from asterism.storage.contract import Batch, EngineFailed, StorageRefusal
 from asterism.storage.lmdb import transactions
 from asterism.storage.lmdb.environment import StoreEnvironment
 from asterism.storage.lmdb.group_commit import GroupCommitter
@@ -49,8 +51,11 @@ FOLD_SECONDS_MAX = 2.0
 FOLD_PARTS_MAX = 4096
 # While a fold lasts, the next overlay may grow to this multiple of its size; then changes wait.
 FULL_MULTIPLE = 2
-# After a fold that failed, or a log that did.
+# After a fold that failed, or a log that did, and between two looks at whether the log can be used again.
 RETRY_SECONDS = 1.0
+
+# A log whose changes are larger than this in the mean is full of bulk data: items and index entries have a tenth of it.
+BULK_CHANGE_BYTES = 32 * KIB
 
 ChangeResult = TypeVar("ChangeResult")
 
@@ -113,6 +118,8 @@ class LogCommitter:
         self._is_draining = False
         self._is_direct = False
         self._direct_checked_at = 0.0
+        # Bytes of values that went to the tree directly since then.
+        self._direct_bytes = 0
         self._logged_commits = 0
         self._stopped_by: EngineFailed | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -146,14 +153,17 @@ class LogCommitter:
         """Return the size of the log's files."""
         return self._log.file_bytes()
 
-    def submit(self, change: Callable[[WriteView], ChangeResult]) -> asyncio.Future[ChangeResult]:
-        """Queue a change. The future is resolved when the change is durable, or refused."""
+    def submit(
+        self, change: Callable[[WriteView], ChangeResult], batch: Batch | None = None
+    ) -> asyncio.Future[ChangeResult]:
+        """Queue a change, maybe one that applies a batch. The future is resolved when the change is durable, or
+        refused."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._adopt(loop)
         if self._stopped_by is not None:
             raise EngineFailed(str(self._stopped_by))
-        if self._is_direct and not self._returns_to_log():
+        if self._is_direct and not self._returns_to_log(batch):
             return self._tree.submit(change)
         future: asyncio.Future[ChangeResult] = loop.create_future()
         self._waiting.append(PendingChange(change, future))
@@ -224,8 +234,8 @@ class LogCommitter:
                 self._begin_fold()
             return
         if self._is_full() and self._background is None:
-            self._begin_fold()
-        if self._is_full():
+            self._make_room()
+        if self._is_full() or self._is_draining:
             return
         if len(self._waiting) >= self._expected:
             self._gathering = self._loop.call_soon(self._write_group)
@@ -313,7 +323,7 @@ class LogCommitter:
         for entry in group:
             entry.resolve()
         if self._background is None and self._is_due():
-            self._begin_fold()
+            self._make_room()
         self._watch_age()
         self._continue()
 
@@ -342,6 +352,13 @@ class LogCommitter:
         if self._log.bytes_written >= multiple * pace.log_bytes:
             return True
         return len(self._active.latest) >= multiple * pace.changes
+
+    def _make_room(self) -> None:
+        """Fold what the log has; then use the tree directly if these are bulk data, of which more will come."""
+        if self._log.bytes_written >= max(self._pace.log_bytes, BULK_CHANGE_BYTES * len(self._active.latest)):
+            self._drain()
+        else:
+            self._begin_fold()
 
     def _watch_age(self) -> None:
         if self.layers and self._fold_timer is None:
@@ -434,14 +451,18 @@ class LogCommitter:
         self._undecided_count = 0
         self._is_direct = True
         self._direct_checked_at = time.monotonic()
+        self._direct_bytes = 0
         while self._waiting:
             self._tree.enqueue(self._waiting.popleft())
 
-    def _returns_to_log(self) -> bool:
-        """Begin the way back if there is plenty of room; look only now and then."""
+    def _returns_to_log(self, batch: Batch | None) -> bool:
+        """Begin the way back if there is plenty of room and few bulk data come; look only now and then."""
+        if batch is not None:
+            self._direct_bytes += sum([len(value) for _, value in batch.puts])
         if self._background is None and time.monotonic() >= self._direct_checked_at + RETRY_SECONDS:
+            direct_bytes, self._direct_bytes = self._direct_bytes, 0
             self._direct_checked_at = time.monotonic()
-            if self._has_plenty():
+            if direct_bytes < self._pace.log_bytes and self._has_plenty():
                 assert self._loop is not None
                 self._background = self._loop.create_task(self._return_to_log())
         return self._background is not None
