@@ -532,7 +532,7 @@ async def test_bulk_data_are_committed_directly_and_the_log_is_used_again_behind
     for phase in range(6):
         before, expected = await engine.snapshot(PARTITION, EPOCH), dict(state)
         await write_bulk(engine, phase, state)
-        # What one writer has at once is no bulk, for a log of this size: it goes back in between.
+        # The log does not grow meanwhile, although it is used again and again between two batches.
         written = engine._committer.log_bytes
         assert written <= log_commit.FULL_MULTIPLE * BULK_PACE.log_bytes * len(LOG_FILES) + 64 * 1024 * 4
         for _ in range(20):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,7 +100,8 @@ def make_application(*, admin: Door, door: Door, port: Port) -> Application:
             refuse(scope, protocol, refused)
         except ClientGone:
             # It may have closed its own direction alone, and still read.
-            refuse(scope, protocol, _cut_off())
+            with suppress(ClientGone):
+                refuse(scope, protocol, _cut_off())
         except Exception:
             # The path is the client's text: %r keeps line breaks in it from forging lines of the log.
             LOG.exception("a request could not be answered: %s %r", method, scope.path[:512])

@@ -369,11 +369,13 @@ async def test_an_error_of_a_door_is_a_500_without_its_details_and_is_logged(
     assert "a secret detail" in caplog.text
 
 
-async def test_a_client_that_has_gone_gets_no_answer() -> None:
+async def test_a_client_that_ends_before_its_body_is_told_in_case_it_still_reads() -> None:
     protocol = FakeProtocol(client_is_gone=True)
     application = make_application(admin=FakeDoor(b""), door=FakeDoor(b""), port=make_port())
     await application(make_scope(method="POST", content_length="2"), protocol)
-    assert protocol.answers == []
+    ((status, headers, body),) = protocol.answers
+    assert (status, headers["connection"]) == (400, "close")
+    assert b"ended before the body" in body
 
 
 def test_port_0_becomes_a_port_of_the_systems_choice() -> None:
