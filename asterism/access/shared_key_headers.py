@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final, Protocol
 from urllib.parse import quote, unquote
 
@@ -27,9 +28,13 @@ _SIGNED_HEADERS: Final = (
     "if-unmodified-since",
     "range",
 )
+_LENGTH_AT: Final = _SIGNED_HEADERS.index("content-length")
 _LITE_HEADERS: Final = ("content-md5", "content-type", "date")
 _SERVICE_PREFIX: Final = "x-ms-"
 _SERVICE_DATE: Final = "x-ms-date"
+# More or longer names are put in order for each request.
+_KEPT_NAMES_MAX: Final = 32
+_KEPT_NAME_CHARACTERS_MAX: Final = 128
 
 # Punctuation that clients leave unencoded in a path: none (Python, .NET), JavaScript's, that of yarl below Python's
 # asyncio client with a plus encoded or not, and Go's.
@@ -84,23 +89,35 @@ def check_signed_headers(
 
 
 def _plain_headers(headers: SignedHeaders, names: Sequence[str]) -> str:
-    values = {name: headers.get(name) or "" for name in names}
-    if values.get("content-length") == "0":
-        values["content-length"] = ""
-    if headers.get(_SERVICE_DATE) is not None:
+    # Each request comes here: lists of a known order, and no generators.
+    get = headers.get
+    values = [get(name) or "" for name in names]
+    if names is _SIGNED_HEADERS and values[_LENGTH_AT] == "0":
+        values[_LENGTH_AT] = ""
+    if get(_SERVICE_DATE) is not None:
         # It takes the place of the other date, which a client may not even know: its library sends it.
-        values["date"] = ""
-    return "".join(f"{value}\n" for value in values.values())
+        values[names.index("date")] = ""
+    values.append("")
+    return "\n".join(values)
 
 
 def _service_headers(headers: SignedHeaders) -> Iterator[str]:
     """Yield the headers of the service in the two orders in which clients sign them."""
-    names = {name for name in headers.keys() if name.startswith(_SERVICE_PREFIX)}  # noqa: SIM118 - a protocol
-    lines = {name: f"{name}:{(headers.get(name) or '').strip()}\n" for name in names}
-    usual, by_ascii = service_order(names), sorted(names)
-    yield "".join(map(lines.__getitem__, usual))
-    if by_ascii != usual:
-        yield "".join(map(lines.__getitem__, by_ascii))
+    names = [name for name in headers.keys() if name.startswith(_SERVICE_PREFIX)]  # noqa: SIM118 - a protocol
+    is_short = len(names) <= _KEPT_NAMES_MAX and max(map(len, names), default=0) <= _KEPT_NAME_CHARACTERS_MAX
+    for order in (_kept_orders if is_short else _orders)(tuple(names)):
+        yield "".join([f"{name}:{(headers.get(name) or '').strip()}\n" for name in order])
+
+
+def _orders(names: Sequence[str]) -> list[list[str]]:
+    """Return the names of the service's headers in the orders in which clients sign them, the likelier first."""
+    different = set(names)
+    usual, by_ascii = service_order(different), sorted(different)
+    return [usual] if by_ascii == usual else [usual, by_ascii]
+
+
+# The requests of a client have the same few names in the same order.
+_kept_orders = lru_cache(maxsize=256)(_orders)
 
 
 def _parameters(query_string: str) -> str:

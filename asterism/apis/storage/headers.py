@@ -29,6 +29,7 @@ VERSION_DEFAULT: Final = "2026-10-06"
 _VERSION: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 # Clients speak versions that are published months ahead; a date that is years ahead is a mistake.
 _VERSION_YEARS_AHEAD_MAX: Final = 3
+_DAY_SECONDS: Final = 24 * 3600
 # Headers of browsers and libraries that no door reads; cookies are those of all ports of a host.
 _NOT_READ: Final = frozenset({"cookie", "referer", "user-agent"})
 _WHOLE: Final = re.compile(r"-?\d{1,18}", re.ASCII)
@@ -80,8 +81,14 @@ def check_version(given: Headers, now_wall_seconds: float) -> None:
     if version is None:
         return
     year = _year_of(version)
-    if year is None or year > datetime.fromtimestamp(now_wall_seconds, UTC).year + _VERSION_YEARS_AHEAD_MAX:
+    if year is None or year > _year_of_day(now_wall_seconds // _DAY_SECONDS) + _VERSION_YEARS_AHEAD_MAX:
         raise invalid_header_value(VERSION, version)
+
+
+@lru_cache(maxsize=2)
+def _year_of_day(day: float) -> int:
+    """Return the year of a day since 1970."""
+    return datetime.fromtimestamp(day * _DAY_SECONDS, UTC).year
 
 
 @lru_cache(maxsize=256)
