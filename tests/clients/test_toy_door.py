@@ -128,7 +128,7 @@ def test_workers_share_its_ports_and_a_variable_gives_its_option(tmp_path: Path)
 def test_the_help_shows_its_options_and_its_limit() -> None:
     # The list is broken into lines, as wide as the terminal lets it be.
     shown = " ".join(run("--help").stdout.replace("│", " ").split())
-    protocols = "nosql, table, mongo, gremlin, portal, echo"
+    protocols = "nosql, table, queue, blob, mongo, gremlin, portal, echo"
     words = ("--echo-port", "ASTERISM_ECHO_PORT", "7007", "--echo-prefix", "echo-request-bytes", protocols)
     assert [word for word in words if word not in shown] == []
 
@@ -139,7 +139,7 @@ def test_the_help_shows_its_options_and_its_limit() -> None:
         (["--echo-prefix", "ä"], "the prefix 'ä' is not ASCII"),
         (
             ["--apis", "ecco"],
-            "there is no protocol 'ecco'; the protocols are nosql, table, mongo, gremlin, portal, echo",
+            "there is no protocol 'ecco'; the protocols are nosql, table, queue, blob, mongo, gremlin, portal, echo",
         ),
         (["--apis", "nosql,echo", "--port", "9000", "--echo-port", "9000"], "change --port or --echo-port"),
     ],
