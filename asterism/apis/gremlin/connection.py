@@ -52,7 +52,8 @@ class GremlinConnection:
             while (message := await socket.receive()) is not None:
                 await self._take(_read(message))
             if socket.is_draining and self._tasks:
-                await socket.while_connected(asyncio.wait(self._tasks))
+                # A copy: they leave the set when they end, maybe before the wait begins.
+                await socket.while_connected(asyncio.wait(list(self._tasks)))
         except ClientGone:
             pass
         finally:
