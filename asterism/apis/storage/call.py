@@ -87,14 +87,6 @@ class Call(Generic[ContextT]):
         """Refuse what the sender may not do."""
         allow(self.sender, needs)
 
-    def permits(self, needs: Needs) -> bool:
-        grant = self.grant
-        if grant is None:
-            return not self.sender.is_anonymous
-        if grant.resource_types is None:
-            return bool(needs.service) and grant.has(needs.service)
-        return needs.type.value in grant.resource_types and grant.has(needs.account)
-
     def signed_response_headers(self) -> dict[str, str]:
         """Return the headers that a shared access signature puts in place of those of the blob."""
         return {} if self.grant is None else dict(self.grant.response_headers)

@@ -30,7 +30,7 @@ from asterism.models.blobs.pages_layout import CHUNKS_END, map_key, plan_chunk
 from asterism.models.blobs.pages_reading import PageReader
 from asterism.models.blobs.plan import BlobChange
 from asterism.models.blobs.record import BlobKind, BlobRecord, CopyState, Role
-from asterism.models.blobs.replacing import check_not_held, with_next_epoch
+from asterism.models.blobs.replacing import check_not_held, kept_copy, with_next_epoch
 from asterism.models.blobs.rules import NO_RULES
 from asterism.models.blobs.space import BlobSpace, Found
 from asterism.models.blobs.writing import put_blob
@@ -207,9 +207,8 @@ def _plan_snapshot(change: BlobChange, target: BlobRecord, state: CopyState, sou
     after.etag, after.modified_at = max(change.next_etag(), change.now + 1), change.now
     after.copy_state = replace(state, destination_snapshot=change.now)
     after.copy_state = ended_state(after, SUCCESS, change.now, source.size)
-    taken = after.copy()
-    taken.role, taken.snapshot, taken.lease, taken.expires_at = Role.SNAPSHOT, change.now, None, None
-    taken.snapshots_kept = taken.versions_kept = taken.deleted_kept = 0
+    taken = kept_copy(after, Role.SNAPSHOT)
+    taken.snapshot = change.now
     after.snapshots_kept += 1
     with_next_epoch(after)
     change.add_version(taken, change.now)

@@ -43,7 +43,7 @@ from asterism.models.blobs.space import BlobSpace, Found
 from asterism.models.blobs.store import BlobStore
 from asterism.partitioning.key_range import FULL
 from asterism.partitioning.partition_map import PartitionRange
-from asterism.storage.contract import Batch, EngineFailed, Expectation, ExpectationFailed, OutOfSpace, StorageRefusal
+from asterism.storage.contract import Batch, EngineFailed, ExpectationFailed, OutOfSpace, StorageRefusal
 from asterism.values.ticks import TICKS_PER_SECOND
 
 _log = logging.getLogger(__name__)
@@ -272,10 +272,9 @@ async def _remove_due_of(space: BlobSpace, point: bytes, due: list[_Due]) -> Non
 
 async def _remove_kept(space: BlobSpace, point: bytes, due: list[_Due]) -> None:
     keys = [version_key(point, entry.moment) for entry in due]
-    uncommitted_at = uncommitted_key(point)
     async for attempt in space.attempts(point):
         with attempt:
-            found, (uncommitted, *records) = await space.read_with_root(point, uncommitted_at, *keys)
+            found, (uncommitted, *records) = await space.read_with_root(point, uncommitted_key(point), *keys)
             change = space.begin_change(found)
             change.batch.may_use_reserve = True
             root = None if found.root is None else found.root.copy()
@@ -290,9 +289,6 @@ async def _remove_kept(space: BlobSpace, point: bytes, due: list[_Due]) -> None:
                 removed += 1
             if root is not None and removed:
                 root.deleted_kept -= removed
-                if uncommitted is None:
-                    # Without blocks, it may be the end of the root.
-                    change.batch.expectations.append(Expectation(uncommitted_at, None))
                 change.put_root(root, has_blocks=uncommitted is not None)
             await space.commit(change)
             return
