@@ -328,8 +328,10 @@ class CheckedEngine:
         if known.fence_changes == changes:
             known.fence = fence
         known.fence_changes += 1
+        # An engine may have work to do after the fence is set, while batches start and end already.
+        others_wrote = known.in_flight > 0 or known.lsn_acknowledged > lsn_now
         known.lsn_acknowledged = max(known.lsn_acknowledged, lsn_now)
-        if known.in_flight:
+        if others_wrote:
             known.may_have_gap = known.may_have_gap or lsn is not None
         else:
             known.lsn, known.may_have_gap = lsn_now, False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,20 @@ class LyingEngine:
     def __init__(self, engine: LmdbEngine) -> None:
         self._engine = engine
         self.lies: dict[str, Any] = {}
+        # Called when a fence is set, before the caller hears of it.
+        self.after_fence: Callable[[], Awaitable[Any]] | None = None
 
     def __getattr__(self, name: str) -> Any:
         async def lie(*_: object, **__: object) -> Any:
             return self.lies[name]
 
         return lie if name in self.lies else getattr(self._engine, name)
+
+    async def set_fence(self, partition: PartitionNumber, fence: Fence, **options: Any) -> Lsn:
+        lsn = await self._engine.set_fence(partition, fence, **options)
+        if self.after_fence is not None:
+            await self.after_fence()
+        return lsn
 
 
 @pytest.fixture
@@ -67,6 +75,17 @@ async def test_an_lsn_that_is_not_the_next_is_noticed(checked: CheckedEngine, li
     liar.lies["apply"] = Lsn(lsn)
     with pytest.raises(ContractViolation):
         await checked.apply(ONE, EPOCH, Batch())
+
+
+async def test_batches_that_end_while_a_fence_is_still_being_set_leave_no_gap(
+    checked: CheckedEngine, liar: LyingEngine
+) -> None:
+    liar.after_fence = lambda: checked.apply(ONE, Epoch(2), Batch())
+    assert await checked.set_fence(ONE, Fence(Epoch(2))) == 0
+    assert await checked.apply(ONE, Epoch(2), Batch()) == 2
+    liar.lies["apply"] = Lsn(4)
+    with pytest.raises(ContractViolation):
+        await checked.apply(ONE, Epoch(2), Batch())
 
 
 @pytest.mark.parametrize(
