@@ -14,7 +14,7 @@ from asterism.apis.storage.address import read_address
 from asterism.apis.storage.auth import Authenticator
 from asterism.apis.storage.cors import answer_preflight, cors_headers
 from asterism.apis.storage.headers import read_query
-from asterism.apis.storage.refusals import Refusal, body_too_large, internal_error, not_authenticated
+from asterism.apis.storage.refusals import Refusal, body_too_large, internal_error, not_authenticated, unread_body
 from asterism.apis.storage.service_properties import stored_properties
 from asterism.apis.table import headers
 from asterism.apis.table.context import Call, Context
@@ -22,7 +22,7 @@ from asterism.apis.table.errors import error_body, error_headers, refusal_of
 from asterism.apis.table.resource_paths import Kind, read_resource
 from asterism.apis.table.resources.access_policies import signing_policies
 from asterism.apis.table.routes import BY_KEY, OPERATIONS, refusal_for
-from asterism.apis.transports.http import HeaderList, Request, Response
+from asterism.apis.transports.http import BodyRefused, HeaderList, Request, Response
 from asterism.clock import Clock
 from asterism.errors import AsterismError, Forbidden
 from asterism.keyspaces.routing.refusals import REPORTED
@@ -67,9 +67,10 @@ class TableDoor:
         self._accounts = accounts
         self._new_request_id = new_request_id
         self._guard = guard
+        self._words = _TableWords(self._context)
         self._pipeline = make_pipeline(
             "cosmos-table" if is_cosmos else "table",
-            _TableWords(self._context),
+            self._words,
             self._handle,
             meter or RequestMeter(clock.monotonic_seconds),
             operations=OPERATIONS,
@@ -82,6 +83,13 @@ class TableDoor:
         origin = request.headers.get("origin")
         if origin is not None and request.method != "OPTIONS":
             response.headers += await self._cross_origin(request, origin, response.headers)
+        return response
+
+    def word_refusal(self, refused: BodyRefused, request: Request) -> Response:
+        """Word what the listener refuses on its own: a body that is too large, too slow or cut off, or too many."""
+        arrival = Arrival(request, self._new_request_id())
+        response = self._words.in_form(unread_body(refused.status, refused.message), arrival)
+        headers.add_common(response.headers, request.headers, arrival.request_id)
         return response
 
     async def _handle(self, arrival: Arrival) -> Response:
@@ -207,7 +215,7 @@ class _TableWords:
         return self._refused(problem, arrival) if isinstance(problem, Refusal) else None
 
     def fail(self, arrival: Arrival) -> Response:
-        return self._in_form(internal_error(), arrival)
+        return self.in_form(internal_error(), arrival)
 
     def charge_of(self, arrival: Arrival, answer: Response) -> str:  # noqa: ARG002
         return "" if arrival.call is None else f"{arrival.call.spent.charge:.2f}"
@@ -220,9 +228,9 @@ class _TableWords:
                 refusal.more_headers = [*refusal.more_headers, _charge(call)]
             if "comp" in call.query:
                 refusal = refusal.as_xml()
-        return self._in_form(refusal, arrival)
+        return self.in_form(refusal, arrival)
 
-    def _in_form(self, refusal: Refusal, arrival: Arrival) -> Response:
+    def in_form(self, refusal: Refusal, arrival: Arrival) -> Response:
         request = arrival.request
         if refusal.is_xml and "json" in (request.headers.get("accept") or ""):
             # Clients in JavaScript cannot show an XML error after they asked for JSON, as they do for data.
