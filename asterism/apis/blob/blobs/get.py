@@ -25,6 +25,8 @@ from asterism.values.crc64 import crc64, crc64_bytes
 
 # The service's limit on a range with a checksum of its own.
 CHECKSUM_RANGE_BYTES_MAX: Final = 4 * MIB
+_MD5_WANTED: Final = "x-ms-range-get-content-md5"
+_CRC64_WANTED: Final = "x-ms-range-get-content-crc64"
 # Sent at once, without the steps of a stream.
 _WHOLE_ANSWER_BYTES_MAX: Final = 256 * KIB
 
@@ -93,11 +95,11 @@ def _span(call: BlobCall, record: BlobRecord) -> tuple[ByteSpan, bool]:
 
 
 def _wanted_checksums(call: BlobCall, span: ByteSpan, *, is_range: bool) -> tuple[bool, bool]:
-    wanted = tuple(read_flag(call.headers, f"x-ms-range-get-content-{checksum}") for checksum in ("md5", "crc64"))
-    if not any(wanted):
+    wants_md5, wants_crc64 = read_flag(call.headers, _MD5_WANTED), read_flag(call.headers, _CRC64_WANTED)
+    if not wants_md5 and not wants_crc64:
         return False, False
-    name = "x-ms-range-get-content-md5" if wanted[0] else "x-ms-range-get-content-crc64"
-    if all(wanted):
+    name = _MD5_WANTED if wants_md5 else _CRC64_WANTED
+    if wants_md5 and wants_crc64:
         raise invalid_header_value(name, "true", "A request asks for an MD5 or for a CRC64, not for both.")
     if not is_range:
         raise invalid_header_value(name, "true", "A checksum is computed for a range only: send x-ms-range.")
@@ -108,7 +110,7 @@ def _wanted_checksums(call: BlobCall, span: ByteSpan, *, is_range: bool) -> tupl
             "A range with a checksum has at most 4 MiB.",
             fields=(("HeaderName", name),),
         )
-    return wanted[0], wanted[1]
+    return wants_md5, wants_crc64
 
 
 async def _read_whole(container: Container, record: BlobRecord, span: ByteSpan) -> bytes:
