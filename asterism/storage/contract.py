@@ -88,8 +88,10 @@ class Add:
 
     The value is the counters, `COUNTER_BYTES` each (`encode_counters`). A stored vector of another length is aligned
     at its first counter, and counters missing on either side count as zero. The key is deleted if every counter is zero
-    afterwards. With `first_max`, the batch is refused (`CeilingPassed`) if the first counter grows beyond it; a counter
-    that would overflow 64 bits refuses the batch with `EngineFailed`, nothing written.
+    afterwards; between batches that are applied at the same time an engine may leave that out, so that the vector may
+    keep zeros at its end if their lengths differ. With `first_max`, the batch is refused (`CeilingPassed`) if the first
+    counter grows beyond it; a counter that would overflow 64 bits refuses the batch with `EngineFailed`, nothing
+    written.
     """
 
     key: bytes
