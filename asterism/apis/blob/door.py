@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from asterism.apis.blob.account_rules import AccountRuleBook
 from asterism.apis.blob.context import BlobContext
-from asterism.apis.blob.rules import BlobDocuments, BlobRules
+from asterism.apis.blob.rules import BlobRules
 from asterism.apis.storage.accounts import follow_accounts
 from asterism.apis.storage.door import StorageDoor
 
@@ -20,15 +20,14 @@ _ID_BYTES = 16
 
 def make_door(services: DoorServices, settings: BlobSettings) -> StorageDoor[BlobContext]:
     store = services.blobs
-    documents = BlobDocuments(store)
 
     def new_id() -> str:
         return str(uuid.UUID(bytes=services.random_bytes(_ID_BYTES), version=4))
 
-    rule_book = AccountRuleBook(settings, documents, services.clock.monotonic_seconds)
+    rule_book = AccountRuleBook(settings, store, services.clock.monotonic_seconds)
     context = BlobContext(store, settings, rule_book, services.clock, new_id)
     return StorageDoor(
-        BlobRules(context, documents),
+        BlobRules(context),
         accounts=follow_accounts(settings.accounts, services.documents.catalog.accounts),
         clock=services.clock,
         unsigned_tokens=settings.unsigned_tokens,

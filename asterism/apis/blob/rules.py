@@ -13,26 +13,11 @@ from asterism.apis.blob.policies import signing_policies
 from asterism.apis.blob.routes import ROUTES
 from asterism.apis.storage.address import Address, ServiceName
 from asterism.apis.storage.call import Resource
-from asterism.apis.storage.documents import AccountDocuments
 from asterism.apis.storage.refusals import not_implemented
 from asterism.apis.storage.routes import Route
-from asterism.models.blobs.store import BlobStore
 
 # Containers, as clients for Data Lake call them.
 _FILESYSTEM = "filesystem"
-
-
-class BlobDocuments:
-    """The small documents of accounts, as the shared room asks for them."""
-
-    def __init__(self, store: BlobStore) -> None:
-        self._store = store
-
-    async def get_account_document(self, account: str, name: str) -> bytes | None:
-        return await self._store.get_document(account, name)
-
-    async def replace_account_document(self, account: str, name: str, content: bytes, *, before: bytes | None) -> bool:
-        return await self._store.replace_document(account, name, content, before=before)
 
 
 class BlobRules:
@@ -44,13 +29,10 @@ class BlobRules:
     routes: Sequence[Route[BlobContext]] = ROUTES
     translation = TRANSLATION
 
-    def __init__(self, context: BlobContext, documents: AccountDocuments) -> None:
+    def __init__(self, context: BlobContext) -> None:
         self.context = context
-        self.documents = documents
-
-    @property
-    def catalog(self) -> BlobStore:
-        return self.context.store
+        # It keeps the small documents about accounts, too.
+        self.catalog = self.documents = context.store
 
     def read_resource(self, address: Address, query: Mapping[str, str]) -> Resource:
         """Return the resource of a path. One segment is a blob of the root container, unless `restype` says that it is

@@ -101,20 +101,20 @@ def _year_of(version: str) -> int | None:
         return None
 
 
-def read_query(query_string: str, *, plus_is_space: bool = False) -> dict[str, str]:
+def read_query(query_string: str, *, of_tables: bool = False) -> dict[str, str]:
     """Return the parameters of a URL, the last value of each name. For blobs and queues names are in lower case, as
     signatures have them, and a plus is a plus. For tables it is a space, as in a form: older clients write filters this
     way, and all clients encode a plus."""
     parameters: dict[str, str] = {}
     if not query_string:
         return parameters
-    if plus_is_space:
+    if of_tables:
         query_string = query_string.replace("+", " ")
     for pair in query_string.split("&"):
         name, _, value = pair.partition("=")
         if name:
             known = unquote(name)
-            parameters[known if plus_is_space else known.lower()] = unquote(value) if "%" in value else value
+            parameters[known if of_tables else known.lower()] = unquote(value) if "%" in value else value
     return parameters
 
 

@@ -21,29 +21,12 @@ from asterism.models.tables.table import Table
 
 
 @dataclass(frozen=True, slots=True)
-class TableDocuments:
-    """The small documents about accounts, as the shared modules of storage ask for them."""
-
-    store: TableStore
-
-    async def get_account_document(self, account: str, name: str) -> bytes | None:
-        return await self.store.get_document(account, None, name)
-
-    async def replace_account_document(self, account: str, name: str, content: bytes, *, before: bytes | None) -> bool:
-        return await self.store.replace_account_document(account, name, content, before=before)
-
-
-@dataclass(frozen=True, slots=True)
 class Context:
     store: TableStore
     accounts: Accounts
     clock: Clock
     # True for the port of Cosmos DB for Table, False for that of Azure Table storage.
     is_cosmos: bool
-
-    @property
-    def documents(self) -> TableDocuments:
-        return TableDocuments(self.store)
 
     @property
     def kind(self) -> TableKind:

@@ -107,7 +107,7 @@ class TableDoor:
             await self._check_page(guard, request)
         if request.method == "OPTIONS":
             return await self._preflight(account, request)
-        query = read_query(request.query_string, plus_is_space=True)
+        query = read_query(request.query_string, of_tables=True)
         sender = await self._authenticator.authenticate(
             request, account, address, query, path="", policies=lambda: self._policies(account.name, query)
         )
@@ -174,7 +174,7 @@ class TableDoor:
         if account is None or self._context.is_cosmos:
             return []
         try:
-            properties = await stored_properties(self._context.documents, account.name, "table")
+            properties = await stored_properties(self._context.store, account.name, "table")
         except (AsterismError, *REPORTED):
             # The request is done; its answer is sent without these headers.
             return []
@@ -185,7 +185,7 @@ class TableDoor:
             raise Refusal(400, "NotImplemented", "Cosmos DB for Table has no rules of cross-origin requests.")
         if self._context.store.is_shared:
             await self._context.store.catch_up()
-        properties = await stored_properties(self._context.documents, account.name, "table")
+        properties = await stored_properties(self._context.store, account.name, "table")
         return answer_preflight(properties["Cors"], request.headers)
 
     async def _policies(self, account: str, query: dict[str, str]) -> Mapping[str, Policy]:

@@ -325,12 +325,12 @@ class BlobStore:
 
     # --- documents --------------------------------------------------------------------------------------------------
 
-    async def get_document(self, account: str, name: str) -> bytes | None:
+    async def get_account_document(self, account: str, name: str) -> bytes | None:
         """Return a small document about an account, such as its service properties."""
         database = self._database(account)
         return None if database is None else await self._documents.get(database.rid, name)
 
-    async def replace_document(self, account: str, name: str, content: bytes, *, before: bytes | None) -> bool:
+    async def replace_account_document(self, account: str, name: str, content: bytes, *, before: bytes | None) -> bool:
         """Store a small document in place of `before`; it is durable on return. False if another was stored since."""
         database = await self._database_to_fill(account)
         return await self._documents.replace(database.rid, name, content, before=before)

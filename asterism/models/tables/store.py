@@ -148,29 +148,27 @@ class TableStore:
 
     # --- documents --------------------------------------------------------------------------------------------------
 
-    async def get_document(self, account: str, table: Table | None, name: str) -> bytes | None:
-        """Return a small document about a table, or about the account (None)."""
-        owner_rid = self._document_owner(account, table)
-        return None if owner_rid is None else await self._documents.get(owner_rid, name)
+    async def get_document(self, account: str, table: Table, name: str) -> bytes | None:
+        """Return a small document about a table."""
+        found = self.find_table(account, table.name)
+        return None if found is None else await self._documents.get(found.keyspace.record.rid, name)
 
     async def put_document(self, account: str, table: Table, name: str, content: bytes) -> None:
         """Store a small document about a table; it is durable on return, and deleted with the table."""
-        owner_rid = self._document_owner(account, table)
-        if owner_rid is None:
+        found = self.find_table(account, table.name)
+        if found is None:
             raise ResourceNotFound(kind="table", name=table.name)
-        await self._documents.put(owner_rid, name, content)
+        await self._documents.put(found.keyspace.record.rid, name, content)
+
+    async def get_account_document(self, account: str, name: str) -> bytes | None:
+        """Return a small document about an account."""
+        database = self._database(account)
+        return None if database is None else await self._documents.get(database.rid, name)
 
     async def replace_account_document(self, account: str, name: str, content: bytes, *, before: bytes | None) -> bool:
         """Store a small document in place of `before`; it is durable on return. False if another was stored since."""
         database = await self._database_to_fill(account)
         return await self._documents.replace(database.rid, name, content, before=before)
-
-    def _document_owner(self, account: str, table: Table | None) -> bytes | None:
-        if table is not None:
-            found = self.find_table(account, table.name)
-            return None if found is None else found.keyspace.record.rid
-        database = self._database(account)
-        return None if database is None else database.rid
 
     # --- databases and names ----------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from azure.storage.blob._shared import sign_string
 from asterism.access.keys import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
 from asterism.apis.blob.account_rules import AccountRuleBook
 from asterism.apis.blob.context import BlobContext
-from asterism.apis.blob.rules import BlobDocuments, BlobRules
+from asterism.apis.blob.rules import BlobRules
 from asterism.apis.blob.spec import BlobSettings
 from asterism.apis.pipeline import RequestMeter
 from asterism.apis.storage.accounts import parse_account
@@ -64,13 +64,12 @@ class BlobDoorAtHand:
     def __init__(self, world: BlobWorld, settings: BlobSettings) -> None:
         self.world = world
         requests, leases = count(), count(1)
-        documents = BlobDocuments(world.blobs)
-        book = AccountRuleBook(settings, documents, SYSTEM_CLOCK.monotonic_seconds)
+        book = AccountRuleBook(settings, world.blobs, SYSTEM_CLOCK.monotonic_seconds)
         context = BlobContext(
             world.blobs, settings, book, SYSTEM_CLOCK, lambda: f"00000000-0000-4000-8000-{next(leases):012d}"
         )
         self.door: StorageDoor[BlobContext] = StorageDoor(
-            BlobRules(context, documents),
+            BlobRules(context),
             accounts={DEVELOPMENT_ACCOUNT: parse_account(f"{DEVELOPMENT_ACCOUNT}:{DEVELOPMENT_KEY}")},
             clock=SYSTEM_CLOCK,
             new_request_id=lambda: f"request-{next(requests)}",

@@ -386,8 +386,8 @@ def test_a_deleted_container_is_restored_beside_one_that_took_its_name() -> None
 
 def test_documents_of_an_account_are_kept() -> None:
     async def test(world: BlobWorld) -> None:
-        assert await world.blobs.get_document(ACCOUNT, "properties") is None
-        assert await world.blobs.replace_document(ACCOUNT, "properties", b"{}", before=None)
-        assert await world.blobs.get_document(ACCOUNT, "properties") == b"{}"
+        assert await world.blobs.get_account_document(ACCOUNT, "properties") is None
+        assert await world.blobs.replace_account_document(ACCOUNT, "properties", b"{}", before=None)
+        assert await world.blobs.get_account_document(ACCOUNT, "properties") == b"{}"
 
     run_blobs(test)

@@ -200,12 +200,12 @@ def test_metadata_have_a_limit_together() -> None:
 
 def test_a_plus_is_a_plus_but_for_tables() -> None:
     assert read_query("a=1+2%20%2B&b=&c") == {"a": "1+2 +", "b": "", "c": ""}
-    assert read_query("a=1+2%20%2B", plus_is_space=True) == {"a": "1 2 +"}
+    assert read_query("a=1+2%20%2B", of_tables=True) == {"a": "1 2 +"}
 
 
 def test_names_of_parameters_are_alike_in_any_case_but_for_tables() -> None:
     assert read_query("Comp=Metadata&%53R=b") == {"comp": "Metadata", "sr": "b"}
-    assert read_query("NextRowKey=R", plus_is_space=True) == {"NextRowKey": "R"}
+    assert read_query("NextRowKey=R", of_tables=True) == {"NextRowKey": "R"}
 
 
 @pytest.mark.parametrize("text", ["0", "33", "-5"])

@@ -147,7 +147,7 @@ def test_a_deleted_table_is_gone_with_its_entities_and_documents() -> None:
         again = await a_table(world)
         assert await again.get("p", "r") is None
         assert await world.tables.get_document(ACCOUNT, again, "acl") is None
-        assert await world.tables.get_document(ACCOUNT, None, "properties") == b"y"
+        assert await world.tables.get_account_document(ACCOUNT, "properties") == b"y"
 
     run(test)
 

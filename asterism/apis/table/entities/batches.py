@@ -192,7 +192,7 @@ async def _answer_read(call: Call, operation: PartRequest) -> Response:
             raise resource_not_found()
     except Refusal as refusal:
         return _batch_answer(call, [_refused(call, refusal)], is_change_set=False)
-    query = read_query(operation.query_string, plus_is_space=True)
+    query = read_query(operation.query_string, of_tables=True)
     level = headers.metadata_level(operation.headers, query)
     answer = [("ETag", etag_text(stored.etag_time)), ("Content-Type", headers.JSON_TYPES[level]), *_PLAIN_HEADERS]
     content = write_entity(stored, call.table_url(table.name), level, read_select(query), kind="/@Element")

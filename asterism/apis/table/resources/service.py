@@ -38,7 +38,7 @@ def _refuse_elsewhere(call: Call) -> None:
 async def get_properties(call: Call) -> Response:
     _refuse_elsewhere(call)
     call.allow("r", ResourceType.SERVICE, None)
-    properties = await stored_properties(call.context.documents, call.account.name, "table")
+    properties = await stored_properties(call.context.store, call.account.name, "table")
     return Response(200, list(XML_HEADERS), write_properties(properties))
 
 
@@ -46,7 +46,7 @@ async def set_properties(call: Call) -> Response:
     _refuse_elsewhere(call)
     call.allow("w", ResourceType.SERVICE, None)
     given = read_properties(call.request.body, "table")
-    await change_properties(call.context.documents, call.account.name, "table", given)
+    await change_properties(call.context.store, call.account.name, "table", given)
     return Response(202, [])
 
 
