@@ -9,6 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from asterism.apis.transports.chunks import close_chunks
@@ -55,7 +56,7 @@ def make_application(*, admin: Door, door: Door, port: Port) -> Application:
     """The callback the HTTP server runs for each request of a port: its door answers, the admin door at its prefix."""
 
     by_client, answers = port.connections.by_client, port.answers
-    words = door if isinstance(door, RefusalWords) else _NOSQL_REFUSALS
+    refuse = partial(_refuse, door if isinstance(door, RefusalWords) else _NOSQL_REFUSALS)
 
     async def application(scope: Any, protocol: Any) -> None:
         client = scope.client
@@ -124,18 +125,6 @@ def make_application(*, admin: Door, door: Door, port: Port) -> Application:
             connection.answered_bytes += size
             protocol.response_bytes(response.status, response.headers, response.body)
 
-    def refuse(scope: Any, protocol: Any, refused: BodyRefused) -> None:
-        response = words.word_refusal(refused, _request_of(scope, None, scope.client, protocol))
-        headers = response.headers
-        if refused.retry_after_seconds is not None:
-            # The second is what the official clients for items look at.
-            seconds = refused.retry_after_seconds
-            headers += [("retry-after", str(seconds)), ("x-ms-retry-after-ms", str(seconds * 1000))]
-        elif scope.http_version.startswith("1"):
-            # HTTP/2 has no such header; there only the stream ends.
-            headers.append(_CLOSE)
-        protocol.response_bytes(response.status, headers, response.body)
-
     async def send_stream(connection: Connection, scope: Any, protocol: Any, response: StreamedResponse) -> None:
         if scope.method == "HEAD":
             await close_chunks(response.chunks)
@@ -184,6 +173,19 @@ def _answers_exceeded() -> BodyRefused:
         "limit answer-bytes-in-flight.",
         retry_after_seconds=1,
     )
+
+
+def _refuse(words: RefusalWords, scope: Any, protocol: Any, refused: BodyRefused) -> None:
+    response = words.word_refusal(refused, _request_of(scope, None, scope.client, protocol))
+    headers = response.headers
+    if refused.retry_after_seconds is not None:
+        # The second is what the official clients for items look at.
+        seconds = refused.retry_after_seconds
+        headers += [("retry-after", str(seconds)), ("x-ms-retry-after-ms", str(seconds * 1000))]
+    elif scope.http_version.startswith("1"):
+        # HTTP/2 has no such header; there only the stream ends.
+        headers.append(_CLOSE)
+    protocol.response_bytes(response.status, headers, response.body)
 
 
 class _NosqlRefusals:
