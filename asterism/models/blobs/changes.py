@@ -12,6 +12,7 @@ from asterism.models.blobs.calls import NO_KEY, Key
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
 from asterism.models.blobs.leases import LeaseAction, apply_lease_action
 from asterism.models.blobs.record import BlobKind, BlobRecord, Role
+from asterism.models.blobs.replacing import check_no_pending_copy
 from asterism.models.blobs.tiers import set_tier, settle_tier
 from asterism.values.ticks import TICKS_PER_SECOND
 
@@ -141,8 +142,7 @@ class SetExpiry(_Beside):
     time: int = 0
 
     def apply(self, record: BlobRecord, now: int, /) -> BlobRecord:
-        if record.is_copy_pending:
-            raise BlobRefused(BlobFailure.PENDING_COPY)
+        check_no_pending_copy(record)
         changed = record.copy()
         match self.mode:
             case ExpiryMode.NEVER_EXPIRE:

@@ -58,8 +58,6 @@ NO_CONDITIONS: Final = Conditions()
 
 def check_read(conditions: Conditions, found: Conditioned, now: int, tags: Mapping[str, str] | None = None) -> None:
     """Refuse a read of an existing blob or container: NOT_MODIFIED if the caller has it already."""
-    if conditions is NO_CONDITIONS:
-        return
     if not _is_as_wanted(conditions, found) or not _has_tags(conditions, tags):
         raise BlobRefused(BlobFailure.CONDITION_NOT_MET)
     if not _is_news(conditions, found):

@@ -32,7 +32,6 @@ from asterism.models.blobs.copied_data import (
 )
 from asterism.models.blobs.copy_at_once import can_share_data, copy_in_place, copy_now
 from asterism.models.blobs.copy_changes import (
-    PENDING,
     abort_pending,
     begin_copy,
     fail_copy,
@@ -40,6 +39,7 @@ from asterism.models.blobs.copy_changes import (
     forget_marks,
     is_inline,
     note_progress,
+    remove_entry,
     store_copied,
 )
 from asterism.models.blobs.copy_job import CopyJob, CopySource, SourcePlace
@@ -49,11 +49,11 @@ from asterism.models.blobs.layout import (
     copy_key,
     point_of,
 )
-from asterism.models.blobs.record import BlobKind, BlobRecord, CopyState
+from asterism.models.blobs.record import PENDING, BlobKind, BlobRecord, CopyState
 from asterism.models.blobs.rules import AccountRules
 from asterism.models.blobs.space import BlobSpace
 from asterism.partitioning.key_range import FULL
-from asterism.storage.contract import Batch, Expectation, ExpectationFailed, StorageRefusal
+from asterism.storage.contract import ExpectationFailed, StorageRefusal
 from asterism.values.ticks import TICKS_PER_SECOND
 
 _log = logging.getLogger(__name__)
@@ -73,12 +73,6 @@ _ENTRIES: Final = SliceSize(100, 64 * KIB)
 def is_orphaned(job: CopyJob, now: int) -> bool:
     """Return whether the process that carried out a copy has ended."""
     return job.written_at < now - ORPHANED_SECONDS * TICKS_PER_SECOND
-
-
-async def remove_job(space: BlobSpace, point: bytes, job: CopyJob) -> None:
-    """Remove the entry of a copy. ExpectationFailed if it is another by now."""
-    key = copy_key(point)
-    await space.store_part(point, Batch([Expectation(key, job.to_bytes())], deletes=[key]), 0)
 
 
 class Copies:
@@ -165,7 +159,7 @@ class Copies:
                         if job.is_incremental:
                             # The next copy of a snapshot to this target does what it left.
                             with suppress(ExpectationFailed):
-                                await remove_job(space, key[1:], job)
+                                await remove_entry(space, key[1:], stored)
                             continue
                         self.run(space, key[1:], job.copy_id)
                         resumed += 1

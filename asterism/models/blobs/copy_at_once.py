@@ -14,7 +14,7 @@ from asterism.models.blobs.copied_data import (
     data_parts,
     plan_marks,
 )
-from asterism.models.blobs.copy_changes import SUCCESS, ended_state, is_inline, make_target, take_content
+from asterism.models.blobs.copy_changes import ended_state, is_inline, make_target, take_content
 from asterism.models.blobs.copy_job import CopySource
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
 from asterism.models.blobs.finding import find_which
@@ -25,7 +25,7 @@ from asterism.models.blobs.layout import (
     upload_key,
 )
 from asterism.models.blobs.plan import BlobChange
-from asterism.models.blobs.record import BlobKind, BlobRecord, Role
+from asterism.models.blobs.record import SUCCESS, BlobKind, BlobRecord, Role
 from asterism.models.blobs.replacing import check_replaceable, with_next_epoch
 from asterism.models.blobs.rules import AccountRules
 from asterism.models.blobs.space import BlobSpace

@@ -31,17 +31,12 @@ from asterism.models.blobs.layout import (
     upload_key,
 )
 from asterism.models.blobs.plan import BlobChange
-from asterism.models.blobs.record import BlobKind, BlobRecord, CopyState
+from asterism.models.blobs.record import ABORTED, FAILED, SUCCESS, BlobKind, BlobRecord, CopyState
 from asterism.models.blobs.replacing import check_replaceable, new_record, put_in_place
 from asterism.models.blobs.rules import AccountRules
 from asterism.models.blobs.space import BlobSpace, Found
 from asterism.storage.contract import Batch, Expectation
 from asterism.values.ticks import TICKS_PER_SECOND
-
-PENDING: Final = "pending"
-SUCCESS: Final = "success"
-ABORTED: Final = "aborted"
-FAILED: Final = "failed"
 
 # The marks of data that are read at once.
 _MARKS_AT_ONCE: Final = 500
@@ -129,7 +124,8 @@ async def finish_copy(
                 return
             target = _target(found, job)
             if target is None:
-                await _give_up(space, point, job, stored)
+                await remove_entry(space, point, stored)
+                await forget_marks(space, point, job.copy_id)
                 return
             change, after = space.begin_change(found), target.copy()
             plan_marks(change.batch, point, segments)
@@ -156,7 +152,8 @@ async def fail_copy(space: BlobSpace, point: bytes, job: CopyJob, problem: BlobR
                 return
             target = _target(found, job)
             if target is None:
-                await _give_up(space, point, job, stored)
+                await remove_entry(space, point, stored)
+                await forget_marks(space, point, job.copy_id)
                 return
             change = space.begin_change(found)
             plan_end(space, change, target, stored, FAILED, description)
@@ -175,11 +172,10 @@ def _target(found: Found, job: CopyJob) -> BlobRecord | None:
     return root if root.copy_state.copy_id == str(UUID(bytes=job.copy_id)) else None
 
 
-async def _give_up(space: BlobSpace, point: bytes, job: CopyJob, stored: bytes) -> None:
-    """Remove the entry of a copy without a target."""
+async def remove_entry(space: BlobSpace, point: bytes, stored: bytes) -> None:
+    """Remove the entry of a copy. ExpectationFailed if it is another by now."""
     key = copy_key(point)
     await space.store_part(point, Batch(expectations=[Expectation(key, stored)], deletes=[key]), 0)
-    await forget_marks(space, point, job.copy_id)
 
 
 def plan_end(

@@ -36,7 +36,7 @@ async def find_record(
     if record is None or record.is_deleted:
         raise BlobRefused(BlobFailure.NOT_FOUND)
     if conditions is not NO_CONDITIONS:
-        # A tick costs most reads more than this comparison.
+        # Few reads have any, and the present moment costs more than this comparison.
         check_read(conditions, record, space.now(), record.tags)
     if key is not None:
         check_read_key(record, key)

@@ -20,8 +20,8 @@ from asterism.models.blobs.conditions import NO_CONDITIONS, Conditions, check_wr
 from asterism.models.blobs.container import Container
 from asterism.models.blobs.content import Content
 from asterism.models.blobs.copied_data import CopiedPart
-from asterism.models.blobs.copies import is_orphaned, remove_job
-from asterism.models.blobs.copy_changes import PENDING, SUCCESS, ended_state, store_copied
+from asterism.models.blobs.copies import is_orphaned
+from asterism.models.blobs.copy_changes import ended_state, remove_entry, store_copied
 from asterism.models.blobs.copy_job import CopyJob, CopySource, SourcePlace
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
 from asterism.models.blobs.layout import copy_key, point_of, root_key
@@ -29,7 +29,7 @@ from asterism.models.blobs.page_maps import CHUNK_BYTES, CHUNK_PAGES, PAGE_BYTES
 from asterism.models.blobs.pages_layout import CHUNKS_END, map_key, plan_chunk
 from asterism.models.blobs.pages_reading import PageReader
 from asterism.models.blobs.plan import BlobChange
-from asterism.models.blobs.record import BlobKind, BlobRecord, CopyState, Role
+from asterism.models.blobs.record import PENDING, SUCCESS, BlobKind, BlobRecord, CopyState, Role
 from asterism.models.blobs.replacing import check_not_held, kept_copy, with_next_epoch
 from asterism.models.blobs.rules import NO_RULES
 from asterism.models.blobs.space import BlobSpace, Found
@@ -85,7 +85,7 @@ class _IncrementalCopy:
         except BaseException:
             # The entry gives way to other copies after a while in any case.
             with suppress(ExpectationFailed, AsterismError, StorageRefusal):
-                await remove_job(self._space, self._point, self._job)
+                await remove_entry(self._space, self._point, self._job.to_bytes())
             raise
 
     async def _make_target(self) -> None:

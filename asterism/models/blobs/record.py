@@ -69,13 +69,19 @@ _TIER_INFERRED = 16
 _INCREMENTAL = 32
 
 
+# The statuses of a copy.
+PENDING: Final = "pending"
+SUCCESS: Final = "success"
+ABORTED: Final = "aborted"
+FAILED: Final = "failed"
+
+
 @dataclass(frozen=True, slots=True)
 class CopyState:
     """The latest copy that had the blob as its target, until its content is replaced."""
 
     copy_id: str
     source: str
-    # "pending", "success", "aborted" or "failed"
     status: str
     bytes_copied: int
     bytes_total: int
@@ -173,7 +179,7 @@ class BlobRecord:
     @property
     def is_copy_pending(self) -> bool:
         """Return whether the blob is the target of a copy that has not ended."""
-        return self.copy_state is not None and self.copy_state.status == "pending"
+        return self.copy_state is not None and self.copy_state.status == PENDING
 
 
 # The optional fields, by the names that they are stored under.

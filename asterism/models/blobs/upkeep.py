@@ -36,10 +36,9 @@ from asterism.models.blobs.layout import (
     upload_place,
     version_key,
 )
-from asterism.models.blobs.plan import BlobChange
 from asterism.models.blobs.record import unpack_blob
 from asterism.models.blobs.replacing import leave_empty, release_expired
-from asterism.models.blobs.space import BlobSpace, Found
+from asterism.models.blobs.space import BlobSpace
 from asterism.models.blobs.store import BlobStore
 from asterism.partitioning.key_range import FULL
 from asterism.partitioning.partition_map import PartitionRange
@@ -265,7 +264,7 @@ async def _remove_due_of(space: BlobSpace, point: bytes, due: list[_Due]) -> Non
     if kept:
         await _remove_kept(space, point, kept)
     for key, due_at, moment in due:
-        if moment == _NO_ROOT and not await _remove_if(space, point, due_at, _remove_expired):
+        if moment == _NO_ROOT and not await _remove_expired(space, point, due_at):
             # It belongs to a record that is not due any more.
             await space.store_part(point, Batch(deletes=[key]), 0)
 
@@ -295,34 +294,23 @@ async def _remove_kept(space: BlobSpace, point: bytes, due: list[_Due]) -> None:
     raise TooMuchContention
 
 
-_Remove = Callable[[BlobSpace, BlobChange, Found, int], Awaitable[bool]]
-
-
-async def _remove_if(space: BlobSpace, point: bytes, due_at: int, remove: _Remove) -> bool:
+async def _remove_expired(space: BlobSpace, point: bytes, due_at: int) -> bool:
+    """Remove a blob that expires at a moment, unless it is held; False if no blob does."""
     async for attempt in space.attempts(point):
         with attempt:
-            found = await space.read_root(point)
+            # Blocks may have been put for the blob that is to come.
+            found, (uncommitted,) = await space.read_with_root(point, uncommitted_key(point))
             change = space.begin_change(found)
-            change.batch.may_use_reserve = True
-            if not await remove(space, change, found, due_at):
+            if found.root is None or not found.root.exists or found.root.expires_at != due_at:
                 return False
-            # Nothing is planned for a blob that is held.
-            if change.batch.deletes:
-                await space.commit(change)
+            if not found.root.is_expired(change.now):
+                # Its entry stays until the hold or the policy has ended.
+                return True
+            change.batch.may_use_reserve = True
+            root = found.root.copy()
+            release_expired(change, found.root)
+            leave_empty(root, change)
+            change.put_root(root, has_blocks=uncommitted is not None)
+            await space.commit(change)
             return True
     raise TooMuchContention
-
-
-async def _remove_expired(space: BlobSpace, change: BlobChange, found: Found, due_at: int) -> bool:
-    if found.root is None or not found.root.exists or found.root.expires_at != due_at:
-        return False
-    if not found.root.is_expired(change.now):
-        # Its entry stays until the hold or the policy has ended.
-        return True
-    root = found.root.copy()
-    # Blocks may have been put for the blob that is to come.
-    (uncommitted,) = await space.read(found.point, (uncommitted_key(found.point),))
-    release_expired(change, found.root)
-    leave_empty(root, change)
-    change.put_root(root, has_blocks=uncommitted is not None)
-    return True

@@ -141,7 +141,7 @@ def test_upkeep_forgets_a_copy_that_was_cut_off_and_the_next_does_the_rest(monke
             pass
 
         after_first_batch(monkeypatch, lose_power)
-        monkeypatch.setattr(incremental_copies, "remove_job", leave)
+        monkeypatch.setattr(incremental_copies, "remove_entry", leave)
         with pytest.raises(SystemError):
             await copy_incrementally(container, "copy", second)
         assert len(await world.entries(container, COPIES)) == 1

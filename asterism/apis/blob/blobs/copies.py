@@ -25,11 +25,10 @@ from asterism.apis.storage.refusals import (
 )
 from asterism.apis.transports.http import HeaderList, Response
 from asterism.limits import MIB
-from asterism.models.blobs.copy_changes import PENDING, SUCCESS
 from asterism.models.blobs.copy_job import CopySource
 from asterism.models.blobs.failures import BlobFailure, BlobRefused
 from asterism.models.blobs.incremental_copies import copy_incrementally
-from asterism.models.blobs.record import BlobKind, BlobRecord, CopyState
+from asterism.models.blobs.record import PENDING, SUCCESS, BlobKind, BlobRecord, CopyState
 from asterism.models.blobs.tiers import ARCHIVE
 
 REQUIRES_SYNC: Final = "x-ms-requires-sync"
