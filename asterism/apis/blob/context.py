@@ -12,7 +12,7 @@ from asterism.apis.blob.etags import read_moment
 from asterism.apis.blob.names import check_blob_name, check_container_name, check_name_was_utf8
 from asterism.apis.storage.auth import OWNER
 from asterism.apis.storage.call import Call
-from asterism.apis.storage.refusals import Refusal, invalid_query_parameter
+from asterism.apis.storage.refusals import Refusal, invalid_query_parameter, permission_mismatch
 from asterism.models.blobs.calls import CURRENT, NO_KEY, Key, Snapshot, Version, Which
 from asterism.models.blobs.container import Container
 from asterism.models.blobs.store import BlobStore
@@ -68,6 +68,12 @@ def _is_name_signed(call: BlobCall) -> bool:
     covers the path as it was on the wire."""
     grant = call.grant
     return call.sender == OWNER if grant is None else grant.resource in _NAMED_BLOBS
+
+
+def check_granted(call: BlobCall, permission: str) -> None:
+    """Refuse a part of a request that needs a permission of its own, if the sender's signature does not have it."""
+    if call.grant is not None and not call.grant.has(permission):
+        raise permission_mismatch()
 
 
 def which_of(call: BlobCall) -> Which:

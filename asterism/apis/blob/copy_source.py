@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from asterism.apis.blob.context import BlobCall
+from asterism.apis.blob.context import BlobCall, check_granted
 from asterism.apis.blob.encryption import key_digest, read_source_key
 from asterism.apis.blob.errors import checksum_mismatch, refusal_of
 from asterism.apis.blob.etags import read_moment
@@ -76,8 +76,7 @@ async def open_source(call: BlobCall, *, is_copy: bool = False) -> CopySource:
     container = call.context.store.find_container(found.account.name, name.container)
     may_read = _may_read(call, found, container, is_copy=is_copy)
     if may_read and copies_tags(call.headers):
-        if call.grant is not None and not call.grant.has(_TAGS):
-            raise permission_mismatch()
+        check_granted(call, _TAGS)
         may_read = _may_read_tags(call, found, is_copy=is_copy)
     if not may_read:
         raise cannot_verify_source(no_credentials() if found.sender.is_anonymous else permission_mismatch())

@@ -10,9 +10,9 @@ from asterism.apis.blob.refused_input import RefusedInput
 ROOT_CONTAINER: Final = "$root"
 WEB_CONTAINER: Final = "$web"
 LOGS_CONTAINER: Final = "$logs"
-# Containers with a meaning of their own; their names break the rules for all others.
 # Containers that the service makes itself; they are never made here.
 SYSTEM_CONTAINERS: Final = frozenset({LOGS_CONTAINER, "$blobchangefeed"})
+# Containers with a meaning of their own; their names break the rules for all others.
 SPECIAL_CONTAINERS: Final = frozenset({ROOT_CONTAINER, WEB_CONTAINER}) | SYSTEM_CONTAINERS
 
 CONTAINER_NAME_CHARACTERS_MIN: Final = 3

@@ -7,7 +7,7 @@ from typing import Final
 from asterism.access.sas_grants import ResourceType
 from asterism.apis.blob.context import BlobContext
 from asterism.apis.blob.kinds import BLOB, CONTAINER, SERVICE
-from asterism.apis.storage.routes import Handler, Needs, Route
+from asterism.apis.storage.routes import READING_METHODS, Handler, Needs, Route
 
 READ: Final = Needs(ResourceType.OBJECT, "r", "r", anonymous=True)
 WRITE: Final = Needs(ResourceType.OBJECT, "w", "w")
@@ -40,7 +40,8 @@ def row(
     is_write: bool | None = None,
     takes_versions: bool = False,
 ) -> Route[BlobContext]:
-    """`takes_versions`: the request may name a snapshot or a version of the blob."""
+    """`takes_versions`: the request may name a snapshot or a version of the blob, as every GET and HEAD may."""
+    names_versions = takes_versions or method in READING_METHODS
     return Route(
         method,
         kind,
@@ -54,5 +55,5 @@ def row(
         header=header,
         is_write=is_write,
         looks_first=kind in (SERVICE, CONTAINER) and comp not in _ABOUT_BLOBS,
-        refused_parameters=_NAMING if kind == BLOB and not takes_versions else (),
+        refused_parameters=_NAMING if kind == BLOB and not names_versions else (),
     )

@@ -79,7 +79,6 @@ _OF_PAGES_AND_SOURCES: Final = (
         pages.get_page_ranges,
         READ,
         "The pages that have data, or that differ from a snapshot.",
-        takes_versions=True,
     ),
     row(BLOB, "PUT", "properties", "resize_blob", pages.resize, WRITE, "Resize a page blob.", header=_RESIZE),
     row(

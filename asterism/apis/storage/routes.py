@@ -20,7 +20,7 @@ RouteKey = tuple[str, str, str | None, str | None]
 
 # The limit of a body that the handler reads itself, in pieces.
 STREAMED: Final = -1
-_READING_METHODS: Final = frozenset({"GET", "HEAD"})
+READING_METHODS: Final = frozenset({"GET", "HEAD"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Route(Generic[ContextT]):
 
     @property
     def writes(self) -> bool:
-        return self.method not in _READING_METHODS if self.is_write is None else self.is_write
+        return self.method not in READING_METHODS if self.is_write is None else self.is_write
 
 
 class RouteTable(Generic[ContextT]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from asterism.apis.blob.context import BlobCall, key_for_write, now_ticks, unauthorized_overwrite
+from asterism.apis.blob.context import BlobCall, check_granted, key_for_write, now_ticks, unauthorized_overwrite
 from asterism.apis.blob.holds import check_permits_holds
 from asterism.apis.blob.request_headers import (
     read_conditions,
@@ -15,7 +15,6 @@ from asterism.apis.blob.request_headers import (
 )
 from asterism.apis.blob.tags import tags_from_header
 from asterism.apis.storage.metadata import read_metadata
-from asterism.apis.storage.refusals import permission_mismatch
 from asterism.apis.transports.http import Headers
 from asterism.models.blobs.calls import NewBlob
 from asterism.models.blobs.conditions import Conditions
@@ -58,7 +57,7 @@ def read_new_blob(call: BlobCall, container: Container, kind: BlobKind, *, is_bo
     properties = read_http_properties(headers, is_body_of_blob=is_body_of_blob)
     immutability = read_immutability(headers, now=now_ticks(call))
     if immutability.until is not None or immutability.has_legal_hold:
-        _check_grants(call, _HOLD_NEEDS)
+        check_granted(call, _HOLD_NEEDS)
         check_permits_holds(container)
     return NewBlob(
         kind=kind,
@@ -83,11 +82,5 @@ def read_new_tags(call: BlobCall, headers: Headers) -> dict[str, str]:
     text = headers.get("x-ms-tags")
     if not text:
         return {}
-    _check_grants(call, _TAG_NEEDS)
+    check_granted(call, _TAG_NEEDS)
     return tags_from_header(text)
-
-
-def _check_grants(call: BlobCall, needs: str) -> None:
-    """Refuse a part of a new blob that the sender's signature does not permit."""
-    if call.grant is not None and not call.grant.has(needs):
-        raise permission_mismatch()

@@ -7,6 +7,7 @@ from typing import Final
 from asterism.apis.blob.containers.listing import read_includes
 from asterism.apis.blob.context import BlobCall, now_ticks
 from asterism.apis.blob.etags import etag_text, http_date
+from asterism.apis.blob.names import SYSTEM_CONTAINERS
 from asterism.apis.blob.record_headers import duration_text
 from asterism.apis.storage.headers import read_whole
 from asterism.apis.storage.metadata import metadata_xml
@@ -19,7 +20,6 @@ from asterism.values.ticks import TICKS_PER_SECOND
 
 PAGE_ENTRIES_MAX: Final = 5_000
 _INCLUDES: Final = frozenset({"metadata", "deleted", "system"})
-_OF_THE_SYSTEM: Final = frozenset({"$logs", "$blobchangefeed"})
 _DAY_TICKS: Final = 24 * 3600 * TICKS_PER_SECOND
 
 
@@ -34,7 +34,7 @@ async def list_containers(call: BlobCall) -> Response:
         start=_read_marker(query.get("marker") or ""),
         limit=limit + 1,
         deleted="deleted" in includes,
-        without=frozenset() if "system" in includes else _OF_THE_SYSTEM,
+        without=frozenset() if "system" in includes else SYSTEM_CONTAINERS,
     )
     now = now_ticks(call)
     with_metadata = "metadata" in includes
