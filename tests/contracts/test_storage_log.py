@@ -25,6 +25,7 @@ from tests.faults.storage_worker import EPOCH, PARTITION, batch_of, whole_batche
 from tests.support.logged_stores import (
     ALL,
     NAMES,
+    after_batch,
     damage,
     folded_and_killed_store,
     killed_store,
@@ -32,6 +33,7 @@ from tests.support.logged_stores import (
     new_store,
     open_in_another_process,
     opened,
+    random_batch,
     record_starts,
     store_with_two_logs,
     stored_names,
@@ -440,21 +442,6 @@ async def test_snapshots_opened_before_during_and_after_a_fold_see_one_state(tmp
     await engine.close()
 
 
-def random_batch(chance: random.Random, keys: list[bytes]) -> Batch:
-    chosen = chance.sample(keys, 12)
-    span = sorted(chance.sample(keys, 2))
-    return Batch(
-        puts=[(key, chance.randbytes(3)) for key in chosen[:6]],
-        deletes=chosen[6:],
-        range_deletes=[Span(*span)] * (chance.random() < 0.1),
-    )
-
-
-def after_batch(state: dict[bytes, bytes], batch: Batch) -> dict[bytes, bytes]:
-    kept = {key: value for key, value in state.items() if not any(span.contains(key) for span in batch.range_deletes)}
-    return {key: value for key, value in kept.items() if key not in batch.deletes} | dict(batch.puts)
-
-
 @pytest.mark.parametrize("pace", [NEVER, ALWAYS, FoldPace(changes=100, seconds=10**6)])
 async def test_snapshots_of_many_moments_see_one_state_each_while_folds_come_and_go(
     tmp_path: Path, pace: FoldPace
@@ -489,108 +476,6 @@ async def test_snapshots_of_many_moments_see_one_state_each_while_folds_come_and
     await engine.close()
     async with opened(tmp_path) as engine:
         assert (await engine.scan(PARTITION, EPOCH, ALL)).entries == sorted(state.items())
-
-
-# --- bulk data --------------------------------------------------------------------------------------------------------
-
-BULK_PACE = FoldPace(changes=10**9, log_bytes=64 * 1024, seconds=10**6)
-
-
-BULK_WRITERS = 4
-# Of a record with a batch of every writer; names have five letters.
-BULK_RECORD_BYTES_MAX = BULK_WRITERS * 4 * (5 * 4000 + 1024)
-
-
-def bulk_batch(name: str) -> Batch:
-    return Batch(puts=[(f"bulk/{name}/{part}".encode(), name.encode() * 4000) for part in range(4)])
-
-
-async def write_bulk(engine: LmdbEngine, phase: int, state: dict[bytes, bytes]) -> None:
-    """Write from several callers at once what is more than the log takes before it is folded."""
-
-    async def write_some(writer: int) -> None:
-        for number in range(10):
-            batch = bulk_batch(f"{phase}-{writer}-{number}")
-            await engine.apply(PARTITION, EPOCH, batch)
-            state.update(batch.puts)
-
-    await asyncio.gather(*(write_some(writer) for writer in range(BULK_WRITERS)))
-
-
-async def test_bulk_data_are_committed_directly_and_the_log_is_used_again_behind_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(log_commit, "BULK_CHANGE_BYTES", 4096)
-    monkeypatch.setattr(log_commit, "RETRY_SECONDS", 0)
-    become_direct, times = LogCommitter._become_direct, list[int]()
-
-    def count_and_become_direct(committer: LogCommitter) -> None:
-        times.append(committer._sequence)
-        become_direct(committer)
-
-    monkeypatch.setattr(LogCommitter, "_become_direct", count_and_become_direct)
-    chance = random.Random(11)
-    keys = [b"%03d" % number for number in range(300)]
-    engine = await new_store(tmp_path / "running", fold_pace=BULK_PACE)
-    committer, state = engine._committer, dict[bytes, bytes]()
-    assert isinstance(committer, LogCommitter)
-    for phase in range(6):
-        before, expected = await engine.snapshot(PARTITION, EPOCH), dict(state)
-        await write_bulk(engine, phase, state)
-        # The log does not grow meanwhile, although it is used again and again between two batches.
-        full_bytes = log_commit.FULL_MULTIPLE * BULK_PACE.log_bytes
-        assert engine._committer.log_bytes <= len(LOG_FILES) * (full_bytes + BULK_RECORD_BYTES_MAX)
-        for _ in range(20):
-            batch = random_batch(chance, keys)
-            await engine.apply(PARTITION, EPOCH, batch)
-            state = after_batch(state, batch)
-        assert not committer._is_direct
-        assert (await before.scan(ALL, limit=10**9)).entries == sorted(expected.items())
-        await before.close()
-        await folded_but_for_the_log(engine)
-        copy = killed_copy(tmp_path / "running", tmp_path / f"killed-{phase}")
-        async with opened(copy) as killed:
-            assert (await killed.scan(PARTITION, EPOCH, ALL, limit=10**9)).entries == sorted(state.items())
-    assert len(times) >= 6
-    await engine.close()
-    async with opened(tmp_path / "running") as engine:
-        assert (await engine.scan(PARTITION, EPOCH, ALL, limit=10**9)).entries == sorted(state.items())
-
-
-async def folded_but_for_the_log(engine: LmdbEngine) -> None:
-    """Wait until no fold is under way."""
-    while engine._committer._background is not None:  # type: ignore[union-attr]  # a log's
-        await asyncio.sleep(0.001)
-
-
-async def test_the_log_stays_unused_as_long_as_bulk_data_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_commit, "BULK_CHANGE_BYTES", 4096)
-    engine = await new_store(tmp_path, fold_pace=BULK_PACE)
-    committer, state = engine._committer, dict[bytes, bytes]()
-    assert isinstance(committer, LogCommitter)
-    await write_bulk(engine, 0, state)
-    assert committer._is_direct
-    records, item = committer._sequence, Batch(puts=[(b"item", b"v")])
-    monkeypatch.setattr(log_commit, "RETRY_SECONDS", 0)
-    large = Batch(puts=[(b"large", bytes(BULK_PACE.log_bytes))])
-    for batch in (large, item, large):
-        committer._direct_bytes += BULK_PACE.log_bytes
-        await engine.apply(PARTITION, EPOCH, batch)
-    assert (committer._is_direct, committer._sequence) == (True, records)
-    committer._direct_bytes = 0
-    await engine.apply(PARTITION, EPOCH, item)
-    assert (committer._is_direct, committer._sequence) == (False, records + 1)
-    await engine.close()
-
-
-async def test_many_small_changes_are_no_bulk_data(tmp_path: Path) -> None:
-    engine = await new_store(tmp_path, fold_pace=BULK_PACE)
-    for number in range(300):
-        await engine.apply(PARTITION, EPOCH, Batch(puts=[(b"%d" % number, bytes(1000))]))
-    committer = engine._committer
-    assert isinstance(committer, LogCommitter)
-    assert not committer._is_direct
-    await engine.close()
 
 
 @pytest.mark.parametrize("pace", [NEVER, ALWAYS])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from asterism.storage.contract import Fence, Span
+from asterism.storage.contract import Batch, Fence, Span
 from asterism.storage.lmdb import FoldPace, LmdbEngine
 from asterism.storage.lmdb.log_record import find_records
 from asterism.values.identifiers import Lsn
@@ -136,3 +137,18 @@ async def open_in_another_process(directory: Path, *, shared: bool) -> str:
     output, _ = await process.communicate()
     assert process.returncode == 0
     return output.decode().strip()
+
+
+def random_batch(chance: random.Random, keys: list[bytes]) -> Batch:
+    chosen = chance.sample(keys, 12)
+    span = sorted(chance.sample(keys, 2))
+    return Batch(
+        puts=[(key, chance.randbytes(3)) for key in chosen[:6]],
+        deletes=chosen[6:],
+        range_deletes=[Span(*span)] * (chance.random() < 0.1),
+    )
+
+
+def after_batch(state: dict[bytes, bytes], batch: Batch) -> dict[bytes, bytes]:
+    kept = {key: value for key, value in state.items() if not any(span.contains(key) for span in batch.range_deletes)}
+    return {key: value for key, value in kept.items() if key not in batch.deletes} | dict(batch.puts)
