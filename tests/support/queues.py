@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from asterism.clock import SYSTEM_CLOCK
 from asterism.keyspaces.catalog.small_documents import SmallDocuments
@@ -17,16 +22,18 @@ from asterism.keyspaces.reshaping.load_watch import LoadWatch, Patience
 from asterism.keyspaces.routing.families import COUNTERS, ITEMS, LOGICAL_SIZES, TOTALS_KEY
 from asterism.limits import DEFAULT_LIMITS, Limits
 from asterism.models.queues.layout import COUNTS, EXPIRY, GENERATION_BYTES, REMOVALS, TEXTS, VISIBILITY, unpack_message
+from asterism.models.queues.messages import MessageFailure, MessageRefused
 from asterism.models.queues.planner import stored_bytes
 from asterism.models.queues.queue import Queue, QueueServices
 from asterism.models.queues.receipts import Receipt, read_receipt
 from asterism.models.queues.store import QueueStore
 from asterism.models.queues.upkeep import QueueUpkeep
-from asterism.storage.contract import decode_counters
+from asterism.storage.contract import Span, decode_counters
 from tests.support.world import World, open_world
 
 ACCOUNT = "acct"
 SECOND = 10_000_000
+MINUTE = 60 * SECOND
 START_TICKS = 1_700_000_000 * SECOND
 
 
@@ -130,3 +137,39 @@ def receipt_of(text: str) -> Receipt:
     receipt = read_receipt(text)
     assert receipt is not None
     return receipt
+
+
+def run_queues(test: Callable[[QueueWorld], Awaitable[None]]) -> None:
+    async def go() -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            async with open_queues(Path(directory)) as world, asyncio.timeout(90):
+                await test(world)
+
+    asyncio.run(go())
+
+
+async def fill(queue: Queue, count: int, *, live_ticks: int | None = None, world: QueueWorld | None = None) -> None:
+    for number in range(count):
+        if world is not None:
+            world.moment.ticks += 1
+        await queue.put(b"%d" % number, delay_ticks=0, live_ticks=live_ticks)
+
+
+async def failure_of(call: Awaitable[object]) -> MessageFailure:
+    with pytest.raises(MessageRefused) as refused:
+        await call
+    return refused.value.failure
+
+
+def slow_scans(world: QueueWorld, monkeypatch: pytest.MonkeyPatch) -> list[Span]:
+    """Let other calls run while a scan is under way, as engines behind a network do; return what will be scanned."""
+    scan, spans = world.world.router.scan, list[Span]()
+
+    async def scan_slowly(keyspace: Any, record: Any, partition: Any, span: Span, **options: Any) -> Any:
+        spans.append(span)
+        page = await scan(keyspace, record, partition, span, **options)
+        await asyncio.sleep(0.001)
+        return page
+
+    monkeypatch.setattr(world.world.router, "scan", scan_slowly)
+    return spans

@@ -1,18 +1,16 @@
-"""Queues: their names and records, consumers that overtake each other, splits, restarts, and what runs behind them."""
+"""Queues: their names and records, consumers that overtake each other, splits and restarts."""
 
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from asterism.errors import ResourceNotFound, StorageUnavailable, StoredDamage
+from asterism.errors import ResourceNotFound
 from asterism.keyspaces.routing.router import PartitionRouter
 from asterism.models.queues.head import QueueHeads
 from asterism.models.queues.layout import point_of, visibility_key
@@ -21,33 +19,20 @@ from asterism.models.queues.planner import QueueChange
 from asterism.models.queues.queue import Queue
 from asterism.models.queues.receipts import read_message_id, read_receipt
 from asterism.models.queues.store import name_of
-from asterism.models.queues.upkeep import QueueUpkeep
-from asterism.storage.contract import Span
-from tests.support.queues import ACCOUNT, SECOND, START_TICKS, Moment, QueueWorld, open_queues, receipt_of
-
-MINUTE = 60 * SECOND
-
-
-def run(test: Callable[[QueueWorld], Awaitable[None]]) -> None:
-    async def go() -> None:
-        with tempfile.TemporaryDirectory() as directory:
-            async with open_queues(Path(directory)) as world, asyncio.timeout(90):
-                await test(world)
-
-    asyncio.run(go())
-
-
-async def fill(queue: Queue, count: int, *, live_ticks: int | None = None, world: QueueWorld | None = None) -> None:
-    for number in range(count):
-        if world is not None:
-            world.moment.ticks += 1
-        await queue.put(b"%d" % number, delay_ticks=0, live_ticks=live_ticks)
-
-
-async def failure_of(call: Awaitable[object]) -> MessageFailure:
-    with pytest.raises(MessageRefused) as refused:
-        await call
-    return refused.value.failure
+from tests.support.queues import (
+    ACCOUNT,
+    MINUTE,
+    SECOND,
+    START_TICKS,
+    Moment,
+    QueueWorld,
+    failure_of,
+    fill,
+    open_queues,
+    receipt_of,
+    run_queues,
+    slow_scans,
+)
 
 
 async def no_news() -> bool:
@@ -82,7 +67,7 @@ def test_a_queue_is_created_once_and_found_until_it_is_deleted() -> None:
             await jobs.remove()
         assert await queues.create_queue(ACCOUNT, "jobs", {}) is Created.NEW
 
-    run(test)
+    run_queues(test)
 
 
 def test_two_first_requests_of_an_account_create_one_queue() -> None:
@@ -91,7 +76,7 @@ def test_two_first_requests_of_an_account_create_one_queue() -> None:
         assert Counter(outcomes) == {Created.NEW: 1, Created.SAME: 4}
         await world.check_entries()
 
-    run(test)
+    run_queues(test)
 
 
 def test_queues_are_listed_in_order_by_prefix_and_page_over_all_ranges() -> None:
@@ -110,7 +95,7 @@ def test_queues_are_listed_in_order_by_prefix_and_page_over_all_ranges() -> None
         assert [queue.name for queue in listed] == ["q017", "q018", "q019"]
         assert await world.queues.list_queues("another", prefix="", start="", limit=10) == []
 
-    run(test)
+    run_queues(test)
 
 
 def test_the_name_of_a_queue_is_read_from_its_point() -> None:
@@ -126,7 +111,7 @@ def test_small_documents_of_an_account_are_kept() -> None:
         assert await world.queues.get_account_document(ACCOUNT, "properties") == b"1"
         assert await world.queues.get_account_document("another", "properties") is None
 
-    run(test)
+    run_queues(test)
 
 
 def test_metadata_and_policies_are_changed_without_a_loss_of_messages() -> None:
@@ -142,7 +127,7 @@ def test_metadata_and_policies_are_changed_without_a_loss_of_messages() -> None:
         assert len(await queue.get(32, invisible_ticks=MINUTE)) == 3
         await world.check_entries()
 
-    run(test)
+    run_queues(test)
 
 
 # --- calls on queues that change meanwhile ----------------------------------------------------------------------------
@@ -166,7 +151,7 @@ def test_a_call_on_a_queue_that_was_deleted_meanwhile_is_refused() -> None:
         await world.tidy()
         await world.check_entries()
 
-    run(test)
+    run_queues(test)
 
 
 def test_a_queue_that_was_deleted_and_created_again_is_empty_at_once() -> None:
@@ -186,7 +171,7 @@ def test_a_queue_that_was_deleted_and_created_again_is_empty_at_once() -> None:
         assert await again.count() == 1
         await world.check_entries()
 
-    run(test)
+    run_queues(test)
 
 
 def test_a_queue_is_cleared_while_messages_are_put_and_taken() -> None:
@@ -210,7 +195,7 @@ def test_a_queue_is_cleared_while_messages_are_put_and_taken() -> None:
         await world.tidy()
         await world.check_entries()
 
-    run(test)
+    run_queues(test)
 
 
 # --- many consumers ---------------------------------------------------------------------------------------------------
@@ -238,7 +223,7 @@ def test_consumers_at_once_get_every_message_exactly_once(processes: int) -> Non
         assert await queue.count() == 0
         await world.check_entries()
 
-    run(test)
+    run_queues(test)
 
 
 def test_consumers_of_one_process_are_not_overtaken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,7 +241,7 @@ def test_consumers_of_one_process_are_not_overtaken(monkeypatch: pytest.MonkeyPa
         assert len(taken) == 100
         assert not overtaken
 
-    run(test)
+    run_queues(test)
 
 
 @pytest.mark.parametrize("earlier", [1, SECOND])
@@ -271,7 +256,7 @@ def test_a_message_that_another_process_placed_before_a_get_is_found_by_the_next
         world.moment.ticks += earlier
         assert [message.message_id for message in await consumer.get(1, invisible_ticks=MINUTE)] == [put.message_id]
 
-    run(test)
+    run_queues(test)
 
 
 def test_a_write_that_took_long_is_acknowledged_when_every_process_finds_its_message(
@@ -296,21 +281,7 @@ def test_a_write_that_took_long_is_acknowledged_when_every_process_finds_its_mes
             put = await producer.put(b"late", delay_ticks=0, live_ticks=None)
         assert [message.message_id for message in await consumer.get(1, invisible_ticks=MINUTE)] == [put.message_id]
 
-    run(test)
-
-
-def slow_scans(world: QueueWorld, monkeypatch: pytest.MonkeyPatch) -> list[Span]:
-    """Let other calls run while a scan is under way, as engines behind a network do; return what will be scanned."""
-    scan, spans = world.world.router.scan, list[Span]()
-
-    async def scan_slowly(keyspace: Any, record: Any, partition: Any, span: Span, **options: Any) -> Any:
-        spans.append(span)
-        page = await scan(keyspace, record, partition, span, **options)
-        await asyncio.sleep(0.001)
-        return page
-
-    monkeypatch.setattr(world.world.router, "scan", scan_slowly)
-    return spans
+    run_queues(test)
 
 
 @pytest.mark.parametrize("count", [1, 8])
@@ -324,7 +295,7 @@ def test_gets_that_search_at_once_take_different_messages(count: int, monkeypatc
         assert [len(messages) for messages in taken] == [count] * 16
         assert len({message.message_id for messages in taken for message in messages}) == 16 * count
 
-    run(test)
+    run_queues(test)
 
 
 def test_peeks_show_what_is_visible_while_messages_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -343,7 +314,7 @@ def test_peeks_show_what_is_visible_while_messages_are_deleted(monkeypatch: pyte
         monkeypatch.setattr(Queue, "_texts", read_late)
         assert [message.message_id for message in await queue.peek(1)] == [second.message_id]
 
-    run(test)
+    run_queues(test)
 
 
 def test_a_head_that_is_forgotten_during_a_put_hides_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -365,7 +336,7 @@ def test_a_head_that_is_forgotten_during_a_put_hides_no_message(monkeypatch: pyt
             put = await queue.put(b"text", delay_ticks=0, live_ticks=None)
         assert [message.message_id for message in await (await world.queue()).peek(1)] == [put.message_id]
 
-    run(test)
+    run_queues(test)
 
 
 def test_a_get_whose_caller_gave_up_releases_its_messages() -> None:
@@ -380,7 +351,7 @@ def test_a_get_whose_caller_gave_up_releases_its_messages() -> None:
         world.moment.ticks += 2 * SECOND
         assert len(await queue.get(32, invisible_ticks=SECOND)) == 5
 
-    run(test)
+    run_queues(test)
 
 
 def test_of_two_updates_with_one_receipt_the_second_is_refused() -> None:
@@ -393,7 +364,7 @@ def test_of_two_updates_with_one_receipt_the_second_is_refused() -> None:
         refused = [outcome for outcome in outcomes if isinstance(outcome, MessageRefused)]
         assert [refusal.failure for refusal in refused] == [MessageFailure.RECEIPT_OUTDATED] * 3
 
-    run(test)
+    run_queues(test)
 
 
 # --- splits and restarts ----------------------------------------------------------------------------------------------
@@ -435,7 +406,7 @@ def test_receipts_messages_and_counts_survive_splits_under_load() -> None:
             assert third.text == b"2"
         await world.check_entries()
 
-    run(test)
+    run_queues(test)
 
 
 def test_messages_and_receipts_survive_a_restart(tmp_path: Path) -> None:
@@ -460,173 +431,6 @@ def test_messages_and_receipts_survive_a_restart(tmp_path: Path) -> None:
             await world.check_entries()
 
     asyncio.run(test())
-
-
-# --- expiry and clearing ----------------------------------------------------------------------------------------------
-
-
-def test_a_message_is_there_until_the_tick_in_which_it_expires() -> None:
-    async def test(world: QueueWorld) -> None:
-        queue = await world.new_queue()
-        message = await queue.put(b"text", delay_ticks=0, live_ticks=SECOND)
-        world.moment.ticks += SECOND - 1
-        assert len(await queue.peek(1)) == 1
-        assert await world.upkeep.remove_expired() == 0
-        world.moment.ticks += 1
-        assert await queue.peek(1) == []
-        found = await failure_of(queue.delete(message.message_id, receipt_of(message.receipt)))
-        assert found is MessageFailure.NOT_FOUND
-        assert await queue.get(1, invisible_ticks=SECOND) == []
-        await world.tidy()
-        assert await queue.count() == 0
-        await world.check_entries()
-
-    run(test)
-
-
-def test_a_message_that_expires_while_it_is_invisible_is_removed() -> None:
-    async def test(world: QueueWorld) -> None:
-        queue = await world.new_queue()
-        await queue.put(b"text", delay_ticks=0, live_ticks=SECOND)
-        await queue.get(1, invisible_ticks=MINUTE)
-        world.moment.ticks += 2 * SECOND
-        assert await world.upkeep.remove_expired() == 1
-        assert await queue.count() == 0
-        await world.check_entries()
-
-    run(test)
-
-
-def test_messages_behind_many_expired_ones_are_found() -> None:
-    async def test(world: QueueWorld) -> None:
-        queue = await world.new_queue()
-        await fill(queue, 600, live_ticks=SECOND, world=world)
-        world.moment.ticks += 2 * SECOND
-        await queue.put(b"fresh", delay_ticks=0, live_ticks=None)
-        (message,) = await queue.get(3, invisible_ticks=MINUTE)
-        assert message.text == b"fresh"
-        await world.tidy()
-        assert await queue.count() == 1
-        await world.check_entries()
-
-    run(test)
-
-
-def test_gets_leave_expired_messages_to_the_upkeep_and_pass_them_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def test(world: QueueWorld) -> None:
-        queue = await world.new_queue()
-        await fill(queue, 3000, live_ticks=SECOND, world=world)
-        world.moment.ticks += 2 * SECOND
-        assert await queue.get(1, invisible_ticks=SECOND) == []
-        await queue.put(b"fresh", delay_ticks=0, live_ticks=None)
-        spans = slow_scans(world, monkeypatch)
-        (message,) = await queue.get(1, invisible_ticks=MINUTE)
-        assert message.text == b"fresh"
-        assert len(spans) == 1
-        assert await world.upkeep.remove_expired() == 3000
-        await world.check_entries()
-
-    run(test)
-
-
-def test_a_search_passes_many_expired_messages_with_few_scans(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def test(world: QueueWorld) -> None:
-        queue = await world.new_queue()
-        await queue.peek(1)
-        await fill(queue, 3000, live_ticks=SECOND // 2, world=world)
-        await queue.put(b"fresh", delay_ticks=0, live_ticks=None)
-        # The start is known, and expired messages are behind it.
-        world.moment.ticks += SECOND // 2
-        spans = slow_scans(world, monkeypatch)
-        assert [message.text for message in await queue.peek(1)] == [b"fresh"]
-        assert len(spans) < 20
-
-    run(test)
-
-
-def test_upkeep_goes_on_elsewhere_when_a_partition_or_a_queue_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def test(world: QueueWorld) -> None:
-        names = ["away", "torn", "well"]
-        for account in ("aaa", "bbb"):
-            for name in names:
-                await world.queues.create_queue(account, name, {})
-                found = await world.queues.find_queue(account, name)
-                assert found is not None
-                await fill(found, 3, live_ticks=SECOND)
-        world.moment.ticks += SECOND
-        page, remove = QueueUpkeep._page, QueueUpkeep._remove_due_of
-
-        async def page_of(upkeep: QueueUpkeep, keyspace: Any, *arguments: Any) -> Any:
-            if keyspace is world.queues.keyspace_of("aaa"):
-                raise StorageUnavailable(reason="A node is away.")
-            return await page(upkeep, keyspace, *arguments)
-
-        async def remove_of(upkeep: QueueUpkeep, keyspace: Any, planner: Any, due: Any) -> int:
-            if planner.point == point_of("torn"):
-                raise StoredDamage(what="A message cannot be read.")
-            return await remove(upkeep, keyspace, planner, due)
-
-        monkeypatch.setattr(QueueUpkeep, "_page", page_of)
-        monkeypatch.setattr(QueueUpkeep, "_remove_due_of", remove_of)
-        assert await world.upkeep.remove_expired() == 6
-
-    run(test)
-
-
-def test_messages_expire_while_a_cleared_queue_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def test(world: QueueWorld) -> None:
-        queue, cleared = await world.new_queue(), await world.new_queue("cleared")
-        await fill(queue, 3, live_ticks=SECOND)
-        await cleared.clear()
-        reached, never = asyncio.Event(), asyncio.Event()
-
-        async def wait(*_: object) -> int:
-            reached.set()
-            await never.wait()
-            return 0
-
-        monkeypatch.setattr(QueueUpkeep, "_remove_generation", wait)
-        upkeep = QueueUpkeep(world.queues, round_seconds=0.01)
-        await upkeep.start()
-        await reached.wait()
-        world.moment.ticks += SECOND
-        while await queue.count():
-            await asyncio.sleep(0.01)
-        await upkeep.stop()
-
-    run(test)
-
-
-def test_expired_messages_of_many_queues_and_of_cleared_ones_are_removed() -> None:
-    async def test(world: QueueWorld) -> None:
-        queues = [await world.new_queue(f"q{number}") for number in range(5)]
-        for queue in queues:
-            await fill(queue, 70, live_ticks=SECOND)
-            await queue.put(b"stays", delay_ticks=0, live_ticks=None)
-        await queues[0].clear()
-        await queues[1].remove()
-        world.moment.ticks += SECOND
-        assert await world.upkeep.remove_expired() == 350
-        assert await world.upkeep.remove_left() == 2
-        await world.check_entries()
-        assert [await queue.count() for queue in queues[2:]] == [1, 1, 1]
-
-    run(test)
-
-
-def test_the_upkeep_works_by_itself() -> None:
-    async def test(world: QueueWorld) -> None:
-        queue = await world.new_queue()
-        await fill(queue, 10, live_ticks=SECOND)
-        world.moment.ticks += SECOND
-        upkeep = type(world.upkeep)(world.queues, round_seconds=0.01)
-        await upkeep.start()
-        while await queue.count():
-            await asyncio.sleep(0.01)
-        await upkeep.stop()
-        await world.check_entries()
-
-    run(test)
 
 
 # --- scans ------------------------------------------------------------------------------------------------------------
@@ -662,7 +466,7 @@ def test_a_get_reads_one_entry_however_many_messages_were_taken_or_are_invisible
         first = visibility_key(queue.point, queue.record.generation, visible_at=START_TICKS + 381, message_id=b"")
         assert starts[0] > first
 
-    run(test)
+    run_queues(test)
 
 
 # --- receipts ---------------------------------------------------------------------------------------------------------
