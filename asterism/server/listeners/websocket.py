@@ -196,7 +196,8 @@ class StreamWebSocket:
             await self._flush()
 
     async def end(self, code: int) -> None:
-        """Close if the door has not, and give the client a moment to answer."""
+        """Close if the door has not, and give the client a moment to answer: also after a failure, since a client whose
+        connection ends before it has answered may take that for what happened, instead of the code."""
         if self._protocol is None:
             if not self._is_refused:
                 # The door has returned without a word; that is a refusal too.
@@ -205,7 +206,7 @@ class StreamWebSocket:
         try:
             await self.close(code)
             async with asyncio.timeout(_CLOSE_SECONDS_MAX):
-                while self._protocol.close_rcvd is None and not self._protocol.eof_sent:
+                while self._protocol.close_rcvd is None:
                     data = await self._stream.read(pending_bytes=1)
                     if not data:
                         return

@@ -12,6 +12,7 @@ from aiohttp import WSMsgType, WSServerHandshakeError
 from asterism.apis.transports.http import ClientGone
 from asterism.apis.transports.websocket import WebSocket
 from asterism.limits import MIB, Limits
+from asterism.server.listeners import websocket
 from asterism.server.listeners.group import PortLimits
 from asterism.server.listeners.tls import CertificateFiles
 from tests.toy_door.echo import SUBPROTOCOL, EchoWebSocket, encode
@@ -81,6 +82,23 @@ async def test_a_message_above_the_limit_is_refused(server: EchoServer) -> None:
     async with server.session() as session, session.ws_connect(server.url()) as client:
         await client.send_bytes(bytes(MESSAGE_BYTES_MAX + 1))
         assert (await client.receive()).data == 1009
+
+
+async def test_a_client_whose_message_was_refused_has_time_to_answer(
+    server: EchoServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(websocket, "_CLOSE_SECONDS_MAX", WAIT_SECONDS_MAX)
+    client = await server.connect()
+    # A frame of a size above the limit, with a mask of zero; its data are on their way.
+    await client.send(UPGRADE + b"\x82\xff" + (MESSAGE_BYTES_MAX + 1).to_bytes(8, "big") + bytes(4))
+    async with asyncio.timeout(WAIT_SECONDS_MAX):
+        await client.reader.readuntil(b"\r\n\r\n")
+        head = await client.reader.readexactly(2)
+        assert (await client.reader.readexactly(head[1]))[:2] == (1009).to_bytes(2, "big")
+        await client.send(bytes(1000))
+        # Enough for the end of the connection to arrive.
+        await asyncio.sleep(0.2)
+        assert not client.reader.at_eof()
 
 
 async def test_a_request_can_be_refused_before_the_upgrade(server: EchoServer) -> None:
