@@ -9,15 +9,16 @@
 #   replica-set.sh dsn     HOST:PORT...              the node's address for fleet.toml
 #
 # Run it as the user that PostgreSQL runs as, with initdb and pg_ctl on the PATH, on each machine in turn. Settings
-# from the environment: PGUSER_ASTERISM (asterism), PGDATABASE_ASTERISM (asterism), LISTEN (127.0.0.1), and
-# ALLOWED (127.0.0.1/32), the network of gateways and standbys. Passwords are yours to set: ALTER ROLE ... PASSWORD,
-# then another method than trust in pg_hba.conf.
+# from the environment: PGUSER_ASTERISM (asterism), PGDATABASE_ASTERISM (asterism), LISTEN (127.0.0.1), ALLOWED
+# (127.0.0.1/32), the network of gateways and standbys, and WAIT_SECONDS (60), how long the verb quorum waits for a
+# standby. Passwords are yours to set: ALTER ROLE ... PASSWORD, then another method than trust in pg_hba.conf.
 set -eu
 
 user=${PGUSER_ASTERISM:-asterism}
 database=${PGDATABASE_ASTERISM:-asterism}
 listen=${LISTEN:-127.0.0.1}
 allowed=${ALLOWED:-127.0.0.1/32}
+wait_seconds=${WAIT_SECONDS:-60}
 
 fail() {
     echo "replica-set.sh: $*" >&2
@@ -75,7 +76,21 @@ quorum() {
     names=$(echo "$*" | sed 's/ /, /g')
     sql "$port" "ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 ($names)'"
     sql "$port" "SELECT pg_reload_conf()" >/dev/null
+    # The setting is in force for a standby when the process that sends to it has read it, so wait for that. A name
+    # that no standby has would make every commit wait for ever: say so.
+    for name in "$@"; do
+        tries=0
+        until [ "$(state_of "$port" "$name")" = quorum ]; do
+            tries=$((tries + 1))
+            [ "$tries" -lt "$wait_seconds" ] || fail "the quorum is set, but no standby named $name follows yet"
+            sleep 1
+        done
+    done
     echo "Commits on port $port wait for any one of: $names."
+}
+
+state_of() { # PORT NAME
+    sql "$1" "SELECT sync_state FROM pg_stat_replication WHERE application_name = '$2' AND state = 'streaming'"
 }
 
 furthest() {

@@ -31,11 +31,13 @@ def home() -> Iterator[Path]:
     shutil.rmtree(directory)
 
 
+def attempt(*words: str) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": f"{binaries()}:{os.environ['PATH']}", "LC_ALL": "C"}
+    return subprocess.run([*as_user(), *words], cwd="/", env=environment, capture_output=True, text=True, timeout=180)
+
+
 def run(*words: str) -> str:
-    path = f"{binaries()}:{os.environ['PATH']}"
-    done = subprocess.run(
-        [*as_user(), *words], cwd="/", env={"PATH": path, "LC_ALL": "C"}, capture_output=True, text=True, timeout=90
-    )
+    done = attempt(*words)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -43,6 +45,14 @@ def run(*words: str) -> str:
 def script(*words: str) -> str:
     # Read here: the unprivileged user may not be allowed to look into the project.
     return run("sh", "-c", SCRIPT.read_text(), "replica-set.sh", *words)
+
+
+def test_a_quorum_of_a_standby_that_does_not_follow_is_told(home: Path) -> None:
+    (port,) = free_ports(1)
+    script("primary", str(home / "p"), str(port))
+    told = attempt("env", "WAIT_SECONDS=1", "sh", "-c", SCRIPT.read_text(), "replica-set.sh", "quorum", str(port), "s9")
+    assert told.returncode == 1
+    assert told.stderr == "replica-set.sh: the quorum is set, but no standby named s9 follows yet\n"
 
 
 async def test_a_replica_set_loses_its_primary_and_nothing_that_was_acknowledged(home: Path) -> None:
