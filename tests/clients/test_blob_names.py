@@ -31,7 +31,11 @@ names = st.one_of(
     st.text(characters, min_size=1, max_size=40),
     st.text(characters, min_size=LONG, max_size=LONG + 50),
 ).filter(fits)
-of_any_name = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+of_any_name = settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 
 
 @pytest.fixture(scope="module")

@@ -99,7 +99,11 @@ def test_a_database_comes_back_with_options_indexes_and_shard_keys(
 
 
 @given(documents=st.lists(DOCUMENTS, max_size=40))
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=6,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_documents_of_every_type_come_back_byte_by_byte(
     server: RunningServer,
     shop: Database[Documents],
