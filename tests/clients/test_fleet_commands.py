@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from azure.cosmos import ContainerProxy, PartitionKey
 
-from tests.support.server import PROGRAM, RunningServer, environment, running_server
+from tests.support.server import PROGRAM, WAIT_SECONDS_MAX, RunningServer, environment, running_server
 
 FLEET = """
 [fleet]
@@ -69,7 +69,7 @@ def run(server: RunningServer, *words: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         env=environment(),
-        timeout=60,
+        timeout=2 * WAIT_SECONDS_MAX,
         check=False,
     )
 

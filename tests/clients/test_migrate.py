@@ -13,7 +13,7 @@ import pytest
 from azure.cosmos import ContainerProxy, PartitionKey
 
 from tests.support.ports import free_port
-from tests.support.server import PROGRAM, environment, running_server
+from tests.support.server import PROGRAM, WAIT_SECONDS_MAX, environment, running_server
 
 FLEET = '[[node]]\nname = "a"\ndsn = "lmdb:a"\n[[node]]\nname = "b"\ndsn = "lmdb:b"\n'
 
@@ -27,12 +27,16 @@ def fleet_file(tmp_path: Path) -> Path:
 
 def migrate(source: Path, to: Path, endpoint: str) -> subprocess.CompletedProcess[str]:
     words = [*PROGRAM, "migrate", "--from", str(source), "--to", str(to), "--endpoint", endpoint]
-    return subprocess.run(words, capture_output=True, text=True, env=environment(), timeout=90, check=False)
+    return subprocess.run(
+        words, capture_output=True, text=True, env=environment(), timeout=2 * WAIT_SECONDS_MAX, check=False
+    )
 
 
 def serve_in_vain(*options: str) -> str:
     words = [*PROGRAM, "serve", "--port", str(free_port()), *options]
-    done = subprocess.run(words, capture_output=True, text=True, env=environment(), timeout=60, check=False)
+    done = subprocess.run(
+        words, capture_output=True, text=True, env=environment(), timeout=WAIT_SECONDS_MAX, check=False
+    )
     assert done.returncode == 1
     return done.stderr
 
