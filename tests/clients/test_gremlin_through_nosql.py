@@ -130,7 +130,7 @@ def test_elements_expire(server: RunningServer, database: DatabaseProxy) -> None
     with Door(server, database.id, container.id).client() as client:
         results(client, "g.addV('person').property('id','a').property('pk','p').property('ttl', 1)")
         results(client, "g.addV('person').property('id','b').property('pk','p')")
-        wait_until(lambda: results(client, "g.V().id()") == ["b"])
+        assert wait_until(lambda: results(client, "g.V().id()") == ["b"])
         assert results(client, "g.V(['p','a'])") == []
 
 

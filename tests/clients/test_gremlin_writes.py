@@ -14,7 +14,7 @@ from gremlin_python.driver.client import Client
 from gremlin_python.driver.protocol import GremlinServerError
 
 from tests.clients.gremlin_door import Door, results
-from tests.support.server import RunningServer
+from tests.support.server import WAIT_SECONDS_MAX, RunningServer
 
 RACERS = 6
 ROUNDS = 5
@@ -43,7 +43,7 @@ def race(door: Door, write: Callable[[Client, int, int], Any]) -> list[Any]:
         with door.client() as client:
             found = []
             for number in range(ROUNDS):
-                start.wait(60)
+                start.wait(WAIT_SECONDS_MAX)
                 found.append(write(client, number, racer))
             return found
 
@@ -149,7 +149,7 @@ def test_of_changes_of_the_same_version_only_the_first_counts(door: Door, contai
     def change(client: Client, number: int, racer: int) -> str:
         if racer == 0:
             versions.append(container.read_item("a", "p")["_etag"])
-        met.wait(60)
+        met.wait(WAIT_SECONDS_MAX)
         text = "g.V(['p','a']).has('_etag', version).property(list, 'by', by).id()"
         try:
             found = results(client, text, {"version": versions[number], "by": f"{number}-{racer}"})

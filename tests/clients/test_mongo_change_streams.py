@@ -21,7 +21,7 @@ Client = MongoClient[dict[str, Any]]
 Shop = Database[dict[str, Any]]
 Stream = ChangeStream[dict[str, Any]]
 SELECTION_MILLISECONDS = 30_000
-WAIT_MILLISECONDS = 20_000
+WAIT_MILLISECONDS = 120_000
 
 
 def connect(server: RunningServer) -> Client:

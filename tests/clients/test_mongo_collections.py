@@ -17,7 +17,7 @@ from tests.clients.test_mongo import Client, mongo, shop
 __all__ = ["mongo", "shop"]
 
 Shop = Database[dict[str, Any]]
-EXPIRY_SECONDS = 90
+EXPIRY_SECONDS = 180
 
 
 def code_of(shop: Shop, command: dict[str, Any]) -> int:
