@@ -26,7 +26,7 @@ from asterism.access.keys import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, WELL_KNOW
 from asterism.cli.client import AdminClient
 from tests.clients.blob_server import MIB, BlobServer, RawReply
 from tests.clients.queue_server import QueueServer
-from tests.support.raw import connect, rest_of
+from tests.support.raw import answer_of, connect, rest_of
 from tests.support.server import running_server
 
 BLOCK_BLOB = {"x-ms-blob-type": "BlockBlob"}
@@ -248,7 +248,7 @@ def test_a_lease_that_ends_while_the_body_arrives_no_longer_permits_the_write(bo
         admin.post("testing/clock-skew", {"seconds": 20})
         try:
             connection.sendall(body[2 * MIB :])
-            answer = connection.recv(65536)
+            answer = answer_of(connection)
         finally:
             admin.post("testing/clock-skew", {"seconds": 0})
     assert answer.startswith(b"HTTP/1.1 412 ")
@@ -349,7 +349,7 @@ def test_uploads_for_which_there_is_no_room_are_told_to_come_again(tmp_path: Pat
             # Answered when the first one has been looked at.
             assert [blob.name for blob in client.list_blobs()] == []
             other.sendall(head)
-            answer = other.recv(65536)
+            answer = answer_of(other)
     assert answer.startswith(b"HTTP/1.1 503 ")
     assert b"\r\nretry-after: 1\r\n" in answer
     assert b"<Code>ServerBusy</Code>" in answer

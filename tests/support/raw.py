@@ -98,6 +98,21 @@ def status_of(connection: socket.socket) -> int:
     return int(received.split(b" ", 2)[1])
 
 
+def answer_of(connection: socket.socket) -> bytes:
+    """Return the next answer on a connection, head and body, which may arrive in several pieces."""
+    received = b""
+    while True:
+        head, end, body = received.partition(b"\r\n\r\n")
+        if end:
+            length = head.lower().partition(b"\r\ncontent-length: ")[2].partition(b"\r\n")[0]
+            if len(body) >= int(length):
+                return received
+        piece = connection.recv(65536)
+        if not piece:
+            raise AssertionError(f"the connection was closed after {received!r}")
+        received += piece
+
+
 def was_closed(connection: socket.socket) -> bool:
     """Wait until the server closes a connection, and discard the data it still sends; False after the timeout."""
     try:
