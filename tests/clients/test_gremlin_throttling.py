@@ -16,10 +16,14 @@ from gremlin_python.driver.protocol import GremlinServerError
 from tests.clients.gremlin_door import Door, results
 from tests.support.server import RunningServer, running_server
 
-# Enough to spend more than the burst of a small graph.
 REQUESTS_MAX = 2_000
 ADD = "addV('n').property('pk', 'p').property('body', body)"
 BODY = "x" * 20_000
+# For 1,260 request units, as many as the graph has in three seconds.
+SPEND = (
+    "g.inject(ids).unfold().as('i').addV('n').property('pk', 'spent').property('body', body)"
+    ".property('id', select('i')).count()"
+)
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +35,13 @@ def throttling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServ
 
 @pytest.fixture
 def client(throttling: RunningServer) -> Iterator[Client]:
+    """A client of a graph that has no reserve for bursts: while it has, only 3,000 RU in a second are too many."""
     name = f"d-{uuid.uuid4()}"
-    with throttling.client() as cosmos:
-        cosmos.create_database(name).create_container("g", PartitionKey("/pk"), offer_throughput=400)
-    with Door(throttling, name, "g").client() as connected:
+    with throttling.client() as cosmos, Door(throttling, name, "g").client() as connected:
+        container = cosmos.create_database(name).create_container("g", PartitionKey("/pk"), offer_throughput=4_000)
+        assert results(connected, "g.V().count()") == [0]
+        # So much throughput has no reserve.
+        container.replace_throughput(400)
         yield connected
 
 
@@ -61,9 +68,19 @@ def submit_with_retries(client: Client, text: str, bindings: dict[str, Any]) -> 
     raise AssertionError("the request was throttled for ever")
 
 
+def spend(client: Client) -> None:
+    """Take from the budget of the graph, and leave it in debt for a second if it had little."""
+    try:
+        results(client, SPEND, {"body": BODY, "ids": [str(uuid.uuid4()) for _ in range(90)]})
+    except GremlinServerError as problem:
+        if not is_throttled(problem):
+            raise
+
+
 def first_throttled(client: Client, text: str) -> tuple[dict[str, Any], GremlinServerError]:
     """Send a text with ever new ids until the budget is spent; return its bindings, and the refusal."""
     for number in range(REQUESTS_MAX):
+        spend(client)
         bindings = {"body": BODY, "a": f"{number}-a", "b": f"{number}-b", "c": f"{number}-c"}
         try:
             results(client, text, bindings)
