@@ -192,7 +192,7 @@ def test_a_name_that_no_container_can_have_is_refused(blobs: BlobServer, name: s
 
 
 def test_a_leased_container_is_deleted_with_its_lease_only(box: ContainerClient) -> None:
-    lease = box.acquire_lease(15)
+    lease = box.acquire_lease(60)
     with pytest.raises(HttpResponseError) as refused:
         box.delete_container()
     assert refused.value.error_code == "LeaseIdMissing"
