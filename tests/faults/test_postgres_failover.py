@@ -8,13 +8,15 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from asterism.storage.contract import Add, Batch, EngineFailed, EpochFenced, Fence, Span, decode_counters
-from asterism.storage.postgres import PostgresEngine, Timeouts
+from asterism.storage.postgres import PostgresEngine, Timeouts, node
 from asterism.values.identifiers import Epoch, Lsn, PartitionNumber
-from tests.support.postgres import PostgresServer, both_hosts, replicated_server
+from tests.support.postgres import FOLLOWS, PostgresServer, both_hosts, replicated_server
 
 ONE = PartitionNumber(1)
 EPOCH = Epoch(1)
 NEXT_EPOCH = Epoch(2)
+# What succeeds may take its time, on a busy machine.
+TIMEOUTS = Timeouts(connect_seconds=20, read_seconds=20, commit_seconds=20, total_seconds=60)
 SHORT_TIMEOUTS = Timeouts(connect_seconds=2, read_seconds=2, commit_seconds=2, total_seconds=4)
 WRITERS = 8
 
@@ -29,11 +31,21 @@ def servers() -> Iterator[Servers]:
 
 
 @pytest.fixture
-async def engine(servers: Servers) -> AsyncIterator[PostgresEngine]:
-    engine = await PostgresEngine.open(both_hosts(*servers), timeouts=SHORT_TIMEOUTS)
+async def engine(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PostgresEngine]:
+    # A standby that is slower than this is not asked.
+    monkeypatch.setattr(node, "STANDBY_SECONDS", 20.0)
+    engine = await PostgresEngine.open(both_hosts(*servers), timeouts=TIMEOUTS)
     await engine.create_partition(ONE, Fence(EPOCH))
     yield engine
     await engine.close()
+
+
+@pytest.fixture
+async def hasty(servers: Servers, engine: PostgresEngine) -> AsyncIterator[PostgresEngine]:
+    """Another engine, for calls that have to fail."""
+    hasty = await PostgresEngine.open(both_hosts(*servers), timeouts=SHORT_TIMEOUTS)
+    yield hasty
+    await hasty.close()
 
 
 def counted(key: bytes) -> Batch:
@@ -56,20 +68,20 @@ async def all_entries(engine: PostgresEngine, span: Span) -> list[tuple[bytes, b
 
 
 async def wait_for_acknowledgements(acknowledged: dict[bytes, int], count: int) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while len(acknowledged) < count:
             await asyncio.sleep(0.01)
 
 
 async def test_acknowledged_batches_survive_the_primary_and_writing_continues(
-    engine: PostgresEngine, servers: Servers
+    engine: PostgresEngine, hasty: PostgresEngine, servers: Servers
 ) -> None:
     primary, standby = servers
     acknowledged: dict[bytes, int] = {}
     ends = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         for writer in range(WRITERS):
-            group.create_task(write_until(engine, ends, writer, acknowledged))
+            group.create_task(write_until(hasty, ends, writer, acknowledged))
         await wait_for_acknowledgements(acknowledged, 100)
         await asyncio.to_thread(primary.kill)
         await asyncio.to_thread(standby.promote)
@@ -94,14 +106,14 @@ async def test_a_replaced_primary_is_not_used_when_it_restarts(engine: PostgresE
     await asyncio.to_thread(primary.start)
     standby.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'asterism'")
     assert await engine.apply(ONE, EPOCH, counted(b"c")) == 3
-    newcomer = await PostgresEngine.open(both_hosts(*servers), timeouts=SHORT_TIMEOUTS)
+    newcomer = await PostgresEngine.open(both_hosts(*servers), timeouts=TIMEOUTS)
     assert (await newcomer.read_fence(ONE))[1] == 3
     await newcomer.close()
 
 
 # P7 of asterism/storage/postgres/DESIGN.md.
 async def test_stale_reads_come_from_the_standby_even_without_a_primary_and_never_pass_the_fence(
-    engine: PostgresEngine, servers: Servers
+    engine: PostgresEngine, hasty: PostgresEngine, servers: Servers
 ) -> None:
     primary, standby = servers
     lsn = await engine.apply(ONE, EPOCH, counted(b"k"))
@@ -114,9 +126,9 @@ async def test_stale_reads_come_from_the_standby_even_without_a_primary_and_neve
     await snapshot.close()
     # Reads that the standby may not answer go to the primary, which is dead.
     outcomes = await asyncio.gather(
-        engine.read(ONE, NEXT_EPOCH, [b"k"], at_least=lsn),
-        engine.read(ONE, EPOCH, [b"k"], at_least=Lsn(2)),
-        engine.read(ONE, EPOCH, [b"k"]),
+        hasty.read(ONE, NEXT_EPOCH, [b"k"], at_least=lsn),
+        hasty.read(ONE, EPOCH, [b"k"], at_least=Lsn(2)),
+        hasty.read(ONE, EPOCH, [b"k"]),
         return_exceptions=True,
     )
     assert [type(outcome) for outcome in outcomes] == [EngineFailed] * 3
@@ -137,7 +149,9 @@ async def test_a_standby_that_lags_answers_only_what_it_has_reached(engine: Post
     standby.sql("SELECT pg_wal_replay_resume()")
 
 
-async def test_a_stale_epoch_is_refused_by_primary_and_standby(engine: PostgresEngine, servers: Servers) -> None:
+async def test_a_stale_epoch_is_refused_by_primary_and_standby(
+    engine: PostgresEngine, hasty: PostgresEngine, servers: Servers
+) -> None:
     primary, standby = servers
     await engine.apply(ONE, EPOCH, counted(b"k"))
     await engine.set_fence(ONE, Fence(NEXT_EPOCH), expected=Fence(EPOCH))
@@ -157,7 +171,7 @@ async def test_a_stale_epoch_is_refused_by_primary_and_standby(engine: PostgresE
     # The standby itself refuses: without a primary, no data of the partition is returned.
     await asyncio.to_thread(primary.kill)
     with pytest.raises(EngineFailed):
-        await engine.read(ONE, EPOCH, [b"k"], at_least=Lsn(0))
+        await hasty.read(ONE, EPOCH, [b"k"], at_least=Lsn(0))
     assert await engine.read(ONE, NEXT_EPOCH, [b"k"], at_least=Lsn(0)) == (1, [b""])
     await asyncio.to_thread(standby.promote)
     with pytest.raises(EpochFenced):
@@ -166,19 +180,26 @@ async def test_a_stale_epoch_is_refused_by_primary_and_standby(engine: PostgresE
 
 
 # P8 of asterism/storage/postgres/DESIGN.md.
-async def test_a_commit_is_not_acknowledged_before_the_standby_has_it(engine: PostgresEngine, servers: Servers) -> None:
+async def test_a_commit_is_not_acknowledged_before_the_standby_has_it(
+    engine: PostgresEngine, hasty: PostgresEngine, servers: Servers
+) -> None:
     primary, standby = servers
     await engine.apply(ONE, EPOCH, counted(b"a"))
     await asyncio.to_thread(standby.stop)
     with pytest.raises(EngineFailed):
-        await engine.apply(ONE, EPOCH, counted(b"b"))
+        await hasty.apply(ONE, EPOCH, counted(b"b"))
+    # Statements that nobody waits for any more would hold up the next batch.
+    active = "FROM pg_stat_activity WHERE state = 'active' AND usename = 'asterism'"
+    await asyncio.to_thread(primary.wait_until, f"SELECT count(pg_terminate_backend(pid)) = 0 {active}")
     # Canceling the database's wait for the standby does not acknowledge the batch.
     call = asyncio.create_task(engine.apply(ONE, EPOCH, counted(b"c")))
-    await asyncio.sleep(0.3)
-    primary.sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+    waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+    await asyncio.to_thread(primary.wait_until, f"SELECT count(*) = 1 {waiting}")
+    await asyncio.to_thread(primary.sql, f"SELECT pg_cancel_backend(pid) {waiting}")
     await asyncio.sleep(0.3)
     assert not call.done()
     await asyncio.to_thread(standby.start)
+    await asyncio.to_thread(primary.wait_until, FOLLOWS)
     with_standby = (await asyncio.gather(call, return_exceptions=True))[0]
     lsn = await engine.apply(ONE, EPOCH, counted(b"d"))
     assert isinstance(with_standby, EngineFailed) or with_standby == lsn - 1

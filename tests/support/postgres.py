@@ -26,7 +26,7 @@ import asyncpg
 
 from tests.support.ports import free_port
 
-WAIT_SECONDS_MAX = 60.0
+WAIT_SECONDS_MAX = 120.0
 # The engine must work without the rights of a superuser.
 USER = "asterism"
 SUPERUSER = "postgres"
@@ -39,6 +39,12 @@ SERVER_SETTINGS = {
     "synchronous_commit": "on",
     "log_min_messages": "warning",
 }
+# True of a primary whose standby a commit waits for.
+FOLLOWS = "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'"
+END_OTHERS = """
+SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity
+WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()
+"""
 
 
 @functools.cache
@@ -162,7 +168,9 @@ class PostgresServer:
             self._made.add(name)
             return self.create_database(name)
         connection = await asyncpg.connect(self.dsn(name))
-        await connection.execute("SET lock_timeout = '10s'; DROP SCHEMA IF EXISTS asterism CASCADE")
+        # A server that was killed may have left statements that are still carried out.
+        await connection.execute(END_OTHERS)
+        await connection.execute("SET lock_timeout = '60s'; DROP SCHEMA IF EXISTS asterism CASCADE")
         await connection.close()
         return self.dsn(name)
 
@@ -177,20 +185,38 @@ class PostgresServer:
         assert self.process is not None
         # A stopped process starts no more children.
         self.process.send_signal(signal.SIGSTOP)
+        _wait_for_state(self.process.pid, "T")
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         for process in (self.process.pid, *map(int, children)):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
         self.process.wait(WAIT_SECONDS_MAX)
+        for child in map(int, children):
+            # Until then, a server that is started again finds its shared memory in use.
+            _wait_for_state(child, "Z")
         self.process = None
 
     def promote(self) -> None:
-        run(binaries() / "pg_ctl", "promote", "-D", self.data, "-w")
+        run(binaries() / "pg_ctl", "promote", "-D", self.data, "-w", "-t", "300")
         self.wait_until("SELECT NOT pg_is_in_recovery()")
 
     def remove(self) -> None:
         self.stop()
         shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def _wait_for_state(process: int, state: str) -> None:
+    """Wait until a process is in a state of /proc, or is gone."""
+    ends_at = time.monotonic() + WAIT_SECONDS_MAX
+    while time.monotonic() < ends_at:
+        try:
+            # Behind the name, which may have any characters.
+            if Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == state:
+                return
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        time.sleep(0.002)
+    raise AssertionError(f"process {process} is not in state {state} after {WAIT_SECONDS_MAX} s")
 
 
 def new_server() -> PostgresServer:
@@ -212,7 +238,7 @@ def new_standby(primary: PostgresServer, name: str = "standby") -> PostgresServe
     standby.start()
     primary.sql(f"ALTER SYSTEM SET synchronous_standby_names = 'FIRST 1 ({name})'")
     primary.sql("SELECT pg_reload_conf()")
-    primary.wait_until("SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
+    primary.wait_until(FOLLOWS)
     return standby
 
 
