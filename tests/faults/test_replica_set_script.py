@@ -50,9 +50,11 @@ def script(*words: str) -> str:
 def test_a_quorum_of_a_standby_that_does_not_follow_is_told(home: Path) -> None:
     (port,) = free_ports(1)
     script("primary", str(home / "p"), str(port))
-    told = attempt("env", "WAIT_SECONDS=1", "sh", "-c", SCRIPT.read_text(), "replica-set.sh", "quorum", str(port), "s9")
-    assert told.returncode == 1
-    assert told.stderr == "replica-set.sh: the quorum is set, but no standby named s9 follows yet\n"
+    ended = attempt(
+        "env", "WAIT_SECONDS=1", "sh", "-c", SCRIPT.read_text(), "replica-set.sh", "quorum", str(port), "s9"
+    )
+    assert ended.returncode == 1
+    assert ended.stderr == "replica-set.sh: the quorum is set, but no standby named s9 follows yet\n"
 
 
 async def test_a_replica_set_loses_its_primary_and_nothing_that_was_acknowledged(home: Path) -> None:
