@@ -6,12 +6,18 @@ import contextlib
 import fcntl
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from asterism.server.config import IN_MEMORY, StartRefused
 from asterism.server.store_address import LMDB_PREFIX, MEMORY_ADDRESS
+from asterism.storage.process_ids import has_ended
+
+# The workers of a server that was killed have its lock until they have answered their requests.
+_ENDING_SECONDS_MAX = 20.0
+_ATTEMPT_SECONDS = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +93,24 @@ def claim_directory(path: Path) -> Iterator[DataDirectory]:
 
 
 def _lock(handle: int, path: Path) -> None:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    give_up_at = time.monotonic() + _ENDING_SECONDS_MAX
+    while not _try_lock(handle):
         holder = os.pread(handle, 32, 0).decode("ascii", "replace").strip()
-        process = f" (process {holder})" if holder else ""
-        raise StartRefused(
-            f"another server{process} is using the data directory {path}; stop it, or choose another directory"
-        ) from None
+        if not has_ended(holder) or time.monotonic() > give_up_at:
+            process = f" (process {holder})" if holder else ""
+            raise StartRefused(
+                f"another server{process} is using the data directory {path}; stop it, or choose another directory"
+            )
+        time.sleep(_ATTEMPT_SECONDS)
     # Only for the message above: not worth failing for on a full disk.
     with contextlib.suppress(OSError):
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+
+
+def _try_lock(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

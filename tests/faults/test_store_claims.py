@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -36,14 +39,24 @@ def test_a_data_directory_is_refused_whose_store_another_server_has_by_an_option
 
 
 async def test_processes_of_one_server_share_a_claim_and_the_last_to_go_frees_it(tmp_path: Path) -> None:
-    first, second = (DirectoryClaim(tmp_path, server="7 mine") for _ in range(2))
+    mine = f"{os.getpid()} mine"
+    first, second = (DirectoryClaim(tmp_path, server=mine) for _ in range(2))
     for holder in (first, second):
-        with pytest.raises(EngineFailed, match=r"another server \(process 7\)"):
+        with pytest.raises(EngineFailed, match=rf"another server \(process {os.getpid()}\)"):
             LmdbEngine.open(tmp_path, server="8 theirs")
         holder.release()
     engine = LmdbEngine.open(tmp_path, server="8 theirs")
     await engine.close()
-    DirectoryClaim(tmp_path, server="7 mine").release()
+    DirectoryClaim(tmp_path, server=mine).release()
+
+
+async def test_a_store_is_waited_for_that_workers_of_a_killed_server_have_for_a_moment(tmp_path: Path) -> None:
+    killed = subprocess.Popen(["true"])
+    killed.wait()
+    worker = DirectoryClaim(tmp_path, server=f"{killed.pid} theirs")
+    threading.Timer(0.3, worker.release).start()
+    engine = LmdbEngine.open(tmp_path, server=f"{os.getpid()} mine")
+    await engine.close()
 
 
 def test_a_store_that_cannot_be_opened_is_not_claimed(tmp_path: Path) -> None:

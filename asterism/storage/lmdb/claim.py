@@ -15,12 +15,15 @@ from pathlib import Path
 
 from asterism.storage.contract import EngineFailed
 from asterism.storage.lmdb.file_locks import try_lock
+from asterism.storage.process_ids import has_ended
 
 CLAIM_FILE = "server.lock"
 # A fixed length, so that the claim of a later server is written in place, also on a full disk.
 _CLAIM_BYTES = 64
 # A process holds the lock exclusively only while it writes its name: a moment.
-_ATTEMPTS_MAX = 100
+_WRITING_SECONDS_MAX = 1.0
+# The workers of a server that was killed answer their requests before they end, and their claim with them.
+_ENDING_SECONDS_MAX = 20.0
 _ATTEMPT_SECONDS = 0.01
 
 
@@ -41,7 +44,8 @@ class DirectoryClaim:
             raise
 
     def _claim(self, directory: Path, server: bytes) -> None:
-        for _ in range(_ATTEMPTS_MAX):
+        began_at, seconds_max, process = time.monotonic(), _WRITING_SECONDS_MAX, ""
+        while time.monotonic() - began_at < seconds_max:
             if try_lock(self._handle, fcntl.LOCK_EX):
                 # Not worth failing for on a store that cannot be written.
                 with contextlib.suppress(OSError):
@@ -51,9 +55,13 @@ class DirectoryClaim:
                 if holder in (server, b""):
                     return
                 process = holder.decode("ascii", "replace").partition(" ")[0]
-                raise EngineFailed(f"another server (process {process}) is using {directory}; stop it first")
+                if not has_ended(process):
+                    break
+                seconds_max = _ENDING_SECONDS_MAX
+                fcntl.flock(self._handle, fcntl.LOCK_UN)
             time.sleep(_ATTEMPT_SECONDS)
-        raise EngineFailed(f"another server is using {directory}; stop it first")
+        holder_text = f" (process {process})" if process else ""
+        raise EngineFailed(f"another server{holder_text} is using {directory}; stop it first")
 
     def release(self) -> None:
         os.close(self._handle)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
+import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -32,6 +35,18 @@ def test_a_directory_can_be_claimed_again_when_it_was_left(tmp_path: Path) -> No
         pass
     with claim_directory(tmp_path) as directory:
         assert directory.lock.read_text() == f"{os.getpid()}\n"
+
+
+def test_a_directory_is_waited_for_that_workers_of_a_killed_server_have_for_a_moment(tmp_path: Path) -> None:
+    killed = subprocess.Popen(["true"])
+    killed.wait()
+    lock = tmp_path / "server.lock"
+    lock.write_text(f"{killed.pid}\n")
+    worker = os.open(lock, os.O_RDONLY)
+    fcntl.flock(worker, fcntl.LOCK_EX)
+    threading.Timer(0.3, os.close, [worker]).start()
+    with claim_directory(tmp_path):
+        assert lock.read_text() == f"{os.getpid()}\n"
 
 
 def test_a_place_that_cannot_be_a_directory_is_refused(tmp_path: Path) -> None:
