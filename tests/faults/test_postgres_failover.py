@@ -15,7 +15,7 @@ from tests.support.postgres import FOLLOWS, PostgresServer, both_hosts, replicat
 ONE = PartitionNumber(1)
 EPOCH = Epoch(1)
 NEXT_EPOCH = Epoch(2)
-# What succeeds may take its time, on a busy machine.
+# Calls that succeed may take their time, on a busy machine.
 TIMEOUTS = Timeouts(connect_seconds=20, read_seconds=20, commit_seconds=20, total_seconds=60)
 SHORT_TIMEOUTS = Timeouts(connect_seconds=2, read_seconds=2, commit_seconds=2, total_seconds=4)
 WRITERS = 8
@@ -188,7 +188,7 @@ async def test_a_commit_is_not_acknowledged_before_the_standby_has_it(
     await asyncio.to_thread(standby.stop)
     with pytest.raises(EngineFailed):
         await hasty.apply(ONE, EPOCH, counted(b"b"))
-    # Statements that nobody waits for any more would hold up the next batch.
+    # Statements that were given up would hold up the next batch.
     active = "FROM pg_stat_activity WHERE state = 'active' AND usename = 'asterism'"
     await asyncio.to_thread(primary.wait_until, f"SELECT count(pg_terminate_backend(pid)) = 0 {active}")
     # Canceling the database's wait for the standby does not acknowledge the batch.

@@ -29,7 +29,7 @@ from tests.support.proxy import Fault, Proxy, proxy_to
 
 ONE = PartitionNumber(1)
 EPOCH = Epoch(1)
-# What succeeds may take its time, on a busy machine.
+# Calls that succeed may take their time, on a busy machine.
 TIMEOUTS = Timeouts(connect_seconds=20, read_seconds=20, commit_seconds=20, total_seconds=60)
 SHORT_TIMEOUTS = Timeouts(connect_seconds=1, read_seconds=1, commit_seconds=1, total_seconds=3)
 # Every call is bounded by `total_seconds` and the time of its last part.
