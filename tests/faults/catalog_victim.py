@@ -40,7 +40,7 @@ async def main(file: Path, data: Path, point: str) -> None:
         node = catalog.nodes.named("a")
         assert node is not None
         await assembly.migration._mover.drain(node)
-        await asyncio.sleep(50)
+        await asyncio.sleep(150)
         say("survived")
         die()
 

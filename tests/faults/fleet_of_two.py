@@ -24,7 +24,7 @@ CONTAINER = "c"
 LINK = f"dbs/{DATABASE}/colls/{CONTAINER}"
 # The statuses that a client may get while a part of the fleet is away: they ask for a retry.
 RETRY_STATUSES = {449, 503}
-WAIT_SECONDS_MAX = 60.0
+WAIT_SECONDS_MAX = 180.0
 
 
 def fleet_file(path: Path, **addresses: str) -> Path:
@@ -52,7 +52,7 @@ def container_at(server: RunningServer) -> ContainerProxy:
 
 def run(server: RunningServer, *words: str) -> str:
     command = [*PROGRAM, *words, "--endpoint", server.endpoint]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=180, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -108,7 +108,7 @@ class Clients(threading.Thread):
         client = PlainClient(self._server.port)
         number = 0
         try:
-            client.write_item(CONTAINER, {"id": self._counter, "pk": self._counter, "n": 0}, key=self._counter)
+            self._make_counter(client)
             while not self._stopping.is_set():
                 number += 1
                 self._create(client, f"{self._name}-{number}")
@@ -117,6 +117,13 @@ class Clients(threading.Thread):
             self.answers.unknown += 1
             if not self._is_doomed:
                 self.answers.surprises.append(repr(problem))
+
+    def _make_counter(self, client: PlainClient) -> None:
+        counter: dict[str, object] = {"id": self._counter, "pk": self._counter, "n": 0}
+        status, _, body = client.write_item(CONTAINER, counter, key=self._counter)
+        while status not in (200, 201) and not self.answers.surprises:
+            self._note_refusal(status, body)
+            status, _, body = client.write_item(CONTAINER, counter, key=self._counter)
 
     def _create(self, client: PlainClient, name: str) -> None:
         answers = self.answers

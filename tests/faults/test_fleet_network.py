@@ -61,7 +61,7 @@ async def test_connections_are_cut_again_and_again_and_no_client_notices(fleet: 
     for fault in (Fault.ANSWER_LOST, Fault.REQUEST_LOST, Fault.ANSWER_LOST, Fault.REQUEST_LOST):
         for proxy in (fleet.node, fleet.catalog):
             proxy.arm(fault)
-            await asyncio.wait_for(proxy.struck.wait(), 60)
+            await asyncio.wait_for(proxy.struck.wait(), 180)
         await asyncio.to_thread(clients[0].wait_for_more, 5)
     for proxy in (fleet.node, fleet.catalog):
         proxy.cut_all()
@@ -81,7 +81,7 @@ async def test_a_node_that_goes_silent_is_503_and_all_is_well_when_it_is_heard_a
     await asyncio.to_thread(clients[0].wait_for_more)
     fleet.catalog.stall()
     fleet.node.stall()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while not clients[0].answers.refused:
             await asyncio.sleep(0.05)
     # The other gateway has its own way there.
@@ -116,7 +116,7 @@ async def test_an_unreachable_catalog_is_503_for_requests_that_need_it_and_the_r
     for status, _, body in await asyncio.gather(created, listed):
         assert (status, isinstance(body, dict) and body["code"]) == (503, "ServiceUnavailable")
     await fleet.catalog.start()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while True:
             status, _, body = await asyncio.to_thread(
                 client.send, "POST", "/dbs", {"id": "new"}, resource_type="dbs", link=""

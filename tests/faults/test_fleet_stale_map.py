@@ -13,6 +13,7 @@ import pytest
 
 from tests.faults.fleet_of_two import (
     CONTAINER,
+    WAIT_SECONDS_MAX,
     Clients,
     check,
     container_at,
@@ -85,10 +86,10 @@ async def test_a_gateway_that_slept_through_a_move_neither_reads_nor_writes_the_
     # As soon as it can, it reads and writes where the partition is now.
     await fleet.catalog.start()
     for name in NAMES:
-        for _ in range(20):
-            status, _, item = await asyncio.to_thread(read_item, client, name)
-            if status != 503:
-                break
+        async with asyncio.timeout(WAIT_SECONDS_MAX):
+            while (answer := await asyncio.to_thread(read_item, client, name))[0] == 503:
+                await asyncio.sleep(0.05)
+        status, _, item = answer
         assert (status, item["v"]) == (200, 2)
     assert set((await asyncio.to_thread(write_all, client, 4)).values()) == {200}
     found = await asyncio.to_thread(lambda: list(container_at(fleet.leader).read_all_items()))
