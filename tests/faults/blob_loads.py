@@ -67,7 +67,8 @@ class Load(ABC):
         try:
             self.write(blobs)
         except HttpResponseError as refusal:
-            self.refusal = refusal
+            # Without a status, it is an answer whose end is missing.
+            self.refusal = refusal if refusal.status_code is not None else None
         except (ServiceRequestError, ServiceResponseError, OSError):
             return
 
@@ -264,6 +265,8 @@ class CutUploads(Load):
             f"PUT {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-ms-blob-type: BlockBlob\r\ncontent-length: {8 * MIB}\r\n\r\n"
         )
         with connect(blobs.port) as connection:
+            # The rest, apart from the buffer of the server, has been read when all is sent.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 64 * KIB)
             connection.sendall(head.encode() + bytes(5 * MIB))
             self.acknowledged = 1_000_000
             # It stays open until the server is killed.

@@ -42,7 +42,7 @@ def old_name(number: int) -> str:
     return f"old/{number:03d}"
 
 
-async def replace_for_ever(container: Container, writer: int) -> None:
+async def replace_for_ever(container: Container, writer: int, has_written: asyncio.Event) -> None:
     number = 0
     while True:
         number += 1
@@ -55,6 +55,7 @@ async def replace_for_ever(container: Container, writer: int) -> None:
             await put_block(container, name, b"one", content)
             await container.commit_blocks(name, [BlockEntry(BlockSource.LATEST, b"one")], NewBlob(BlobKind.BLOCK))
         say("wrote", name, number)
+        has_written.set()
         await asyncio.sleep(REST_SECONDS)
         if number % 5 == 0:
             say("try", name, 0)
@@ -86,9 +87,12 @@ async def main(directory: Path, step: Step) -> None:
         for writer in range(2):
             await container.put_blob(f"appended-{writer}", None, NewBlob(BlobKind.APPEND))
         armed = True
-        tasks = [asyncio.create_task(replace_for_ever(container, writer)) for writer in range(3)]
+        has_written = asyncio.Event()
+        tasks = [asyncio.create_task(replace_for_ever(container, writer, has_written)) for writer in range(3)]
         tasks += [asyncio.create_task(append_for_ever(container, f"appended-{writer}")) for writer in range(2)]
         await asyncio.sleep(0.2)
+        # However slow the disk is.
+        await has_written.wait()
         (only,) = container.keyspace.record.map.ranges
         job = await world.world.reshaper.split(container.keyspace, only.id)
         await world.world.reshaper.finished(job)

@@ -74,7 +74,7 @@ async def main(directory: Path, step: str) -> None:
         while job.phase is not PromotionPhase.FORWARDING:
             await asyncio.sleep(0.01)
         # The last step is reported right after its mark in the job.
-        await asyncio.sleep(1)
+        await asyncio.sleep(60)
         say("survived")
         for task in writers:
             task.cancel()

@@ -72,7 +72,7 @@ async def rekey(world: World, container: Container) -> None:
     while job.phase is not RekeyPhase.SWITCHED or job.retention_before is not None:
         await asyncio.sleep(0.01)
     # The last step is reported right after its mark in the job.
-    await asyncio.sleep(1)
+    await asyncio.sleep(60)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ def say(text: str) -> None:
     os.write(1, (text + "\n").encode())
 
 
-async def write_for_ever(table: Table, writer: int) -> None:
+async def write_for_ever(table: Table, writer: int, has_written: asyncio.Event) -> None:
     """Replace groups of five rows that carry one number again and again, and now and then delete them."""
     number = 0
     while True:
@@ -43,6 +43,7 @@ async def write_for_ever(table: Table, writer: int) -> None:
         say(f"try {key} {group} {written}")
         await table.apply([EntityWrite(kind, key, row, b'"n":%d' % number) for row in rows])
         say(f"done {key} {group} {written}")
+        has_written.set()
 
 
 async def prepare(world: TableWorld, kind: str) -> Table:
@@ -77,8 +78,11 @@ async def main(directory: Path, kind: str, at: str) -> None:
         table = await prepare(world, kind)
         say("ready")
         armed = True
-        writers = [asyncio.create_task(write_for_ever(table, writer)) for writer in range(4)]
+        has_written = asyncio.Event()
+        writers = [asyncio.create_task(write_for_ever(table, writer, has_written)) for writer in range(4)]
         await asyncio.sleep(0.05)
+        # However slow the disk is.
+        await has_written.wait()
         if kind == "none":
             await asyncio.sleep(float(at))
             os.kill(os.getpid(), signal.SIGKILL)

@@ -7,12 +7,14 @@ import http.client
 import json
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from azure.cosmos import ContainerProxy, PartitionKey
 
 from tests.support.ports import free_port
+from tests.support.raw import wait_until
 from tests.support.server import PlainClient, RunningServer, running_server
 from tests.support.world import open_world
 
@@ -20,7 +22,7 @@ ROUNDS = 2
 WRITERS = 3
 BATCH_ITEMS = 20
 DELETED_ITEMS = 6000
-WAIT_SECONDS_MAX = 60.0
+WAIT_SECONDS_MAX = 180.0
 
 LINK = "dbs/d/colls/c"
 
@@ -60,6 +62,10 @@ def upsert(key: str, item_id: str, number: int) -> dict[str, Any]:
     return {"operationType": "Upsert", "resourceBody": item}
 
 
+def have_written(writers: list[BatchWriter]) -> bool:
+    return all(writer.acknowledged or not writer.is_alive() for writer in writers)
+
+
 def make_container(server: RunningServer) -> ContainerProxy:
     database = server.client().create_database_if_not_exists("d")
     return database.create_container_if_not_exists(
@@ -83,6 +89,7 @@ def test_a_batch_is_whole_or_not_at_all_after_kill_9(tmp_path: Path) -> None:
             for writer in writers:
                 writer.start()
             threading.Event().wait(0.6)
+            assert wait_until(partial(have_written, writers))
             server.kill()
             for writer in writers:
                 writer.join()

@@ -20,7 +20,7 @@ import pytest
 from bson import Binary, Int64, Timestamp
 from pymongo import MongoClient
 from pymongo.change_stream import ChangeStream
-from pymongo.errors import OperationFailure, PyMongoError
+from pymongo.errors import OperationFailure, PyMongoError, ServerSelectionTimeoutError
 
 from tests.support.mongo_messages import ConnectionEnded, RawClient
 from tests.support.raw import wait_until
@@ -59,7 +59,17 @@ class Load(ABC):
 def connected(server: RunningServer) -> Iterator[Client]:
     options: dict[str, Any] = {"serverSelectionTimeoutMS": 1000, "replicaSet": "globaldb"}
     with MongoClient[dict[str, Any]]("127.0.0.1", server.ports["mongo"], **options) as client:
+        # The short time is for a server that is gone: on a busy machine, one that has just started may need longer.
+        assert wait_until(lambda: is_found(client))
         yield client
+
+
+def is_found(client: Client) -> bool:
+    try:
+        client.admin.command("ping")
+    except ServerSelectionTimeoutError:
+        return False
+    return True
 
 
 class Inserts(Load):

@@ -15,7 +15,7 @@ from tests.support.server import RunningServer, running_server
 Client = MongoClient[dict[str, Any]]
 NAMESPACE = "shop.users"
 DOCUMENTS = 1000
-WAIT_SECONDS_MAX = 60.0
+WAIT_SECONDS_MAX = 180.0
 
 
 def connected(server: RunningServer) -> Client:

@@ -37,7 +37,8 @@ class Worker:
                 while True:
                     self._work(queue)
         except HttpResponseError as refusal:
-            self.refusal = refusal
+            # Without a status, it is an answer whose end is missing.
+            self.refusal = refusal if refusal.status_code is not None else None
         except (AzureError, OSError):
             return
 

@@ -12,6 +12,7 @@ from azure.cosmos import ContainerProxy, PartitionKey
 
 from asterism.limits import MIB
 from tests.support.ports import free_port
+from tests.support.raw import wait_until
 from tests.support.server import PlainClient, RunningServer, running_server
 from tests.support.world import open_world
 
@@ -58,6 +59,7 @@ def write_and_kill(server: RunningServer, round_number: int) -> list[Writer]:
     for writer in writers:
         writer.start()
     threading.Event().wait(0.7)
+    assert wait_until(lambda: all(writer.acknowledged or not writer.is_alive() for writer in writers))
     server.kill()
     for writer in writers:
         writer.join()

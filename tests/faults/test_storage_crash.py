@@ -8,6 +8,7 @@ import os
 import random
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -153,12 +154,18 @@ async def test_processes_killed_at_any_moment_of_their_start_and_work_lose_and_h
     await (await create_store(tmp_path)).close()
     chance = random.Random(20260104)
     acknowledged: list[tuple[int, bytes]] = []
+    began_at = time.monotonic()
+    with writers(tmp_path, "10", "first") as (writer,):
+        writer.await_acknowledgements(1)
+        start_seconds = time.monotonic() - began_at
+        writer.kill()
     for round_number in range(12):
+        acknowledged += writer.acknowledged
         with writers(tmp_path, chance.choice(["shared", "10", "200"]), str(round_number)) as (writer,):
             # Some are still replaying what the one before has left.
-            await asyncio.sleep(chance.uniform(0.2, 1.0))
+            await asyncio.sleep(start_seconds * chance.uniform(0.5, 2.0))
             writer.kill()
-        acknowledged += writer.acknowledged
+    acknowledged += writer.acknowledged
     assert acknowledged
     await check_store(tmp_path, acknowledged)
 
@@ -237,7 +244,7 @@ async def test_the_batch_that_does_not_fit_is_refused_alone(tmp_path: Path) -> N
 
 def outcomes_of_filling(directory: Path, kind: str, *, room_bytes: int) -> dict[str, Any]:
     command = worker_command("fill", directory, kind, room_bytes)
-    finished = subprocess.run(command, cwd=PROJECT, capture_output=True, check=True, timeout=60)
+    finished = subprocess.run(command, cwd=PROJECT, capture_output=True, check=True, timeout=180)
     outcomes: dict[str, Any] = json.loads(finished.stdout)
     return outcomes
 
