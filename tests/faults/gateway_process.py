@@ -43,7 +43,7 @@ async def lead(world: World, arm: Callable[[], None]) -> None:
     # Only a process that was stopped and resumed gets here.
     say("went on")
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while world.catalog.leads:
                 await asyncio.sleep(0.01)
             say("deposed")
