@@ -80,7 +80,7 @@ def test_acknowledged_blobs_survive_a_kill_and_the_rest_is_cleaned_up(tmp_path: 
 
 
 async def check_upkeep(store: Path) -> None:
-    async with open_blobs(store) as world, asyncio.timeout(120):
+    async with open_blobs(store) as world, asyncio.timeout(180):
         container = world.blobs.find_container(DEVELOPMENT_ACCOUNT, BOX)
         assert container is not None
         await world_is_consistent(world, container)

@@ -47,7 +47,7 @@ def expected_contents(name: str, numbers: set[int]) -> list[bytes]:
 
 
 async def check_after_restart(directory: Path, outcomes: Outcomes) -> None:
-    async with open_blobs(directory) as world, asyncio.timeout(90):
+    async with open_blobs(directory) as world, asyncio.timeout(180):
         container = world.blobs.find_container(ACCOUNT, "c")
         assert container is not None
         while world.world.reshaper.progress or world.world.catalog.garbage:

@@ -38,7 +38,7 @@ def outcomes_of_victim(directory: Path, point: str) -> tuple[dict[str, int], dic
 async def finish(data: DataDirectory) -> None:
     """Start the server again, as an operator would; it resumes the migration, or says that all is done."""
     with contextlib.suppress(StartRefused):
-        async with assembled(ServerConfig(), data) as assembly, asyncio.timeout(60):
+        async with assembled(ServerConfig(), data) as assembly, asyncio.timeout(180):
             while assembly.migration.progress().phase != "done":
                 await asyncio.sleep(0.02)
 

@@ -64,7 +64,7 @@ async def check_after_restart(directory: Path, sure: dict[Name, int], begun: dic
         database = world.store.database(ACCOUNT, "d")
         source, target = world.store.container(database, "c"), world.store.container(database, "new")
         (job,) = world.store.promoter.jobs.values()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while job.phase is not PromotionPhase.FORWARDING:
                 await asyncio.sleep(0.02)
         left, moved = await contents(world, source), await contents(world, target)

@@ -18,7 +18,7 @@ MOMENTS = [(step, 1) for step in ReindexStep] + [(ReindexStep.WALKING, 4)]
 async def check_after_restart(directory: Path) -> None:
     async with open_world(directory) as world:
         container = world.store.container_for_items(ACCOUNT, "d", "c")
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             await world.store.reindexer.finished(container.keyspace)
         assert await world.store.reindexer.percent(container.keyspace) == 100
         await check_index(world, container)

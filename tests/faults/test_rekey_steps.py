@@ -56,7 +56,7 @@ async def check_after_restart(directory: Path, step: RekeyStep, sure: dict[Name,
         assert may_be_fenced if source.keyspace.record.writes_refused else may_be_open
         (job,) = world.store.rekeyer.jobs.values()
         target = world.store.container(database, "new")
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             if step not in ASKED:
                 await world.store.rekeyer.switch(target)
             while job.phase is not RekeyPhase.SWITCHED or job.retention_before is not None:

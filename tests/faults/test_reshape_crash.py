@@ -72,7 +72,7 @@ async def numbers_found(world: World) -> dict[Name, int | None]:
 async def check_after_restart(directory: Path, kind: str, outcomes: Outcomes) -> None:
     async with open_world(directory, node_labels=NODE_LABELS[kind]) as world:
         container = world.store.container_for_items(ACCOUNT, "d", "c")
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while world.reshaper.progress or world.catalog.garbage:
                 await asyncio.sleep(0.02)
         found = await numbers_found(world)

@@ -61,7 +61,7 @@ async def check_after_restart(directory: Path, kind: str, outcomes: Outcomes) ->
     async with open_tables(directory, patience=NEVER) as world:
         table = world.tables.find_table(ACCOUNT, TABLE)
         assert table is not None
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while world.world.reshaper.progress or world.world.catalog.garbage:
                 await asyncio.sleep(0.02)
         entities = await everything(table)
