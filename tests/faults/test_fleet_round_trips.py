@@ -39,9 +39,11 @@ async def counted(tmp_path: Path) -> AsyncIterator[ProxiedContainer]:
     server = shared_server()
     addresses = {name: await server.empty_database(f"counted_{name}") for name in "ab"}
     async with AsyncExitStack() as stack:
+        # It leads, and so does the background work, which asks every node now and then.
+        stack.enter_context(gateway(tmp_path / "leader", fleet_file(tmp_path / "near.toml", **addresses)))
         proxy = await stack.enter_async_context(proxy_to(server.port))
         addresses["b"] = server.dsn("counted_b", port=proxy.port)
-        starting = gateway(tmp_path / "one", fleet_file(tmp_path / "fleet.toml", **addresses))
+        starting = gateway(tmp_path / "one", fleet_file(tmp_path / "far.toml", **addresses))
         running = await enter_behind_proxy(stack, starting)
         await asyncio.to_thread(make_container, running)
         (behind,) = (part["id"] for part in await asyncio.to_thread(partitions, running) if part["node"] == "b")
