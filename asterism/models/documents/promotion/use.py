@@ -63,14 +63,13 @@ class ForwardingUse:
                 _log.warning("the use of forwarding rules cannot be recorded: %s", problem)
 
     async def _share(self) -> None:
-        counts, self._counts = self._counts, Counter()
-        try:
-            for number in list(counts):
-                add = partial(_added, requests=counts[number], last_at=self._last_at[number])
-                await self._catalog.work.change_forwarded(number, add)
-                del counts[number]
-        finally:
-            self._counts += counts
+        for number, requests in list(self._counts.items()):
+            add = partial(_added, requests=requests, last_at=self._last_at[number])
+            await self._catalog.work.change_forwarded(number, add)
+            # Not before: until the catalog shows them, only these counts do.
+            self._counts[number] -= requests
+            if not self._counts[number]:
+                del self._counts[number]
 
 
 def _added(stored: bytes | None, *, requests: int, last_at: int) -> bytes:
