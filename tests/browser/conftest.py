@@ -17,10 +17,11 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 from tests.browser.page_watch import PageWatch, origin_of
 from tests.browser.portal_server import PortalServer, running_portal
+from tests.browser.toasts import KEEP_TOASTS
 from tests.support.server import PROJECT
 
 # A page waits this long for an element or an answer: machines that run tests may be slow.
-WAIT_MILLISECONDS_MAX = 30_000
+WAIT_MILLISECONDS_MAX = 90_000
 SCREENSHOTS = PROJECT / "build" / "browser"
 WINDOW = {"width": 1280, "height": 900}
 _OPTIONS = (
@@ -77,6 +78,7 @@ def watched(browser: Browser, portal: PortalServer, request: pytest.FixtureReque
     """A context without cookies or history; at its end the test fails if one of its pages had a fault."""
     context = browser.new_context(base_url=portal.url, viewport=WINDOW, locale="en-US")
     context.set_default_timeout(WAIT_MILLISECONDS_MAX)
+    context.add_init_script(KEEP_TOASTS)
     watch = PageWatch(context, origin=origin_of(portal.url))
     yield WatchedContext(context, watch)
     report = request.node.stash.get(_REPORT, None)

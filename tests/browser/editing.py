@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from playwright.sync_api import Locator, Page
+
+from tests.support.server import WAIT_SECONDS_MAX
 
 
 def editor(page: Page, label: str) -> Locator:
@@ -26,7 +29,6 @@ def replace_word(page: Page, label: str, old: str, new: str) -> None:
 
 def wait_until(page: Page, condition: Callable[[], bool]) -> None:
     """Return when a condition outside the page holds; the last check is the caller's own assertion."""
-    for _ in range(300):
-        if condition():
-            return
+    give_up_at = time.monotonic() + WAIT_SECONDS_MAX
+    while not condition() and time.monotonic() < give_up_at:
         page.wait_for_timeout(100)

@@ -15,6 +15,7 @@ from asterism.access.keys import derive_readonly_key
 from tests.browser.page_watch import PageWatch
 from tests.browser.portal_server import PortalServer
 from tests.browser.signing_in import sign_in
+from tests.browser.toasts import expect_toast
 from tests.clients.table_server import TableServer, new_name
 
 LARGE_NUMBER = 9007199254740993
@@ -59,7 +60,7 @@ def test_an_entity_keeps_its_types_and_its_odd_keys_through_an_edit(page: Page, 
     dialog.get_by_label("Type of the new property").select_option("Double")
     dialog.get_by_label("Value of the new property").fill("2")
     dialog.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("Saved.")).to_be_visible()
+    expect_toast(page, "Saved.")
     stored = table.get_entity(keys["PartitionKey"], keys["RowKey"])
     assert stored == {**entity, "Name": "Big spade", "Weight": 2.0}
     assert type(stored["Weight"]) is type(stored["Price"]) is float

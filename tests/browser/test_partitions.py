@@ -13,6 +13,7 @@ from asterism.access.keys import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, derive_re
 from tests.browser.page_watch import PageWatch
 from tests.browser.portal_server import PortalServer
 from tests.browser.signing_in import sign_in
+from tests.browser.toasts import expect_toast
 
 DATABASE = "shop"
 ITEMS = 240
@@ -58,7 +59,7 @@ def test_a_split_is_started_and_watched_until_two_partitions_are_shown(page: Pag
     expect(dialog).to_contain_text("RU/s per partition: 400 now, 200 after.")
     dialog.get_by_role("button", name="Split").click()
     expect(segments(page)).to_have_count(2)
-    expect(page.get_by_role("status").filter(has_text="Split of 0 into 1 and 2")).to_be_visible()
+    expect_toast(page, "Split of 0 into 1 and 2")
     expect(page.get_by_role("img", name=re.compile("1 changes of the partitions"))).to_be_visible()
     # The facts stay open with the first of the two that came of the selected partition.
     expect(page.get_by_role("region", name="Partition 1")).to_be_visible()
