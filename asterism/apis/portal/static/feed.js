@@ -40,12 +40,14 @@ async function load() {
   const current = reader;
   try {
     for (let page = 0; page < PAGES_AT_ONCE_MAX; page += 1) {
-      const { texts, charge: spent, isCaughtUp } = await current.read();
-      // The visitor may have started again, or paused, while the page was on its way.
+      const { texts, charge: spent, isCaughtUp, accept } = await current.read();
+      // The visitor may have started again, or paused, while the page was on its way: then its changes wait in the feed.
       if (current !== reader) return;
+      charge += spent;
+      if (isPaused && texts.length) return;
+      accept();
       list.add(texts.map((text) => describeChange(text, subject.partitionKey.paths)));
       seen += texts.length;
-      charge += spent;
       rate.add(texts.length, nowSeconds());
       if (isCaughtUp || isPaused) break;
     }

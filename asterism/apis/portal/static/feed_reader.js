@@ -8,7 +8,8 @@ export const ALL_VERSIONS = "Full-Fidelity Feed";
 const PAGE_ITEMS = 100;
 const NOW = "*";
 
-// `read()` resolves to { texts, charge, isCaughtUp }: the changes of a page as JSON texts, in the order of the log.
+// `read()` resolves to { texts, charge, isCaughtUp, accept }: the changes of a page as JSON texts, in the order of the
+// log. Until `accept()` is called, the next read begins at the same place.
 export function createReader({ account, link }, { mode, fromBeginning }) {
   let position = fromBeginning ? null : NOW;
   return {
@@ -16,13 +17,14 @@ export function createReader({ account, link }, { mode, fromBeginning }) {
       const headers = { "a-im": mode, "x-ms-max-item-count": String(PAGE_ITEMS) };
       if (position !== null) headers["if-none-match"] = position;
       const answer = await ask("GET", account, "nosql", `${link}/docs`, { headers });
-      position = answer.headers.get("etag") ?? position;
+      const next = answer.headers.get("etag") ?? position;
       const charge = Number(answer.headers.get("x-ms-request-charge") ?? 0);
       // 304 says that there is nothing new.
       return {
         texts: answer.status === 304 ? [] : textsOf(answer.text),
         charge,
         isCaughtUp: answer.status === 304,
+        accept: () => (position = next),
       };
     },
   };
