@@ -8,6 +8,7 @@ import pytest
 from azure.cosmos import CosmosClient
 from playwright.sync_api import Page, expect
 
+from tests.browser.holding import HeldRequests
 from tests.browser.page_watch import PageWatch
 from tests.browser.portal_server import PortalServer
 from tests.browser.signing_in import sign_in
@@ -36,6 +37,23 @@ def test_a_container_is_created_with_its_consequences_shown_first(page: Page, po
         assert container.get_throughput().offer_throughput == 18_000
     row.get_by_role("link", name="orders").click()
     expect(page.get_by_role("link", name="Partitions")).to_have_attribute("aria-current", "page")
+
+
+def test_consequences_are_those_of_the_number_that_was_typed_last(page: Page) -> None:
+    sign_in(page)
+    page.get_by_role("button", name="New container").click()
+    dialog = page.get_by_role("dialog", name="New container")
+    expect(dialog.get_by_text("1 physical partition, 400 RU/s each.")).to_be_visible()
+    held = HeldRequests(page, "**/plan/create?*")
+    dialog.get_by_label("RU/s").fill("12000")
+    held.wait_for_one()
+    held.pass_others()
+    dialog.get_by_label("RU/s").fill("18000")
+    expect(dialog.get_by_text("3 physical partitions, 6,000 RU/s each.")).to_be_visible()
+    with page.expect_response(lambda response: "throughput=12000" in response.url) as late:
+        held.let_go()
+    late.value.finished()
+    expect(dialog.get_by_text("3 physical partitions, 6,000 RU/s each.")).to_be_visible()
 
 
 def test_a_refusal_of_the_service_stands_in_the_dialog(page: Page, watch: PageWatch) -> None:

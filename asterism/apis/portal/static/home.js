@@ -93,7 +93,9 @@ function throughputFields(none) {
 // Show how many partitions the throughput means, before anything is created.
 function showConsequences(form) {
   const place = form.querySelector("#consequences");
+  let last = 0;
   async function update() {
+    const number = (last += 1);
     const { mode, throughput } = Object.fromEntries(new FormData(form));
     if (mode === "none") {
       place.textContent = "The container uses the throughput of its database, or 400 RU/s of its own if that has none.";
@@ -101,11 +103,13 @@ function showConsequences(form) {
     }
     try {
       const plan = await admin(account, "plan/create", { throughput, autoscale: String(mode === "autoscale") });
+      // A later number may have been answered first.
+      if (number !== last) return;
       place.textContent = plan.allowed === false
         ? plan.reason
         : `${plan.partitions} physical partition${plan.partitions === 1 ? "" : "s"}, ${count(plan.ru_per_partition)} RU/s each.`;
     } catch (error) {
-      place.textContent = error.message;
+      if (number === last) place.textContent = error.message;
     }
   }
   form.addEventListener("input", update);

@@ -50,6 +50,7 @@ export function keyRulePreview(account, readPartitionKey, { hasWords }) {
       // A later rule may have been answered first.
       if (number === last) showAnswer(answer.body);
     } catch (error) {
+      if (number !== last) return;
       if (error instanceof JsonProblem) fail(`The sample is not JSON yet: ${error.message}`);
       else if (error.name === "ApiError" || error.name === "Unreachable") fail(sentenceOf(error));
       else throw error;
