@@ -11,9 +11,11 @@ from playwright.sync_api import Page, expect
 
 from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY, derive_readonly_key
 from tests.browser.editing import editor, replace_word, wait_until, write
+from tests.browser.holding import HeldRequests
 from tests.browser.page_watch import PageWatch
 from tests.browser.portal_server import PortalServer
 from tests.browser.signing_in import sign_in
+from tests.browser.toasts import expect_toast
 
 ITEM = "Item as JSON"
 
@@ -59,6 +61,43 @@ def test_a_person_creates_changes_duplicates_and_deletes_an_item(page: Page, con
     page.get_by_role("dialog").get_by_role("button", name="Delete item").click()
     expect(page.get_by_text("No item is open")).to_be_visible()
     assert [item["id"] for item in container.read_all_items()] == ["first"]
+
+
+def test_a_text_that_is_written_while_an_earlier_one_is_saved_stays(page: Page, container: ContainerProxy) -> None:
+    container.create_item({"id": "first", "customer": "Ada", "note": "old"})
+    open_items(page, container)
+    open_item(page, "first")
+    held = HeldRequests(page, "**/docs/first")
+    replace_word(page, ITEM, "old", "new")
+    page.keyboard.press("Control+Enter")
+    held.wait_for_one()
+    replace_word(page, ITEM, "new", "newer")
+    held.let_go()
+    expect(page.get_by_text(re.compile("Saved for"))).to_be_visible()
+    assert container.read_item("first", "Ada")["note"] == "new"
+    expect(editor(page, ITEM)).to_contain_text('"newer"')
+    page.get_by_role("button", name="Save", exact=True).click()
+    wait_until(page, lambda: container.read_item("first", "Ada")["note"] == "newer")
+    assert container.read_item("first", "Ada")["note"] == "newer"
+
+
+def test_the_answer_to_a_save_does_not_replace_a_copy_that_was_begun_meanwhile(
+    page: Page, container: ContainerProxy
+) -> None:
+    container.create_item({"id": "first", "customer": "Ada", "note": "old"})
+    open_items(page, container)
+    open_item(page, "first")
+    held = HeldRequests(page, "**/docs/first")
+    replace_word(page, ITEM, "old", "new")
+    page.keyboard.press("Control+Enter")
+    held.wait_for_one()
+    page.get_by_role("button", name="Duplicate").click()
+    held.let_go()
+    expect_toast(page, "Saved.")
+    expect(editor(page, ITEM)).to_contain_text('"first-copy"')
+    page.get_by_role("button", name="Create", exact=True).click()
+    expect(page.get_by_role("heading", name="first-copy")).to_be_visible()
+    assert {item["id"]: item["note"] for item in container.read_all_items()} == {"first": "new", "first-copy": "new"}
 
 
 def test_numbers_and_the_order_of_properties_survive_an_edit(page: Page, container: ContainerProxy) -> None:

@@ -28,8 +28,11 @@ export function itemEditor({ onOpened, onChanged }) {
   // The text as it was opened or saved; another one means changes that are not saved.
   let cleanText = null;
   let editor = null;
+  // Counts what was put into the card: the answer to a save belongs to the text that was shown when it was sent.
+  let shown = 0;
 
   function show(text, title) {
+    shown += 1;
     part("item-body").hidden = false;
     part("item-hint").hidden = true;
     part("close-item").hidden = false;
@@ -42,6 +45,11 @@ export function itemEditor({ onOpened, onChanged }) {
     });
     editor.setValue(text);
     cleanText = text;
+    showState();
+  }
+
+  // Everything beside the text.
+  function showState() {
     problem.hidden = true;
     hideConflict(conflict);
     if (mayChange()) {
@@ -53,9 +61,16 @@ export function itemEditor({ onOpened, onChanged }) {
     onOpened(stored?.id ?? null, stored?.key ?? null);
   }
 
-  function showStored({ item, etag }, message) {
+  // `hasNewer`: the visitor has written on since the text was sent, and keeps what they have.
+  function showStored({ item, etag }, message, { hasNewer = false } = {}) {
     stored = { id: idOf(item), key: keyOfItem(item, paths), sources: keyHeaderText(keyOfItem(item, sources)), etag };
-    show(editableText(item), stored.id);
+    if (hasNewer) {
+      part("item-title").textContent = stored.id;
+      cleanText = editableText(item);
+      showState();
+    } else {
+      show(editableText(item), stored.id);
+    }
     showSystem(item);
     state.textContent = message;
   }
@@ -119,6 +134,7 @@ export function itemEditor({ onOpened, onChanged }) {
   }
 
   function close() {
+    shown += 1;
     stored = null;
     cleanText = null;
     part("item-body").hidden = true;
@@ -164,15 +180,22 @@ export function itemEditor({ onOpened, onChanged }) {
     // Without spaces: those of this editor would count towards the 2 MB of an item.
     const text = compactJson(item);
     const isNew = stored === null || isMoved;
+    const [place, sent] = [shown, editor.getValue()];
     try {
       const saved = isNew
         ? await createItem(key, text, { isUpsert: part("upsert").checked && stored === null })
         : await replaceItem(stored.id, stored.key, text, stored.etag);
-      hideConflict(conflict);
-      showStored(saved, `Saved for ${count(saved.charge)} RU.`);
+      const hasNewer = editor.getValue() !== sent;
+      // Meanwhile the visitor may have opened, copied or closed an item.
+      if (place === shown) showStored(saved, `Saved for ${count(saved.charge)} RU.`, { hasNewer });
       toast("Saved.");
       if (isNew) onChanged();
     } catch (error) {
+      if (place !== shown) {
+        if (error.name !== "ApiError" && error.name !== "Unreachable") throw error;
+        toast(`Not saved: ${sentenceOf(error)}`, { isProblem: true });
+        return;
+      }
       const isOfOthers = stored !== null && keyHeaderText(keyOfItem(item, sources)) !== stored.sources;
       if (error.status === 400 && isOfOthers) fail(madeOfOthers(stored, sources));
       else await explain(error);
