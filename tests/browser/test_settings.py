@@ -12,9 +12,11 @@ from azure.cosmos.exceptions import CosmosResourceNotFoundError
 from playwright.sync_api import Locator, Page, Response, expect
 
 from asterism.access.keys import derive_readonly_key
+from tests.browser.holding import HeldRequests
 from tests.browser.page_watch import PageWatch
 from tests.browser.portal_server import PortalServer
 from tests.browser.signing_in import sign_in
+from tests.browser.toasts import expect_toast
 from tests.clients.table_server import TableServer, new_name
 
 NOT_INDEXED = {
@@ -24,7 +26,7 @@ NOT_INDEXED = {
     "excludedPaths": [{"path": "/*"}],
 }
 INDEXED = {"indexingMode": "consistent", "automatic": True, "includedPaths": [{"path": "/*"}], "excludedPaths": []}
-# Many properties in each item: a transformation of their index takes seconds, so that it can be watched.
+# Many properties in each item: a transformation of their index takes longer than the answer to its request.
 FILL = """
 function fill(items, properties) {
   const container = getContext().getCollection();
@@ -35,6 +37,12 @@ function fill(items, properties) {
   }
 }
 """
+# Keeps whether the bar of the transformation was shown, at each change.
+NOTE_PROGRESS = """() => {
+  globalThis.progressOfTest = [];
+  const bar = document.querySelector("progress[aria-label='Index transformation']");
+  new MutationObserver(() => progressOfTest.push(!bar.hidden)).observe(bar, { attributeFilter: ["hidden"] });
+}"""
 
 
 @pytest.fixture
@@ -130,9 +138,12 @@ def test_an_index_transformation_is_watched_to_its_end(page: Page, database: Dat
     sign_in(page, path=path_of(database))
     expect(page.get_by_text("The index follows this policy.")).to_be_visible()
     write_policy(page, INDEXED)
+    page.evaluate(NOTE_PROGRESS)
     page.get_by_role("button", name="Save indexing policy").click()
-    expect(page.get_by_role("progressbar", name="Index transformation")).to_be_visible()
+    expect_toast(page, "Indexing policy saved.")
     expect(page.get_by_text("The index follows this policy.")).to_be_visible()
+    # The bar may be gone before a busy machine looks for it.
+    assert True in page.evaluate("progressOfTest")
     assert container.read()["indexingPolicy"]["includedPaths"] == [{"path": "/*"}]
 
 
@@ -167,6 +178,26 @@ def test_time_to_live_is_set_and_removed(page: Page, database: DatabaseProxy) ->
     assert "defaultTtl" not in container.read()
 
 
+def test_what_was_read_before_a_save_is_not_shown_behind_it(page: Page, database: DatabaseProxy) -> None:
+    container = new_container(database)
+    sign_in(page, path=path_of(database))
+    expect(page.get_by_label("Off")).to_be_checked()
+    # The page reads its settings again and again; this reading has the container already.
+    held = HeldRequests(page, "**/admin/partitions?*")
+    held.wait_for_one()
+    page.get_by_label("On, with a default").check()
+    page.get_by_label("Seconds").fill("3600")
+    page.get_by_role("button", name="Save time to live").click()
+    expect_toast(page, "Time to live saved.")
+    with page.expect_response(lambda response: "/admin/partitions?" in response.url) as late:
+        held.let_go()
+    late.value.finished()
+    page.get_by_label("Off").check()
+    with page.expect_response(is_replacement):
+        page.get_by_role("button", name="Save time to live").click()
+    assert "defaultTtl" not in container.read()
+
+
 def test_settings_that_another_client_changed_meanwhile_are_not_overwritten_unseen(
     page: Page, database: DatabaseProxy, watch: PageWatch
 ) -> None:
@@ -181,7 +212,7 @@ def test_settings_that_another_client_changed_meanwhile_are_not_overwritten_unse
     expect(page.get_by_role("textbox", name="Indexing policy")).to_contain_text("/mine/*")
     page.get_by_role("button", name="Keep mine").click()
     page.get_by_role("button", name="Save indexing policy").click()
-    expect(page.get_by_text("Indexing policy saved.")).to_be_visible()
+    expect_toast(page, "Indexing policy saved.")
     stored = container.read()
     assert {"path": "/mine/*"} in stored["indexingPolicy"]["excludedPaths"]
     assert stored["defaultTtl"] == 60
@@ -199,7 +230,9 @@ def test_a_container_that_another_client_deletes_is_said_to_be_gone(
     expect(page.get_by_role("link", name="Back to the first page")).to_be_visible()
 
 
-def test_a_container_is_deleted_after_its_name_is_typed(page: Page, database: DatabaseProxy) -> None:
+def test_a_container_is_deleted_after_its_name_is_typed(page: Page, database: DatabaseProxy, watch: PageWatch) -> None:
+    # The page reads the container again and again, perhaps once more before it is left.
+    watch.expect_fault("status of 404")
     container = new_container(database)
     container.create_item({"id": "a", "customer": "c"})
     sign_in(page, path=path_of(database))
@@ -227,7 +260,9 @@ def test_a_read_only_key_sees_settings_and_no_way_to_change_them(
     expect(page.get_by_role("button", name=re.compile("Save|Change throughput|Delete"))).to_have_count(0)
 
 
-def test_a_table_is_deleted_after_its_name_is_typed(page: Page, portal: PortalServer) -> None:
+def test_a_table_is_deleted_after_its_name_is_typed(page: Page, portal: PortalServer, watch: PageWatch) -> None:
+    # As above.
+    watch.expect_fault("status of 404")
     name = new_name("Products")
     with TableServer(portal.server).service() as tables:
         tables.create_table(name).create_entity({"PartitionKey": "a", "RowKey": "b"})

@@ -38,12 +38,21 @@ function mountContainer() {
   const throughput = mountThroughput(subject);
   const definition = mountDefinition(subject);
   const key = mountKey(subject);
-  const load = untilGone(async () => {
+  let saves = 0;
+
+  async function read() {
+    const before = saves;
     const container = await readContainer(subject);
     const [offer, partitions] = await Promise.all([
       readOffer(subject, container.rid),
       admin(subject.account, "partitions", { ...subject.names, details: "false" }),
     ]);
+    // What was read before the visitor saved may be older than what the cards show now.
+    return before === saves ? [container, offer, partitions] : read();
+  }
+
+  const load = untilGone(async () => {
+    const [container, offer, partitions] = await read();
     definition.show(container);
     key.show(container, partitions);
     await throughput.show(offer, partitions);
@@ -51,9 +60,10 @@ function mountContainer() {
     content.removeAttribute("aria-busy");
   });
   const refresh = poll(load, POLL_SECONDS);
-  definition.onSaved = refresh;
-  key.onSaved = refresh;
-  throughput.onSaved = refresh;
+  definition.onSaved = key.onSaved = throughput.onSaved = () => {
+    saves += 1;
+    refresh();
+  };
 }
 
 function mountTable() {
