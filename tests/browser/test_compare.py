@@ -37,7 +37,8 @@ def test_both_sides_are_shown_live_until_a_side_is_deleted(page: Page, portal: P
         expect(side.get_by_role("img", name="Stored bytes")).to_be_visible()
         expect(side.get_by_role("img", name="Heat map")).to_be_visible()
     # The same colors mean the same on both sides.
-    assert legend_of(page, 0) == legend_of(page, 1)
+    left, right = page.locator("[data-side] .legend").all_inner_texts()
+    assert left == right
 
     page.get_by_role("button", name="15 minutes").click()
     expect(bad.get_by_text("429s in 15 minutes")).to_be_visible()
@@ -56,7 +57,3 @@ def test_a_comparison_without_names_says_how_to_name_them(page: Page, watch: Pag
     sign_in(page)
     page.goto("/compare?left=asterism&right=")
     expect(page.get_by_role("alert")).to_contain_text("left=ACCOUNT/DATABASE/CONTAINER")
-
-
-def legend_of(page: Page, side: int) -> str:
-    return page.locator("[data-side]").nth(side).locator(".legend").inner_text()

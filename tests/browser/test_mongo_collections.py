@@ -18,7 +18,7 @@ from tests.browser.signing_in import sign_in
 def portal() -> Iterator[PortalServer]:
     with running_portal("--no-throttle", doors=(*DOORS, "mongo")) as running:
         address = f"mongodb://127.0.0.1:{running.server.ports['mongo']}/?replicaSet=globaldb"
-        with MongoClient[dict[str, Any]](address, serverSelectionTimeoutMS=30_000) as client:
+        with MongoClient[dict[str, Any]](address, serverSelectionTimeoutMS=90_000) as client:
             shop = client["shop"]
             shop.users.insert_many([{"_id": f"user-{number}", "n": number} for number in range(3)])
             shop.users.create_index([("n", 1), ("mail", -1)], name="by_n", sparse=True)

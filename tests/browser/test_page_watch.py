@@ -9,6 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from playwright.sync_api import Browser, Page
 
+from tests.browser.conftest import WAIT_MILLISECONDS_MAX
+from tests.browser.editing import wait_until
 from tests.browser.page_watch import PageWatch, origin_of
 
 _PAGES = {
@@ -49,6 +51,7 @@ def site() -> Iterator[str]:
 @pytest.fixture
 def page(browser: Browser, site: str) -> Iterator[Page]:
     with browser.new_context(base_url=site) as context:
+        context.set_default_timeout(WAIT_MILLISECONDS_MAX)
         yield context.new_page()
 
 
@@ -77,6 +80,8 @@ def test_a_page_without_faults_has_none(page: Page, watch: PageWatch) -> None:
 )
 def test_a_fault_of_a_page_is_noticed(page: Page, watch: PageWatch, path: str, fault: str) -> None:
     page.goto(path, wait_until="networkidle")
+    # The report of a violation comes behind the page.
+    wait_until(page, lambda: any(fault in seen for seen in watch.faults))
     assert [seen for seen in watch.faults if fault in seen] != []
 
 
@@ -88,4 +93,5 @@ def test_a_fault_that_the_test_expects_is_accepted(page: Page, watch: PageWatch)
 
 def test_a_second_tab_is_watched_too(page: Page, watch: PageWatch) -> None:
     page.context.new_page().goto("/console", wait_until="networkidle")
+    wait_until(page, lambda: bool(watch.faults))
     assert len(watch.faults) == 1

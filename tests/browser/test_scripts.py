@@ -10,6 +10,7 @@ from azure.cosmos import ContainerProxy, PartitionKey
 from playwright.sync_api import Page, expect
 
 from asterism.access.keys import derive_readonly_key
+from tests.browser.holding import HeldRequests
 from tests.browser.page_watch import PageWatch
 from tests.browser.portal_server import PortalServer
 from tests.browser.signing_in import sign_in
@@ -84,6 +85,8 @@ def test_a_run_that_takes_long_is_cancelled(page: Page, container: ContainerProx
     sign_in(page, path=path_of(container))
     page.get_by_role("link", name="long").click()
     page.get_by_label("Partition key /customer").fill("c-1")
+    # The server ends a run after five seconds; this one does not even reach it.
+    HeldRequests(page, "**/sprocs/long")
     page.get_by_role("button", name="Run", exact=True).click()
     page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_text("Canceled.")).to_be_visible()
