@@ -63,7 +63,7 @@ def send_raw(port: int, *parts: bytes) -> bytes:
             for part in parts:
                 connection.sendall(part)
         with contextlib.suppress(ConnectionResetError):
-            return connection.recv(65536)
+            return raw.answer_of(connection)
     return b""
 
 
@@ -101,7 +101,9 @@ def test_the_greeting_tells_the_endpoint_a_connection_string_and_where_the_data_
 
 def test_the_readiness_probe_needs_no_key_and_answers_head_as_well(server: RunningServer) -> None:
     assert is_healthy(server.port)
-    assert send_raw(server.port, b"HEAD /_asterism/health HTTP/1.1\r\nhost: a\r\n\r\n").startswith(b"HTTP/1.1 200")
+    with raw.connect(server.port) as connection:
+        connection.sendall(b"HEAD /_asterism/health HTTP/1.1\r\nhost: a\r\n\r\n")
+        assert raw.status_of(connection) == 200
 
 
 def test_sigterm_ends_the_server_with_status_0_and_without_a_word_on_standard_error(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TableServer]:
 def answer_to(port: int, request: bytes) -> tuple[int, bytes]:
     with raw.connect(port) as connection:
         connection.sendall(request)
-        answer = connection.recv(65536)
+        answer = raw.answer_of(connection)
         return int(answer.split(b" ", 2)[1]), answer
 
 

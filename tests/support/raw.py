@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import re
 import socket
 import ssl
 import time
@@ -99,18 +100,17 @@ def status_of(connection: socket.socket) -> int:
 
 
 def answer_of(connection: socket.socket) -> bytes:
-    """Return the next answer on a connection, head and body, which may arrive in several pieces."""
+    """Return the next answer with its body, which may arrive behind its head; less if the connection ends before."""
     received = b""
-    while True:
-        head, end, body = received.partition(b"\r\n\r\n")
-        if end:
-            length = head.lower().partition(b"\r\ncontent-length: ")[2].partition(b"\r\n")[0]
-            if len(body) >= int(length):
-                return received
-        piece = connection.recv(65536)
-        if not piece:
-            raise AssertionError(f"the connection was closed after {received!r}")
+    while not _is_whole(received) and (piece := connection.recv(65536)):
         received += piece
+    return received
+
+
+def _is_whole(received: bytes) -> bool:
+    head, end, body = received.partition(b"\r\n\r\n")
+    length = re.search(rb"\r\ncontent-length: *(\d+)", head.lower())
+    return bool(end) and (length is None or len(body) >= int(length[1]))
 
 
 def was_closed(connection: socket.socket) -> bool:
