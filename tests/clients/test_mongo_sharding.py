@@ -272,7 +272,8 @@ def test_drops_while_others_write_leave_a_sound_collection(shop: Database[Docume
 
     def write(own: int) -> int:
         done = 0
-        while not stopping.is_set():
+        # At least once, however late the thread begins.
+        while done == 0 or not stopping.is_set():
             shop.users.insert_one({"_id": f"{own}-{done}"})
             shop.users.update_one({"_id": f"{own}-{done}"}, {"$set": {"x": 1}})
             shop.users.delete_many({"x": 2})

@@ -59,7 +59,7 @@ def test_a_spent_budget_is_a_command_error_that_drivers_back_off_from(bare: Bare
     assert refused["baseBackoffMS"] >= int(shown[1]) > 0
     first = command["documents"][0]["_id"]
     found = {"count": "users", "query": {"_id": first, "city": "rome"}}
-    answers = (bare.command(found) for _ in range(COMMANDS_MAX))
+    answers = (bare.command(found) for _ in range(1_000_000))
     assert next(answer for answer in answers if answer["ok"])["n"] == 0
 
 

@@ -32,12 +32,13 @@ def test_a_container_is_copied_to_another_key_while_clients_write(
     assert answer["phase"] == "following"
     for number in range(20):
         source.delete_item(f"old-{number}", f"k{number % 30}")
+    until_true(lambda: all(writer.rounds > 10 for writer in writers))
     for writer in writers:
         writer.stopping.set()
         writer.join()
+    assert [writer.refused for writer in writers] == [0, 0]
     switched = run_well(server, database.id, "source", "--to", "by-day", "--switch")
     target = database.get_container_client("by-day")
-    assert min(writer.rounds for writer in writers) > 10
     assert contents(target) == contents(source)
     assert (switched["phase"], switched["source_items"]) == ("switched", switched["target_items"])
     assert switched["source_items"] == len(contents(source))
