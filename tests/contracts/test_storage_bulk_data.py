@@ -14,7 +14,7 @@ from asterism.storage.lmdb.log_commit import LogCommitter
 from asterism.storage.lmdb.write_log import LOG_FILES
 from tests.faults.storage_worker import EPOCH, PARTITION
 from tests.support.logged_stores import ALL, after_batch, new_store, opened, random_batch
-from tests.support.store_images import killed_copy
+from tests.support.store_images import killed_copy, settled
 
 BULK_PACE = FoldPace(changes=10**9, log_bytes=64 * 1024, seconds=10**6)
 
@@ -70,7 +70,7 @@ async def test_bulk_data_are_committed_directly_and_the_log_is_used_again_behind
         assert not committer._is_direct
         assert (await before.scan(ALL, limit=10**9)).entries == sorted(expected.items())
         await before.close()
-        await folded_but_for_the_log(engine)
+        await settled(engine)
         copy = killed_copy(tmp_path / "running", tmp_path / f"killed-{phase}")
         async with opened(copy) as killed:
             assert (await killed.scan(PARTITION, EPOCH, ALL, limit=10**9)).entries == sorted(state.items())
@@ -78,12 +78,6 @@ async def test_bulk_data_are_committed_directly_and_the_log_is_used_again_behind
     await engine.close()
     async with opened(tmp_path / "running") as engine:
         assert (await engine.scan(PARTITION, EPOCH, ALL, limit=10**9)).entries == sorted(state.items())
-
-
-async def folded_but_for_the_log(engine: LmdbEngine) -> None:
-    """Wait until no fold is under way."""
-    while engine._committer._background is not None:  # type: ignore[union-attr]  # a log's
-        await asyncio.sleep(0.001)
 
 
 async def test_the_log_stays_unused_as_long_as_bulk_data_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

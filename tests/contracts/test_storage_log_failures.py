@@ -49,6 +49,12 @@ def retries_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_commit, "RETRY_SECONDS", 0.0)
 
 
+@pytest.fixture
+def one_record_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the changes that are made together share a record, however long each takes."""
+    monkeypatch.setattr(log_commit, "GROUP_SECONDS_MAX", 3600.0)
+
+
 @parts_written
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
 async def test_an_append_that_fails_loses_and_doubles_nothing(
@@ -90,7 +96,7 @@ async def test_an_append_that_fails_while_a_fold_is_under_way_loses_and_doubles_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: Any, acknowledged: int
 ) -> None:
     engine = await new_store(tmp_path / "store", fold_pace=FoldPace(changes=20, seconds=10**6))
-    with fold_held_up(engine):
+    async with fold_held_up(engine):
         await write(engine, *NAMES[:acknowledged])
         # The fold has the first four records. With the next, the other file is begun.
         assert logged_sequences(tmp_path / "store") == [[1, 2, 3, 4], [5][: acknowledged - 3]]
@@ -119,7 +125,7 @@ async def test_a_log_that_always_fails_is_no_hindrance(
 
 
 @parts_written
-@pytest.mark.usefixtures("retries_at_once")
+@pytest.mark.usefixtures("retries_at_once", "one_record_for_all")
 async def test_a_log_and_a_tree_that_both_fail_refuse_writes_and_keep_what_was_acknowledged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: Any
 ) -> None:

@@ -85,7 +85,7 @@ async def folded_and_killed_store(directory: Path, *, folded: int, logged: int) 
 async def store_with_two_logs(directory: Path) -> Path:
     """Return a copy of a store that was killed while it folded: a file has the records 1 to 4, the other 5 to 7."""
     engine = await new_store(directory / "running", fold_pace=FoldPace(changes=20, seconds=10**6))
-    with fold_held_up(engine):
+    async with fold_held_up(engine):
         await write(engine, *NAMES[:6])
         copy = killed_copy(directory / "running", directory / "killed")
     await engine.close()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import math
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import lmdb
 import pytest
 
 from asterism.storage.lmdb import FoldPace, LmdbEngine
+from asterism.storage.lmdb.log_commit import LogCommitter
 from asterism.storage.lmdb.log_record import find_records
 from asterism.storage.lmdb.write_log import LOG_FILES, WriteLog
 
@@ -121,11 +123,21 @@ def make_appends_fail(
     monkeypatch.setattr(WriteLog, "append", append_or_fail)
 
 
-@contextmanager
-def fold_held_up(engine: LmdbEngine) -> Iterator[None]:
+@asynccontextmanager
+async def fold_held_up(engine: LmdbEngine) -> AsyncIterator[None]:
     """Hold LMDB's lock of writers, so that a fold that begins now is under way until the end of the block."""
+    await settled(engine)
     txn = engine._store.env.begin(write=True)
     try:
         yield
     finally:
         txn.abort()
+
+
+async def settled(engine: LmdbEngine) -> None:
+    """Wait until no record and no fold is under way. Until the event loop runs again, the directory can be copied, and
+    no other thread has LMDB's lock of writers, which it would keep for as long as this one waits."""
+    committer = engine._committer
+    assert isinstance(committer, LogCommitter)
+    while committer._is_writing or committer._waiting or committer._background is not None:
+        await asyncio.sleep(0.001)
