@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import os
 from pathlib import Path
 from typing import Any
@@ -203,6 +204,8 @@ async def test_a_store_whose_log_cannot_be_made_is_used_without(
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", open_or_refuse)
         engine = LmdbEngine.open(tmp_path, durable=False)
+    # What earlier tests have left behind is not closed in between.
+    gc.collect()
     descriptors = len(os.listdir("/proc/self/fd"))
     assert await write(engine, *NAMES) == [1, 2, 3, 4, 5, 6]
     assert "another process" in await open_in_another_process(tmp_path, shared=True)

@@ -155,13 +155,14 @@ async def test_another_process_follows_the_catalog(nodes: NodeEngines) -> None:
         assert other.catalog_node == path[-1]
     notified.clear()
     await other.apply(CATALOG_PARTITION, EPOCH, Batch(puts=[(b"n", b"3")]))
-    await asyncio.wait_for(notified.wait(), 30)
+    await asyncio.wait_for(notified.wait(), 60)
 
 
 async def test_an_abandoned_hand_over_is_completed_by_another_process(
     nodes: NodeEngines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("asterism.storage.nodes.HAND_OVER_SECONDS_MAX", 0.1)
+    monkeypatch.setattr("asterism.storage.nodes.FOLLOW_SECONDS_MAX", 60.0)
     await fill_catalog(nodes)
     others = [another_process(nodes) for _ in range(3)]
     await nodes.move_catalog(ONE)
