@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import aiohttp
 
 from asterism.limits import GIB, MIB, Limits
-from asterism.server.listeners.addresses import choose_address
 from asterism.server.listeners.group import AnyDoor, DoorPort, ListenerGroup, PortLimits, Transport, make_listeners
 from asterism.server.listeners.tls import CertificateFiles
+from tests.support.ports import free_port
 from tests.toy_door.echo import LENGTH_BYTES, EchoHttp, EchoMixed
 
 # For a machine that has much else to do.
-WAIT_SECONDS_MAX = 60.0
+WAIT_SECONDS_MAX = 120.0
 # Connections of the machine itself are buffered by the kernel up to a dozen megabytes; a stream is much longer.
 BUFFERED_BYTES_MAX = 64 * MIB
 ENDLESS_BYTES = 4 * GIB
@@ -91,7 +91,7 @@ async def echo_server(
     optional_tls: CertificateFiles | None = None,
 ) -> AsyncIterator[EchoServer]:
     """Serve until the end of the `async with`; with `optional_tls`, clients with and without TLS."""
-    _, port = choose_address("localhost", 0)
+    port = free_port()
     files = certificate or optional_tls
 
     def ensured() -> CertificateFiles:

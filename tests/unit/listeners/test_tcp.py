@@ -16,12 +16,12 @@ import pytest
 from asterism.apis.transports.http import ClientGone
 from asterism.apis.transports.tcp import ByteStream
 from asterism.limits import KIB, MIB, Limits
-from asterism.server.listeners.addresses import choose_address
 from asterism.server.listeners.connection_rules import AnswerBudget, PortConnections
 from asterism.server.listeners.group import PortLimits
 from asterism.server.listeners.request_bodies import BodyBudget
 from asterism.server.listeners.tcp_stream import LINGER_SECONDS_MAX, TcpPort, TcpStream
 from asterism.server.listeners.tls import CertificateFiles, server_context
+from tests.support.ports import free_port
 from tests.toy_door.echo import MESSAGE_BYTES_MAX, encode
 from tests.unit.listeners.echo_server import (
     BUFFERED_BYTES_MAX,
@@ -102,9 +102,11 @@ class Script:
 
     def __init__(self, act: Callable[[ByteStream], Awaitable[None]]) -> None:
         self._act = act
+        self.has_begun = asyncio.Event()
         self.ends: list[str] = []
 
     async def serve(self, stream: ByteStream) -> None:
+        self.has_begun.set()
         try:
             await self._act(stream)
             self.ends.append("returned")
@@ -235,6 +237,7 @@ async def test_a_client_that_vanishes_ends_the_handler(
     async with echo_server("tcp", certificate=files, door=door) as server:
         client = await server.connect()
         await client.send(b"x")
+        await door.has_begun.wait()
         await asyncio.sleep(0.05)
         client.vanish()
         await wait_until(lambda: bool(door.ends))
@@ -276,7 +279,7 @@ async def test_a_client_that_reads_late_gets_the_whole_of_the_last_answer() -> N
 
 
 async def test_a_connection_that_sends_nothing_has_a_deadline() -> None:
-    async with echo_server("tcp", limits=Limits(first_request_seconds_max=1)) as server:
+    async with echo_server("tcp", limits=Limits(first_request_seconds_max=3)) as server:
         silent, used = await server.connect(), await server.connect()
         await used.send(encode(b"a"))
         assert await used.receive() == b"a"
@@ -429,8 +432,11 @@ async def test_a_message_that_is_arriving_while_the_server_stops_is_answered() -
 
 
 async def test_a_door_that_waits_for_events_hears_that_the_server_stops() -> None:
+    is_waiting = asyncio.Event()
+
     async def act(stream: ByteStream) -> None:
         await stream.read()
+        is_waiting.set()
         await stream.until_draining()
         assert stream.is_draining
         await stream.write(b"bye")
@@ -438,21 +444,24 @@ async def test_a_door_that_waits_for_events_hears_that_the_server_stops() -> Non
     async with echo_server("tcp", door=Script(act)) as server:
         client = await server.connect()
         await client.send(b"x")
-        await asyncio.sleep(0.05)
+        await is_waiting.wait()
         assert await server.group.stop(drain_seconds_max=WAIT_SECONDS_MAX)
         assert await client.reader.read(3) == b"bye"
 
 
 async def test_a_door_that_does_not_end_in_time_is_cancelled() -> None:
+    is_waiting = asyncio.Event()
+
     async def act(stream: ByteStream) -> None:
         await stream.read()
+        is_waiting.set()
         await asyncio.Event().wait()
 
     door = Script(act)
     async with echo_server("tcp", door=door) as server:
         client = await server.connect()
         await client.send(b"x")
-        await asyncio.sleep(0.05)
+        await is_waiting.wait()
         assert not await server.group.stop(drain_seconds_max=0.1)
         assert await client.ended()
     assert door.ends == ["cancelled"]
@@ -462,7 +471,7 @@ async def test_a_door_that_does_not_end_in_time_is_cancelled() -> None:
 
 
 async def test_two_processes_share_a_port_and_one_can_leave() -> None:
-    _, port = choose_address("127.0.0.1", 0)
+    port = free_port()
     command = [sys.executable, "-m", "tests.toy_door.echo_worker", str(port)]
     workers = [await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE) for _ in range(2)]
     try:
