@@ -26,6 +26,14 @@ def hasty_runtime() -> Iterator[ScriptRuntime]:
     runtime.close()
 
 
+@pytest.fixture(scope="module")
+def cramped_runtime() -> Iterator[ScriptRuntime]:
+    limits = ScriptLimits(run_seconds=60.0, accept_seconds=50.0, memory_bytes_max=8 * 1024 * 1024)
+    runtime = ScriptRuntime(limits)
+    yield runtime
+    runtime.close()
+
+
 @pytest.fixture
 def bench(roomy_runtime: ScriptRuntime) -> ScriptBench:
     return ScriptBench(roomy_runtime)
@@ -33,5 +41,11 @@ def bench(roomy_runtime: ScriptRuntime) -> ScriptBench:
 
 @pytest.fixture
 def hasty_bench(hasty_runtime: ScriptRuntime) -> ScriptBench:
-    """Provide little time and little memory, for scripts that exceed them."""
+    """Provide little time and little memory, for scripts that exceed their time."""
     return ScriptBench(hasty_runtime)
+
+
+@pytest.fixture
+def cramped_bench(cramped_runtime: ScriptRuntime) -> ScriptBench:
+    """Provide little memory, and time enough on the busiest machine."""
+    return ScriptBench(cramped_runtime)

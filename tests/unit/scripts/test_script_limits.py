@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,16 @@ from asterism.scripts.limits import ScriptLimits
 from asterism.scripts.results import FailureKind, ScriptFailed
 from asterism.scripts.runtime import ScriptRuntime
 from tests.unit.scripts.dict_operations import ScriptBench, kill_hosts, script
+
+
+async def next_answer(bench: ScriptBench) -> object:
+    """Return the answer 1 of another script on the same host, which has time enough on the busiest machine."""
+    runtime = bench.runtime
+    hasty, runtime._limits = runtime._limits, replace(runtime._limits, run_seconds=60.0, accept_seconds=50.0)
+    try:
+        return await bench.answer("reply(1);")
+    finally:
+        runtime._limits = hasty
 
 
 @pytest.mark.parametrize(
@@ -31,7 +42,7 @@ async def test_a_script_without_an_end_is_stopped(hasty_bench: ScriptBench, insi
     failed = await hasty_bench.failure(inside)
     assert (failed.kind, failed.status) == (FailureKind.OUT_OF_TIME, 408)
     assert (hasty_bench.operations.items, hasty_bench.operations.rollback_count) == ({}, 1)
-    assert await hasty_bench.answer("reply(1);") == 1
+    assert await next_answer(hasty_bench) == 1
 
 
 @pytest.mark.parametrize(
@@ -44,7 +55,7 @@ async def test_a_script_without_an_end_is_stopped(hasty_bench: ScriptBench, insi
 async def test_a_built_in_without_an_end_is_stopped(hasty_bench: ScriptBench, inside: str) -> None:
     failed = await hasty_bench.failure(inside)
     assert failed.kind is FailureKind.OUT_OF_TIME
-    assert await hasty_bench.answer("reply(1);") == 1
+    assert await next_answer(hasty_bench) == 1
 
 
 @pytest.mark.parametrize(
@@ -55,11 +66,11 @@ async def test_a_built_in_without_an_end_is_stopped(hasty_bench: ScriptBench, in
         "new ArrayBuffer(1e9);",
     ],
 )
-async def test_a_script_that_wants_all_memory_is_stopped(hasty_bench: ScriptBench, inside: str) -> None:
-    failed = await hasty_bench.failure(inside)
+async def test_a_script_that_wants_all_memory_is_stopped(cramped_bench: ScriptBench, inside: str) -> None:
+    failed = await cramped_bench.failure(inside)
     assert (failed.kind, failed.status) == (FailureKind.OUT_OF_MEMORY, 400)
-    assert hasty_bench.operations.rollback_count == 1
-    assert await hasty_bench.answer("reply(1);") == 1
+    assert cramped_bench.operations.rollback_count == 1
+    assert await cramped_bench.answer("reply(1);") == 1
 
 
 async def test_a_script_that_catches_a_full_heap_again_and_again_harms_itself_only(hasty_bench: ScriptBench) -> None:
@@ -68,7 +79,7 @@ async def test_a_script_that_catches_a_full_heap_again_and_again_harms_itself_on
             try { keep.push({a: [{}], b: 'x'.repeat(5000) + keep.length}); } catch (e) { keep.length -= 9; }
         }"""
     await hasty_bench.failure(inside)
-    assert await hasty_bench.answer("reply(1);") == 1
+    assert await next_answer(hasty_bench) == 1
 
 
 @pytest.mark.parametrize(
@@ -112,17 +123,17 @@ async def test_a_log_that_is_too_large_is_refused(bench: ScriptBench) -> None:
     assert result.kind is FailureKind.TOO_LARGE
 
 
-async def test_near_the_end_operations_are_not_accepted_and_the_script_can_answer_where_to_resume(
-    hasty_bench: ScriptBench,
-) -> None:
-    hasty_bench.operations.before = lambda: time.sleep(0.02)
+async def test_near_the_end_operations_are_not_accepted_and_the_script_can_answer_where_to_resume() -> None:
+    bench = ScriptBench(ScriptRuntime(ScriptLimits(run_seconds=60.0, accept_seconds=0.2)))
+    bench.operations.before = lambda: time.sleep(0.02)
     inside = """var done = 0;
         (function next() {
             var isAccepted = collection.createDocument(link, {id: 'd' + done}, function () { done += 1; next(); });
             if (!isAccepted) reply({done: done});
         })();"""
-    answer = await hasty_bench.answer(inside)
-    assert answer == {"done": len(hasty_bench.operations.items)}
+    answer = await bench.answer(inside)
+    assert answer == {"done": len(bench.operations.items)}
+    bench.runtime.close()
 
 
 async def test_too_much_waiting_text_is_not_accepted() -> None:
@@ -139,45 +150,40 @@ async def test_operations_that_take_too_long_end_the_run(hasty_bench: ScriptBenc
     assert hasty_bench.operations.items == {}
 
 
-async def test_other_work_proceeds_while_a_script_runs_without_end(hasty_bench: ScriptBench) -> None:
-    ticks = 0
-
-    async def tick() -> None:
-        nonlocal ticks
-        while True:
-            await asyncio.sleep(0.001)
-            ticks += 1
-
-    ticking = asyncio.create_task(tick())
-    await hasty_bench.failure("while (true);")
-    ticking.cancel()
-    assert ticks > 20
+async def test_other_work_proceeds_while_a_script_runs_without_end(cramped_bench: ScriptBench) -> None:
+    running = asyncio.create_task(cramped_bench.run(script("while (true);")))
+    for _ in range(20):
+        await asyncio.sleep(0.001)
+    assert not running.done()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_a_host_that_is_killed_fails_its_run_and_is_replaced(hasty_bench: ScriptBench) -> None:
-    hasty_bench.operations.before = kill_hosts
-    failed = await hasty_bench.failure("collection.createDocument(link, {id: 'a'}, function () {});")
+async def test_a_host_that_is_killed_fails_its_run_and_is_replaced(cramped_bench: ScriptBench) -> None:
+    cramped_bench.operations.before = kill_hosts
+    failed = await cramped_bench.failure("collection.createDocument(link, {id: 'a'}, function () {});")
     assert failed.kind is FailureKind.OUT_OF_MEMORY
-    assert hasty_bench.operations.items == {}
-    assert await hasty_bench.answer("reply(1);") == 1
+    assert cramped_bench.operations.items == {}
+    assert await cramped_bench.answer("reply(1);") == 1
 
 
-async def test_a_canceled_run_returns_its_host(hasty_bench: ScriptBench) -> None:
-    runs = [asyncio.create_task(hasty_bench.run(script("while (true);"))) for _ in range(2)]
+async def test_a_canceled_run_returns_its_host(cramped_bench: ScriptBench) -> None:
+    runs = [asyncio.create_task(cramped_bench.run(script("while (true);"))) for _ in range(2)]
     await asyncio.sleep(0.2)
     for run in runs:
         run.cancel()
     await asyncio.gather(*runs, return_exceptions=True)
-    assert await hasty_bench.answer("reply(1);") == 1
+    assert await cramped_bench.answer("reply(1);") == 1
 
 
 async def test_a_run_that_finds_no_host_is_answered_busy() -> None:
-    bench = ScriptBench(ScriptRuntime(ScriptLimits(hosts_max=1, run_seconds=0.6, host_wait_seconds=0.05)))
+    bench = ScriptBench(ScriptRuntime(ScriptLimits(hosts_max=1, run_seconds=60.0, host_wait_seconds=0.05)))
     first = asyncio.create_task(bench.run(script("while (true);")))
     await asyncio.sleep(0.05)
     failed = await bench.failure("reply(1);")
     assert (failed.kind, failed.status) == (FailureKind.BUSY, 503)
-    await first
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
     bench.runtime.close()
 
 
