@@ -72,8 +72,11 @@ class Timed:
 @asynccontextmanager
 async def timed_world(directory: Path) -> AsyncIterator[Timed]:
     hands = Hands()
-    async with open_world(directory, clock=hands.clock()) as opened:
-        yield Timed(opened, hands)
+    with pytest.MonkeyPatch.context() as patch:
+        # The timer's own sweep would take some of the items that are counted here.
+        patch.setattr(expiry, "_DELAY_SECONDS_MIN", 3600.0)
+        async with open_world(directory, clock=hands.clock()) as opened:
+            yield Timed(opened, hands)
 
 
 @pytest.fixture
@@ -201,8 +204,6 @@ async def test_without_a_default_nothing_expires_and_nothing_is_kept_for_it(time
 
 async def test_a_new_default_reaches_the_items_that_are_there(timed: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(housekeeper, "_SETTLE_SECONDS", 0.0)
-    # The timer's own sweep would take some of the items that are counted here.
-    monkeypatch.setattr(expiry, "_DELAY_SECONDS_MIN", 3600.0)
     container = await timed.world.container()
     for number in range(150):
         await write(container, f"i{number}", pk=f"p{number % 7}", **({"ttl": 5} if number % 3 == 0 else {}))
