@@ -159,7 +159,7 @@ class Client:
         self.socket.inbox.put_nowait(bytes([len(mime)]) + mime.encode() + json.dumps(request).encode())
 
     async def receive(self) -> Any:
-        return json.loads(await asyncio.wait_for(self.socket.sent.get(), 10))
+        return json.loads(await asyncio.wait_for(self.socket.sent.get(), 60))
 
     async def log_in(self) -> None:
         """Log in without a challenge, as a client that knows that there will be one."""
@@ -170,7 +170,7 @@ class Client:
         self.socket.gone.set()
         self.socket.reads.set()
         self.socket.inbox.put_nowait(None)
-        await asyncio.wait_for(self._task, 10)
+        await asyncio.wait_for(self._task, 60)
 
 
 def request_id(number: int) -> str:
@@ -188,6 +188,6 @@ def authentication(user: str = USER, password: str = KEY, *, number: int = 1, na
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for a condition that other tasks bring about."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(0.001)
