@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
 
+import pytest
+
 from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY, AccountKeys
 from asterism.access.master_key import signature
 from asterism.apis.nosql.auth import signed_links
@@ -23,7 +25,7 @@ from asterism.apis.transports.http import Request, Response
 from asterism.clock import SYSTEM_CLOCK
 from asterism.limits import DEFAULT_LIMITS, Limits
 from asterism.metrics import DoorRequests
-from asterism.reading import turns
+from asterism.reading import execute, source_page, turns
 from asterism.scripts.runtime import ScriptRuntime
 from asterism.values.json.text import dumps, loads
 from tests.support.world import ACCOUNT, World, open_world
@@ -110,7 +112,18 @@ async def door_at_hand(
     lenient_sql: bool = False,
     slow_seconds: float = math.inf,
 ) -> AsyncIterator[DoorAtHand]:
-    """With the database `d` and the container `c`, partitioned by /pk."""
+    """With the database `d` and the container `c`, partitioned by /pk. No page ends because the machine is busy."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (execute, source_page):
+            patch.setattr(module, "PAGE_SECONDS_MAX", 3600.0)
+        async with _open_door(directory, limits, consistency, lenient_sql, slow_seconds) as door:
+            yield door
+
+
+@asynccontextmanager
+async def _open_door(
+    directory: Path, limits: Limits, consistency: str, lenient_sql: bool, slow_seconds: float
+) -> AsyncIterator[DoorAtHand]:
     async with open_world(directory, limits=limits) as world:
         await world.container()
         scripts = ScriptRuntime(wait=turns.wait)
