@@ -66,7 +66,8 @@ tests: $(STAMPS)/test $(STAMPS)/postgresql $(STAMPS)/chromium $(STAMPS)/node_cli
 	ASTERISM_TEST_STORE=postgres $(PYTEST) $(ON_POSTGRES)
 
 tests-of-every-engine: $(STAMPS)/test $(STAMPS)/postgresql
-	ASTERISM_SIMULATION_SEEDS=2000 $(PYTEST) -m "store and not serial"
+	ASTERISM_TEST_EXAMPLES=new $(PYTEST) -m pure
+	ASTERISM_TEST_EXAMPLES=new ASTERISM_SIMULATION_SEEDS=2000 $(PYTEST) -m "store and not serial"
 	ASTERISM_TEST_STORE=postgres $(PYTEST) $(ALL_ON_POSTGRES) $(NOT_ON_POSTGRES:%=--ignore=%)
 
 simulate: $(STAMPS)/test ## Replay a seed of the simulation (SEED=123), or look for one that fails (SEEDS=0:2000)

@@ -11,7 +11,14 @@ from hypothesis import HealthCheck, settings
 from tests.tiers import TIERS, tier_of
 
 # The time that an example takes, or its making, depends on how busy the machine is, not on whether the code is right.
-settings.register_profile("asterism", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# The examples of a test are the same in every run, so that a run says something about what was changed; other ones are
+# looked for by `make test-all`.
+settings.register_profile(
+    "asterism",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=os.environ.get("ASTERISM_TEST_EXAMPLES") != "new",
+)
 settings.load_profile("asterism")
 
 
