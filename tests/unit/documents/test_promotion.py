@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from asterism.clock import SYSTEM_CLOCK, Clock
 from asterism.errors import (
     AsterismError,
     Forbidden,
@@ -195,18 +196,26 @@ async def test_unique_keys_that_items_exchange_meanwhile_are_those_of_the_source
 
 
 async def test_a_throttled_target_makes_the_move_slower_and_loses_nothing(tmp_path: Path) -> None:
-    async with open_world(tmp_path, enforce=True) as world:
+    stands_at: list[float] = []
+    now = SYSTEM_CLOCK.monotonic_seconds
+    clock = Clock(SYSTEM_CLOCK.wall_seconds, lambda: stands_at[0] if stands_at else now())
+    async with open_world(tmp_path, enforce=True, clock=clock) as world:
+
+        def throttled() -> int:
+            return sum(usage.throttled for usage in named(world, "new").keyspace.usage.values())
+
         source = await world.container(throughput=Manual(10_000))
         for number in range(ITEMS):
             await source.create_item({"id": f"i{number}", "pk": BIG, "text": "x" * 8_000}, None)
         job = await begin_promotion(world.store, Promotion(source, (BIG,), "new", throughput=Manual(4_000)))
         target = named(world, "new")
-        # As if its clients had spent the budget of some seconds already.
+        # As if its clients had spent the budget of some seconds already, which do not pass before the job asks for it.
+        stands_at.append(now())
         target.keyspace.owe(target.keyspace.record.map.ranges[0], 16_000.0, b"")
+        await until(lambda: throttled() > 0)
+        stands_at.clear()
         await until(lambda: job.phase is PromotionPhase.FORWARDING)
-        target = named(world, "new")
-        assert sum(usage.throttled for usage in target.keyspace.usage.values()) > 0
-        assert len(await contents(world, target)) == ITEMS
+        assert len(await contents(world, named(world, "new"))) == ITEMS
 
 
 async def test_after_the_end_writes_are_refused_until_the_key_is_forgotten(tmp_path: Path) -> None:
