@@ -91,7 +91,7 @@ async def open_blobs(
 def run_blobs(test: Callable[[BlobWorld], Awaitable[None]], *, limits: Limits = DEFAULT_LIMITS) -> None:
     async def go() -> None:
         with tempfile.TemporaryDirectory() as directory:
-            async with open_blobs(Path(directory), limits=limits) as world, asyncio.timeout(90):
+            async with open_blobs(Path(directory), limits=limits) as world, asyncio.timeout(180):
                 await test(world)
 
     asyncio.run(go())

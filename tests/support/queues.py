@@ -142,7 +142,7 @@ def receipt_of(text: str) -> Receipt:
 def run_queues(test: Callable[[QueueWorld], Awaitable[None]]) -> None:
     async def go() -> None:
         with tempfile.TemporaryDirectory() as directory:
-            async with open_queues(Path(directory)) as world, asyncio.timeout(90):
+            async with open_queues(Path(directory)) as world, asyncio.timeout(180):
                 await test(world)
 
     asyncio.run(go())

@@ -180,7 +180,7 @@ def test_due_records_of_several_blobs_are_removed_at_once(monkeypatch: pytest.Mo
 
         monkeypatch.setattr(BlobSpace, "commit", commit_together)
         world.skew.seconds += 2 * 24 * 3600
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             await BlobUpkeep(world.blobs).sweep()
         assert await world.entries(container, VERSIONS) == []
 

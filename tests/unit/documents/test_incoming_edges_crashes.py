@@ -136,7 +136,7 @@ def test_no_edge_is_left_without_its_entry(is_walked: bool) -> None:
     @given(rounds=st.lists(st.lists(writers, min_size=1, max_size=4), min_size=2, max_size=8), seed=st.integers(0, 999))
     def check(rounds: list[list[Writer]], seed: int) -> None:
         async def scenario() -> None:
-            async with asyncio.timeout(60), open_world(None) as world:
+            async with asyncio.timeout(180), open_world(None) as world:
                 await run_rounds(world, rounds, seed, is_walked=is_walked)
 
         asyncio.run(scenario())

@@ -65,7 +65,7 @@ async def write_until(stopped: asyncio.Event, container: Container, seed: int) -
 
 @pytest.mark.parametrize("throughput", [400, 40_000])
 async def test_edges_that_were_there_get_entries_and_lose_them(tmp_path: Path, throughput: int) -> None:
-    async with asyncio.timeout(60), open_world(tmp_path) as world:
+    async with asyncio.timeout(180), open_world(tmp_path) as world:
         container = await filled(world, throughput=throughput)
         point = container.planner.point(("k3",))
         container = await switch(world, container, is_on=True)
@@ -87,7 +87,7 @@ async def test_edges_that_were_there_get_entries_and_lose_them(tmp_path: Path, t
 async def test_switching_on_while_edges_are_written_leaves_none_without_its_entry(
     tmp_path: Path, throughput: int
 ) -> None:
-    async with asyncio.timeout(60), open_world(tmp_path) as world:
+    async with asyncio.timeout(180), open_world(tmp_path) as world:
         container = await filled(world, throughput=throughput)
         stopped = asyncio.Event()
         writers = [asyncio.create_task(write_until(stopped, container, seed)) for seed in range(4)]
@@ -111,7 +111,7 @@ async def test_switching_on_while_edges_are_written_leaves_none_without_its_entr
 
 
 async def test_a_change_of_the_indexing_policy_on_the_way_does_not_forget_the_edges(tmp_path: Path) -> None:
-    async with asyncio.timeout(60), open_world(tmp_path) as world:
+    async with asyncio.timeout(180), open_world(tmp_path) as world:
         container = await filled(world)
         steps: list[ReindexStep] = []
         world.store.reindexer.on_step = steps.append
@@ -127,7 +127,7 @@ async def test_a_change_of_the_indexing_policy_on_the_way_does_not_forget_the_ed
 
 
 async def test_entries_follow_their_sinks_through_splits_merges_and_moves(tmp_path: Path) -> None:
-    async with asyncio.timeout(60), open_world(tmp_path, node_labels=("", "")) as world:
+    async with asyncio.timeout(180), open_world(tmp_path, node_labels=("", "")) as world:
         container = await filled(world, incomingEdges=True)
         stopped = asyncio.Event()
         writers = [asyncio.create_task(write_until(stopped, container, seed)) for seed in range(4)]
@@ -150,7 +150,7 @@ async def test_entries_follow_their_sinks_through_splits_merges_and_moves(tmp_pa
 async def test_a_process_that_has_not_heard_of_the_setting_writes_entries_all_the_same(tmp_path: Path) -> None:
     engine = await open_store(tmp_path, shared=True)
     try:
-        async with asyncio.timeout(60), open_gateway(engine, is_first=True) as first, open_gateway(engine) as second:
+        async with asyncio.timeout(180), open_gateway(engine, is_first=True) as first, open_gateway(engine) as second:
             container = await filled(first, throughput=40_000)
             await second.catalog.follow()
             elsewhere = second.store.container_for_items(ACCOUNT, "d", "c")

@@ -188,6 +188,6 @@ def authentication(user: str = USER, password: str = KEY, *, number: int = 1, na
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for a condition that other tasks bring about."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while not condition():
             await asyncio.sleep(0.001)

@@ -52,7 +52,7 @@ async def test_a_full_store_is_emptied_by_deleting_a_container(world: World) -> 
     container = await world.container()
     await fill(container)
     await world.store.delete_container(container)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while world.catalog.garbage:
             world.reshaper.collect_garbage()
             await asyncio.sleep(0.01)
@@ -72,7 +72,7 @@ async def test_a_split_without_room_is_refused_and_done_when_there_is_some_and_i
     for number in range(count * 3 // 4):
         await container.delete_item(str(number).encode(), (str(number),))
     job = await world.reshaper.split(container.keyspace, 0)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         await world.reshaper.finished(job)
     assert len(container.keyspace.record.map.ranges) == 2
     assert (await container.read_item(str(count - 1).encode(), (str(count - 1),))).body

@@ -22,7 +22,7 @@ from tests.support.world import World, open_world
 
 @asynccontextmanager
 async def container_of_one_partition(directory: Path) -> AsyncIterator[tuple[World, Container]]:
-    async with asyncio.timeout(60), open_world(directory, node_labels=("", "")) as world:
+    async with asyncio.timeout(180), open_world(directory, node_labels=("", "")) as world:
         container = await world.container(throughput=Manual(400))
         await container.create_item({"id": "1", "pk": "a"}, None)
         yield world, container

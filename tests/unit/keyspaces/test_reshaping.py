@@ -179,7 +179,7 @@ async def test_raised_throughput_splits_and_is_pending_until_then(tmp_path: Path
         assert offer is not None
         offer = await world.store.replace_offer(offer, Manual(11_000))
         assert world.store.is_offer_pending(offer)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while world.store.is_offer_pending(offer):
                 await asyncio.sleep(0.01)
         assert [partition.range.to_texts() for partition in container.keyspace.record.map.ranges] == [
@@ -196,7 +196,7 @@ async def test_a_deleted_container_ends_its_split_and_leaves_no_partition(tmp_pa
         job = await world.reshaper.split(container.keyspace, 0)
         await world.store.delete_container(container)
         await world.reshaper.finished(job)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while len(await world.engine.partitions()) > 1:
                 await asyncio.sleep(0.02)
         assert world.reshaper.progress == {}

@@ -42,7 +42,7 @@ async def two_gateways(directory: Path) -> AsyncIterator[tuple[World, World]]:
 
 def run(directory: Path, test: Callable[[World, World], Awaitable[None]]) -> None:
     async def main() -> None:
-        async with asyncio.timeout(60), two_gateways(directory) as (first, second):
+        async with asyncio.timeout(180), two_gateways(directory) as (first, second):
             await test(first, second)
 
     asyncio.run(main())
@@ -199,7 +199,7 @@ def test_a_writer_with_stale_settings_leaves_no_item_without_the_new_index_entri
         assert second.catalog.keyspaces[container.record.rid].record.settings == stale.record.settings
         await stale.create_item({"id": "created", "pk": "a", "n": 2}, None)
         await stale.upsert_item({"id": "before", "pk": "a", "n": 3}, None)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             await until(lambda: not first.catalog.keyspaces[container.record.rid].record.catching_up)
         await check_index(first, container)
 
@@ -303,7 +303,7 @@ def test_a_partition_key_is_deleted_for_any_process(tmp_path: Path) -> None:
 def test_when_the_leader_ends_another_leads_at_once(tmp_path: Path) -> None:
     async def main() -> None:
         engine = CheckedEngine(await open_store(tmp_path, shared=True))
-        async with asyncio.timeout(60), open_gateway(engine) as second:
+        async with asyncio.timeout(180), open_gateway(engine) as second:
             async with open_gateway(engine, is_first=True) as first:
                 # The one that came later took the leadership from the one that had it.
                 await until(lambda: first.catalog.leads and not second.catalog.leads)

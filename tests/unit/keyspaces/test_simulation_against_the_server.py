@@ -49,7 +49,7 @@ async def test_raised_throughput_splits_as_simulated(tmp_path: Path) -> None:
         offer = world.catalog.offer_for(container.record.rid)
         assert offer is not None
         offer = await world.store.replace_offer(offer, Manual(47_000))
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while world.store.is_offer_pending(offer):
                 await asyncio.sleep(0.01)
         simulation = simulate(Workload(1, 47_000, 1, created_with=12_000), NODES[:1], DEFAULT_LIMITS)
@@ -67,7 +67,7 @@ async def test_a_container_that_outgrows_its_partitions_is_divided_as_simulated(
         container = world.store.container_for_items("test", "d", "c")
         simulation = simulate(Workload(1, 400, 1), NODES, SMALL, keys=keys)
         # The smallest of writes, here and there: each partition is looked at, until none is too large any more.
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             for number in (*range(30), *range(30), *range(30), *range(30)):
                 item = f"probe-{number}"
                 await container.create_item({"id": item, "pk": f"k{number}"}, None)
@@ -77,7 +77,7 @@ async def test_a_container_that_outgrows_its_partitions_is_divided_as_simulated(
         assert ranges_of(container) == [partition.range.to_texts() for partition in simulation.partitions]
         assert len(simulation.partitions) > 3
         await world.mover.rebalance()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while world.catalog.nodes.wanted or world.reshaper.progress:
                 await asyncio.sleep(0.02)
         counts = Counter(partition.node for partition in container.keyspace.record.map.ranges)

@@ -42,7 +42,7 @@ def source_of(door: DoorAtHand) -> Container:
 async def promote(door: DoorAtHand, *paths: str) -> PromotionJob:
     asked = Promotion(source_of(door), ("big",), "new", paths=paths or None)
     job = await begin_promotion(door.world.store, asked)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while job.phase is not PromotionPhase.FORWARDING:
             await asyncio.sleep(0.01)
     return job

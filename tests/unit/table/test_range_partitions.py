@@ -35,7 +35,7 @@ def run(test: Callable[[TableWorld], Awaitable[None]], **options: object) -> Non
     async def go() -> None:
         with tempfile.TemporaryDirectory() as directory:
             async with open_tables(Path(directory), **options) as world:  # type: ignore[arg-type]  # passed through
-                async with asyncio.timeout(90):
+                async with asyncio.timeout(180):
                     await test(world)
 
     asyncio.run(go())
@@ -214,7 +214,7 @@ def test_cold_ranges_are_joined_after_a_restart_too(tmp_path: Path) -> None:
             await table.apply([upsert("a", "r")])
             await table.apply([upsert("b", "r")])
             await world.world.reshaper.finished(await world.world.reshaper.split(table.keyspace, 0))
-        async with open_tables(tmp_path, patience=QUICK) as world, asyncio.timeout(60):
+        async with open_tables(tmp_path, patience=QUICK) as world, asyncio.timeout(180):
             found = world.tables.find_table(ACCOUNT, "Cold")
             assert found is not None
             assert ranges(found) == 2
