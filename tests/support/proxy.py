@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from typing import TypeVar
 
+from tests.support.ports import free_port
+
 SSL_REQUEST = 80877103
 CHUNK_BYTES = 1 << 16
 
@@ -85,7 +87,9 @@ class Proxy:
         self._flows = asyncio.Event()
         self._flows.set()
         self._counters: list[RequestCounter] = []
-        self.port = 0
+        self._refuses = False
+        # Not one of those of outgoing connections: while it is closed, such a connection could get it, or meet itself.
+        self.port = free_port()
         self.fault = Fault.NONE
         # Set when the fault has happened.
         self.struck = asyncio.Event()
@@ -95,8 +99,8 @@ class Proxy:
         return sum(counter.requests for counter in self._counters)
 
     async def start(self) -> None:
+        self._refuses = False
         self._server = await asyncio.start_server(self._on_client, "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
 
     def arm(self, fault: Fault) -> None:
         self.fault = fault
@@ -117,6 +121,7 @@ class Proxy:
     async def refuse(self) -> None:
         """Cut every connection and accept no new one."""
         assert self._server is not None
+        self._refuses = True
         self._server.close()
         self.cut_all()
 
@@ -133,6 +138,10 @@ class Proxy:
             writer.transport.abort()
             return
         connection = Connection((reader, writer), server)
+        if self._refuses:
+            # It was accepted just before.
+            connection.cut()
+            return
         self._connections.add(connection)
         self._counters.append(connection.counter)
         for pump in (self._pump_requests(connection), self._pump_answers(connection)):
