@@ -1,4 +1,4 @@
-"""What the portal says in passing: such a message is gone after seconds, however late a test looks."""
+"""Messages that the portal shows in passing: each is gone after seconds, however late a test looks."""
 
 from __future__ import annotations
 
