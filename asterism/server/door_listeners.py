@@ -4,32 +4,44 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 
 from asterism.apis.door_spec import PortSpec
 from asterism.server.assemble import Assembly
 from asterism.server.config import ConfiguredDoor, ServerConfig
 from asterism.server.data_directory import DataDirectory
-from asterism.server.listeners.addresses import choose_address
+from asterism.server.listeners.addresses import choose_address, hold_port
 from asterism.server.listeners.group import DoorPort, ListenerGroup, PortLimits, make_listeners
 from asterism.server.listeners.tls import CertificateFiles
 
 
-def choose_ports(config: ServerConfig) -> tuple[ServerConfig, str]:
-    """Return the configuration with ports that were found free, chosen by the operating system where it says 0, and
-    the address to listen on."""
-    found: dict[str, tuple[str, int]] = {}
-    for door in config.served_doors:
-        for name, number in door.ports.items():
-            found[name] = choose_address(config.host, number)
-            # The operating system may give the same free port twice, as nothing listens there yet.
-            while not number and [port for _, port in found.values()].count(found[name][1]) > 1:
+@dataclass(frozen=True, slots=True)
+class ChosenPorts:
+    # The configuration with the ports that were found free, chosen by the operating system where it said 0.
+    config: ServerConfig
+    # To listen on.
+    address: str
+    # Called when the listeners of this process are there.
+    release: Callable[[], None]
+
+
+@contextmanager
+def chosen_ports(config: ServerConfig) -> Iterator[ChosenPorts]:
+    """Choose the ports of the doors, and keep other servers from being given the same until they are released."""
+    with ExitStack() as held:
+        found: dict[str, tuple[str, int]] = {}
+        for door in config.served_doors:
+            for name, number in door.ports.items():
                 found[name] = choose_address(config.host, number)
-    (address, _), *_ = found.values()
-    doors = [
-        dataclasses.replace(door, ports={name: found[name][1] for name in door.ports}) if door.is_served else door
-        for door in config.doors
-    ]
-    return dataclasses.replace(config, doors=tuple(doors)), address
+                held.enter_context(hold_port(*found[name]))
+        (address, _), *_ = found.values()
+        doors = [
+            dataclasses.replace(door, ports={name: found[name][1] for name in door.ports}) if door.is_served else door
+            for door in config.doors
+        ]
+        yield ChosenPorts(dataclasses.replace(config, doors=tuple(doors)), address, held.close)
 
 
 def door_listeners(config: ServerConfig, directory: DataDirectory, address: str, assembly: Assembly) -> ListenerGroup:

@@ -23,7 +23,7 @@ from asterism.server.config import (
     check_test_controls,
 )
 from asterism.server.data_directory import DataDirectory, claim_directory, in_memory
-from asterism.server.door_listeners import choose_ports, door_listeners
+from asterism.server.door_listeners import ChosenPorts, chosen_ports, door_listeners
 from asterism.server.greeting import greeting
 from asterism.server.ready_file import ready_file, ready_report
 from asterism.server.worker_links import WorkerLinks, link_sockets
@@ -64,14 +64,15 @@ async def serve(
     on_ready: OnReady = _ignore,
     on_step: Callable[[Step], None] | None = None,
 ) -> None:
-    config, address = choose_ports(config)
     stopping = _stop_signal()
     with (
+        chosen_ports(config) as ports,
         ready_file(config.ready_file) as write_ready_file,
         in_memory(https=config.may_need_certificate)
         if config.is_in_memory
         else claim_directory(config.data) as directory,
     ):
+        config = ports.config
 
         def announce() -> None:
             write_ready_file(lambda: ready_report(config, tls=directory.tls))
@@ -79,9 +80,8 @@ async def serve(
             on_ready(config, directory)
 
         await _serve(
-            config,
+            ports,
             directory,
-            address,
             stopping,
             say=say,
             on_ready=announce,
@@ -91,9 +91,8 @@ async def serve(
 
 
 async def _serve(
-    config: ServerConfig,
+    ports: ChosenPorts,
     directory: DataDirectory,
-    address: str,
     stopping: asyncio.Event,
     *,
     say: Callable[[str], None],
@@ -103,15 +102,17 @@ async def _serve(
     is_first: bool = True,
     links: WorkerLinks | None = None,
 ) -> None:
+    config = ports.config
     async with assembled(config, directory, on_step=on_step, is_first=is_first, processes=links) as assembly:
         if is_first and not await _seed(config, assembly, directory, stopping, say=say):
             return
         _spare_the_collector()
         keep_freed_memory()
-        listener = door_listeners(config, directory, address, assembly)
+        listener = door_listeners(config, directory, ports.address, assembly)
         if links is not None:
             await links.start()
         await listener.start()
+        ports.release()
         on_ready()
         await listener.until(stopping)
         on_stopping()
@@ -123,23 +124,23 @@ async def _serve(
 
 def _run_workers(config: ServerConfig, *, say: Callable[[str], None], on_ready: OnReady) -> None:
     """The parent's lock on the data directory is the workers' too: it is free when the last of them has ended."""
-    config, address = choose_ports(config)
-    load_doors(config)
 
     def run_worker(place: int, is_first: bool, parent_pipe: int, on_ready: Callable[[], None]) -> int:
         links = WorkerLinks(sockets, place)
-        uvloop.run(
-            _serve_worker(config, directory, address, parent_pipe, links, is_first=is_first, say=say, on_ready=on_ready)
-        )
+        uvloop.run(_serve_worker(ports, directory, parent_pipe, links, is_first=is_first, say=say, on_ready=on_ready))
         return 0
 
     with (
+        chosen_ports(config) as ports,
         ready_file(config.ready_file) as write_ready_file,
         claim_directory(config.data) as directory,
         link_sockets(config.workers) as sockets,
     ):
+        config = ports.config
+        load_doors(config)
 
         def announce() -> None:
+            ports.release()
             write_ready_file(lambda: ready_report(config, tls=directory.tls))
             say(greeting(config, tls=directory.tls))
             on_ready(config, directory)
@@ -148,9 +149,8 @@ def _run_workers(config: ServerConfig, *, say: Callable[[str], None], on_ready: 
 
 
 async def _serve_worker(
-    config: ServerConfig,
+    ports: ChosenPorts,
     directory: DataDirectory,
-    address: str,
     parent_pipe: int,
     links: WorkerLinks,
     *,
@@ -162,9 +162,8 @@ async def _serve_worker(
     # Nothing is ever written into it: it can be read when the parent is gone.
     asyncio.get_running_loop().add_reader(parent_pipe, _on_parent_gone, parent_pipe, stopping)
     await _serve(
-        config,
+        ports,
         directory,
-        address,
         stopping,
         say=say,
         on_ready=on_ready,

@@ -211,7 +211,7 @@ def test_acknowledged_writes_survive_a_kill(tmp_path: Path) -> None:
                 client.shop.users.update_one({"_id": number}, {"$inc": {"n": 5}})
                 acknowledged.append(number)
             server.kill()
-            # Nobody is there to be waited for, also when the client ends its sessions.
+            # No server answers any more, also when the client ends its sessions.
             with pymongo.timeout(1):
                 with pytest.raises(PyMongoError):
                     client.shop.users.insert_one({"_id": "late"})

@@ -204,7 +204,7 @@ async def test_a_store_whose_log_cannot_be_made_is_used_without(
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", open_or_refuse)
         engine = LmdbEngine.open(tmp_path, durable=False)
-    # What earlier tests have left behind is not closed in between.
+    # Files that earlier tests have left behind are not closed in between.
     gc.collect()
     descriptors = len(os.listdir("/proc/self/fd"))
     assert await write(engine, *NAMES) == [1, 2, 3, 4, 5, 6]

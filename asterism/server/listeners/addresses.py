@@ -57,6 +57,23 @@ def choose_address(host: str, port: int) -> tuple[str, int]:
         return str(address[0]), int(probe.getsockname()[1])
 
 
+def hold_port(address: str, port: int) -> socket.socket:
+    """Bind a socket to a chosen port, on which the listeners of this server listen beside it.
+
+    Until they do, the system would choose the same port for another server that starts now, and both would listen on
+    it. It never chooses one to which a socket is bound.
+    """
+    held = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        held.bind((address, port))
+    except OSError as error:
+        held.close()
+        raise StartRefused(f"cannot listen on {address}:{port}: {error.strerror}") from None
+    return held
+
+
 def client_of(address: tuple[str, int] | tuple[str, int, int, int]) -> str:
     """A client's address in one form, however the system writes it."""
     host = address[0]
