@@ -12,7 +12,7 @@ from asterism.apis.door_spec import PortSpec
 from asterism.server.assemble import Assembly
 from asterism.server.config import ConfiguredDoor, ServerConfig
 from asterism.server.data_directory import DataDirectory
-from asterism.server.listeners.addresses import choose_address, hold_port
+from asterism.server.listeners.addresses import bind_shared, choose_address
 from asterism.server.listeners.group import DoorPort, ListenerGroup, PortLimits, make_listeners
 from asterism.server.listeners.tls import CertificateFiles
 
@@ -35,7 +35,7 @@ def chosen_ports(config: ServerConfig) -> Iterator[ChosenPorts]:
         for door in config.served_doors:
             for name, number in door.ports.items():
                 found[name] = choose_address(config.host, number)
-                held.enter_context(hold_port(*found[name]))
+                held.enter_context(bind_shared(*found[name]))
         (address, _), *_ = found.values()
         doors = [
             dataclasses.replace(door, ports={name: found[name][1] for name in door.ports}) if door.is_served else door

@@ -57,21 +57,21 @@ def choose_address(host: str, port: int) -> tuple[str, int]:
         return str(address[0]), int(probe.getsockname()[1])
 
 
-def hold_port(address: str, port: int) -> socket.socket:
-    """Bind a socket to a chosen port, on which the listeners of this server listen beside it.
+def bind_shared(address: str, port: int) -> socket.socket:
+    """Return a socket that is bound to a port, which other sockets of this server may share.
 
-    Until they do, the system would choose the same port for another server that starts now, and both would listen on
-    it. It never chooses one to which a socket is bound.
+    Workers listen on one port so, and the system shares the connections out between them. While such a socket is bound
+    and does not listen, it only keeps the system from choosing the port for another server.
     """
-    held = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+    bound = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
     try:
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        held.bind((address, port))
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        bound.bind((address, port))
     except OSError as error:
-        held.close()
+        bound.close()
         raise StartRefused(f"cannot listen on {address}:{port}: {error.strerror}") from None
-    return held
+    return bound
 
 
 def client_of(address: tuple[str, int] | tuple[str, int, int, int]) -> str:

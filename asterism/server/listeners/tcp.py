@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from asterism.apis.transports.http import ClientGone
 from asterism.server.config import StartRefused
+from asterism.server.listeners.addresses import bind_shared
 from asterism.server.listeners.tcp_stream import LINGER_SECONDS_MAX, TcpPort, TcpStream
 
 LOG = logging.getLogger("asterism.server")
@@ -63,14 +64,9 @@ class TcpListener:
         self._streams: dict[asyncio.Task[None], TcpStream | None] = {}
 
     async def start(self) -> None:
-        family = socket.AF_INET6 if ":" in self._address else socket.AF_INET
-        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening = bind_shared(self._address, self._number)
         try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            # Workers listen on one port, and the system shares the connections out between them.
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             listening.setblocking(False)
-            listening.bind((self._address, self._number))
             listening.listen(BACKLOG)
         except OSError as error:
             listening.close()

@@ -18,7 +18,7 @@ from granian._granian import RSGIProtocolClosed
 
 from asterism.apis.transports.http import Request, Response, StreamedResponse
 from asterism.server.config import StartRefused
-from asterism.server.listeners.addresses import choose_address, hold_port
+from asterism.server.listeners.addresses import bind_shared, choose_address
 from asterism.server.listeners.answer_streams import AnswerStreams
 from asterism.server.listeners.application import Port, make_application
 from asterism.server.listeners.connection_rules import AnswerBudget, PortConnections
@@ -395,16 +395,14 @@ def test_a_port_in_use_is_refused_even_if_its_user_would_share_it() -> None:
 
 def test_a_held_port_is_given_to_no_other_server_and_free_afterwards() -> None:
     address, port = choose_address("127.0.0.1", 0)
-    with hold_port(address, port), socket.socket() as other, socket.socket() as listener:
+    with bind_shared(address, port), socket.socket() as other:
         with pytest.raises(OSError, match="in use"):
             other.bind((address, port))
         # As the listeners of this server do.
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        listener.bind((address, port))
-        listener.listen()
-        with socket.create_connection((address, port)):
-            listener.accept()[0].close()
+        with bind_shared(address, port) as listener:
+            listener.listen()
+            with socket.create_connection((address, port)):
+                listener.accept()[0].close()
     assert choose_address(address, port) == (address, port)
 
 
