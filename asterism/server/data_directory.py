@@ -13,10 +13,9 @@ from pathlib import Path
 
 from asterism.server.config import IN_MEMORY, StartRefused
 from asterism.server.store_address import LMDB_PREFIX, MEMORY_ADDRESS
-from asterism.storage.process_ids import has_ended
+from asterism.storage.file_locks import try_lock
+from asterism.storage.process_ids import ENDING_SECONDS_MAX, has_ended
 
-# The workers of a server that was killed have its lock until they have answered their requests.
-_ENDING_SECONDS_MAX = 20.0
 _ATTEMPT_SECONDS = 0.01
 
 
@@ -93,8 +92,8 @@ def claim_directory(path: Path) -> Iterator[DataDirectory]:
 
 
 def _lock(handle: int, path: Path) -> None:
-    give_up_at = time.monotonic() + _ENDING_SECONDS_MAX
-    while not _try_lock(handle):
+    give_up_at = time.monotonic() + ENDING_SECONDS_MAX
+    while not try_lock(handle, fcntl.LOCK_EX):
         holder = os.pread(handle, 32, 0).decode("ascii", "replace").strip()
         if not has_ended(holder) or time.monotonic() > give_up_at:
             process = f" (process {holder})" if holder else ""
@@ -106,11 +105,3 @@ def _lock(handle: int, path: Path) -> None:
     with contextlib.suppress(OSError):
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
-
-
-def _try_lock(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

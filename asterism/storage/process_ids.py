@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+from typing import Final
+
+# The workers of a server that was killed have its locks until they have answered their requests, for at most so long.
+ENDING_SECONDS_MAX: Final = 20.0
 
 
 def has_ended(process: str) -> bool:

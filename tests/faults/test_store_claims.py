@@ -56,6 +56,8 @@ async def test_a_store_is_waited_for_that_workers_of_a_killed_server_have_for_a_
     worker = DirectoryClaim(tmp_path, server=f"{killed.pid} theirs")
     threading.Timer(0.3, worker.release).start()
     engine = LmdbEngine.open(tmp_path, server=f"{os.getpid()} mine")
+    with pytest.raises(EngineFailed, match=rf"another server \(process {os.getpid()}\)"):
+        DirectoryClaim(tmp_path, server="8 theirs")
     await engine.close()
 
 

@@ -14,16 +14,14 @@ import time
 from pathlib import Path
 
 from asterism.storage.contract import EngineFailed
-from asterism.storage.lmdb.file_locks import try_lock
-from asterism.storage.process_ids import has_ended
+from asterism.storage.file_locks import try_lock
+from asterism.storage.process_ids import ENDING_SECONDS_MAX, has_ended
 
 CLAIM_FILE = "server.lock"
 # A fixed length, so that the claim of a later server is written in place, also on a full disk.
 _CLAIM_BYTES = 64
 # A process holds the lock exclusively only while it writes its name: a moment.
 _WRITING_SECONDS_MAX = 1.0
-# The workers of a server that was killed answer their requests before they end, and their claim with them.
-_ENDING_SECONDS_MAX = 20.0
 _ATTEMPT_SECONDS = 0.01
 
 
@@ -57,7 +55,7 @@ class DirectoryClaim:
                 process = holder.decode("ascii", "replace").partition(" ")[0]
                 if not has_ended(process):
                     break
-                seconds_max = _ENDING_SECONDS_MAX
+                seconds_max = ENDING_SECONDS_MAX
                 fcntl.flock(self._handle, fcntl.LOCK_UN)
             time.sleep(_ATTEMPT_SECONDS)
         holder_text = f" (process {process})" if process else ""

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from asterism.storage.contract import EngineFailed
-from asterism.storage.lmdb.file_locks import try_lock
+from asterism.storage.file_locks import try_lock
 
 LOCK_FILE = "log.lock"
 # A process that only replays the log before it shares the store takes no longer than this.
