@@ -3,7 +3,7 @@ import { admin, ask } from "./api.js";
 import { count } from "./format.js";
 import { keyRuleForm } from "./key_rule_form.js";
 import { keyRulePreview } from "./key_rule_preview.js";
-import { confirmAction, h, poll, toast } from "./ui.js";
+import { confirmAction, h, newest, poll, toast } from "./ui.js";
 
 const choices = document.getElementById("choices").dataset;
 const cosmosAccounts = JSON.parse(choices.cosmos);
@@ -93,9 +93,9 @@ function throughputFields(none) {
 // Show how many partitions the throughput means, before anything is created.
 function showConsequences(form) {
   const place = form.querySelector("#consequences");
-  let last = 0;
+  const begin = newest();
   async function update() {
-    const number = (last += 1);
+    const isNewest = begin();
     const { mode, throughput } = Object.fromEntries(new FormData(form));
     if (mode === "none") {
       place.textContent = "The container uses the throughput of its database, or 400 RU/s of its own if that has none.";
@@ -103,13 +103,12 @@ function showConsequences(form) {
     }
     try {
       const plan = await admin(account, "plan/create", { throughput, autoscale: String(mode === "autoscale") });
-      // A later number may have been answered first.
-      if (number !== last) return;
+      if (!isNewest()) return;
       place.textContent = plan.allowed === false
         ? plan.reason
         : `${plan.partitions} physical partition${plan.partitions === 1 ? "" : "s"}, ${count(plan.ru_per_partition)} RU/s each.`;
     } catch (error) {
-      if (number === last) place.textContent = error.message;
+      if (isNewest()) place.textContent = error.message;
     }
   }
   form.addEventListener("input", update);

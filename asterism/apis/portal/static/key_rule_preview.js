@@ -5,7 +5,7 @@ import { JsonProblem, parseJson } from "./json_text.js";
 import { keyLabel } from "./items_model.js";
 import { sampleItem } from "./key_rule_model.js";
 import { sentenceOf } from "./trouble.js";
-import { h } from "./ui.js";
+import { h, newest } from "./ui.js";
 
 // After the last key press: people type faster than they read.
 const WAIT_MILLISECONDS = 250;
@@ -20,7 +20,7 @@ export function keyRulePreview(account, readPartitionKey, { hasWords }) {
   // Until a person writes one, the sample follows the rule.
   let isOwn = false;
   let timer = null;
-  let last = 0;
+  const begin = newest();
 
   function fail(message) {
     problem.textContent = message;
@@ -35,7 +35,7 @@ export function keyRulePreview(account, readPartitionKey, { hasWords }) {
   }
 
   async function load() {
-    const number = (last += 1);
+    const isNewest = begin();
     const partitionKey = readPartitionKey();
     if (partitionKey === null) {
       tell("Give the path of the first part to see the key of a sample.");
@@ -47,10 +47,9 @@ export function keyRulePreview(account, readPartitionKey, { hasWords }) {
       // As text: numbers of the sample stay as they were written.
       const body = `{"partition_key":${JSON.stringify(partitionKey)},"item":${sample.value}}`;
       const answer = await ask("POST", account, "admin", "synthetic-key/explain", { body });
-      // A later rule may have been answered first.
-      if (number === last) showAnswer(answer.body);
+      if (isNewest()) showAnswer(answer.body);
     } catch (error) {
-      if (number !== last) return;
+      if (!isNewest()) return;
       if (error instanceof JsonProblem) fail(`The sample is not JSON yet: ${error.message}`);
       else if (error.name === "ApiError" || error.name === "Unreachable") fail(sentenceOf(error));
       else throw error;

@@ -80,6 +80,16 @@ export function confirmAction({ title, lines = [], action, typed = null, isDange
   });
 }
 
+// Returns a function to call before each request of a kind; it returns one that says, when the answer is there, whether
+// no later request of the kind has been made: a later one may have been answered first.
+export function newest() {
+  let last = 0;
+  return () => {
+    const number = (last += 1);
+    return () => number === last;
+  };
+}
+
 // Call `load` now and then every `seconds`; less often while the page is hidden or the server does not answer.
 // Returns a function that calls it at once. `load` may throw: the next call comes anyway. It may return the seconds until
 // the next call; Infinity ends the polling.
