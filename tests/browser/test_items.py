@@ -63,7 +63,8 @@ def test_a_person_creates_changes_duplicates_and_deletes_an_item(page: Page, con
     assert [item["id"] for item in container.read_all_items()] == ["first"]
 
 
-def test_a_text_that_is_written_while_an_earlier_one_is_saved_stays(page: Page, container: ContainerProxy) -> None:
+def hold_a_save(page: Page, container: ContainerProxy) -> HeldRequests:
+    """Create and open an item with a note, change the note from old to new, and keep the save on its way."""
     container.create_item({"id": "first", "customer": "Ada", "note": "old"})
     open_items(page, container)
     open_item(page, "first")
@@ -71,6 +72,11 @@ def test_a_text_that_is_written_while_an_earlier_one_is_saved_stays(page: Page, 
     replace_word(page, ITEM, "old", "new")
     page.keyboard.press("Control+Enter")
     held.wait_for_one()
+    return held
+
+
+def test_a_text_that_is_written_while_an_earlier_one_is_saved_stays(page: Page, container: ContainerProxy) -> None:
+    held = hold_a_save(page, container)
     replace_word(page, ITEM, "new", "newer")
     held.let_go()
     expect(page.get_by_text(re.compile("Saved for"))).to_be_visible()
@@ -84,13 +90,7 @@ def test_a_text_that_is_written_while_an_earlier_one_is_saved_stays(page: Page, 
 def test_the_answer_to_a_save_does_not_replace_a_copy_that_was_begun_meanwhile(
     page: Page, container: ContainerProxy
 ) -> None:
-    container.create_item({"id": "first", "customer": "Ada", "note": "old"})
-    open_items(page, container)
-    open_item(page, "first")
-    held = HeldRequests(page, "**/docs/first")
-    replace_word(page, ITEM, "old", "new")
-    page.keyboard.press("Control+Enter")
-    held.wait_for_one()
+    held = hold_a_save(page, container)
     page.get_by_role("button", name="Duplicate").click()
     held.let_go()
     expect_toast(page, "Saved.")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -10,28 +12,25 @@ from asterism.scripts.limits import ScriptLimits
 from asterism.scripts.runtime import ScriptRuntime
 from tests.unit.scripts.dict_operations import ScriptBench
 
+LITTLE_MEMORY = ScriptLimits(run_seconds=60.0, accept_seconds=50.0, memory_bytes_max=8 * 1024 * 1024)
+
 
 @pytest.fixture(scope="module")
 def roomy_runtime() -> Iterator[ScriptRuntime]:
-    runtime = ScriptRuntime()
-    yield runtime
-    runtime.close()
+    with closing(ScriptRuntime()) as runtime:
+        yield runtime
 
 
 @pytest.fixture(scope="module")
 def hasty_runtime() -> Iterator[ScriptRuntime]:
-    limits = ScriptLimits(run_seconds=0.4, accept_seconds=0.2, memory_bytes_max=8 * 1024 * 1024)
-    runtime = ScriptRuntime(limits)
-    yield runtime
-    runtime.close()
+    with closing(ScriptRuntime(replace(LITTLE_MEMORY, run_seconds=0.4, accept_seconds=0.2))) as runtime:
+        yield runtime
 
 
 @pytest.fixture(scope="module")
 def cramped_runtime() -> Iterator[ScriptRuntime]:
-    limits = ScriptLimits(run_seconds=60.0, accept_seconds=50.0, memory_bytes_max=8 * 1024 * 1024)
-    runtime = ScriptRuntime(limits)
-    yield runtime
-    runtime.close()
+    with closing(ScriptRuntime(LITTLE_MEMORY)) as runtime:
+        yield runtime
 
 
 @pytest.fixture
