@@ -168,8 +168,8 @@ class DoorSpec(Generic[S]):
     # Connection strings for programs, by the port's name. A key that is not public shows only if the last argument,
     # `with_secrets`, is True.
     connection_strings: Callable[[S, Surroundings, bool], Mapping[str, str]] = field(default=lambda _, __, ___: {})
-    # None for a door that creates no keyspaces, or shows those of another.
-    collections: CollectionKind | None = None
+    # Empty for a door that creates no keyspaces, or shows those of another.
+    collections: tuple[CollectionKind, ...] = ()
     # Accounts that the settings give, which no command can change, each with its first key.
     account_keys: Callable[[S], Mapping[str, bytes]] = field(default=lambda _: {})
     # Called with the name of an account that the door serves and a key of it, as text.

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from asterism.partitioning.effective_key import decode_hash, encode_number
 from asterism.partitioning.key_range import KeyRange
-from asterism.partitioning.partition_key import PartitionKeyDefinition, PartitionKeyKind
+from asterism.partitioning.partition_key import (
+    NUMBERED_POINTS_MAX,
+    PartitionKeyDefinition,
+    PartitionKeyKind,
+    numbered_point,
+)
 
 _V2_LEVEL_BYTES = 16
 _V2_HASH_MAX = (1 << 126) - 1
@@ -16,7 +21,12 @@ _V1_HASH_MAX = (1 << 32) - 1
 
 
 def even_boundaries(definition: PartitionKeyDefinition, count: int) -> tuple[bytes, ...]:
-    """Return the `count - 1` points that divide the whole line into `count` equal parts."""
+    """Return the `count - 1` points that divide the whole line into `count` equal parts; a numbered line into its
+    numbers."""
+    if definition.kind is PartitionKeyKind.NUMBERED:
+        if count > NUMBERED_POINTS_MAX:
+            raise ValueError("a numbered line has fewer points")
+        return tuple(numbered_point(number) for number in range(1, count))
     if definition.kind is PartitionKeyKind.RANGE and count > 1:
         raise ValueError("an ordered line can only be divided where its data is")
     if definition.version == 1:
@@ -26,7 +36,7 @@ def even_boundaries(definition: PartitionKeyDefinition, count: int) -> tuple[byt
 
 def midpoint(definition: PartitionKeyDefinition, key_range: KeyRange) -> bytes | None:
     """Return the middle of the range in hash space; None if no boundary fits inside it, or if keys are not hashed."""
-    if definition.kind is PartitionKeyKind.RANGE:
+    if definition.is_ordered:
         return None
     if definition.version == 1:
         start, end = _v1_hashes(key_range)
@@ -38,7 +48,7 @@ def midpoint(definition: PartitionKeyDefinition, key_range: KeyRange) -> bytes |
 def hash_fraction(definition: PartitionKeyDefinition, key_range: KeyRange) -> float:
     """Return the fraction of the hash line in the range, from 0 to 1, by the first level of the key. The fraction of an
     ordered line is not known without its data: 0."""
-    if definition.kind is PartitionKeyKind.RANGE:
+    if definition.is_ordered:
         return 0.0
     if definition.version == 1:
         start, end = _v1_hashes(key_range)

@@ -38,6 +38,25 @@ class PartitionKeyKind(enum.Enum):
     MULTI_HASH = "MultiHash"
     # The line is the order of the keys themselves, not of their hashes. Only for keyspaces made by the program itself.
     RANGE = "Range"
+    # The line is a row of numbers, chosen when the keyspace is created; each is a logical partition, and by itself in a
+    # physical one. Only for keyspaces made by the program itself.
+    NUMBERED = "Numbered"
+
+
+# Kinds whose line is the order of the keys: it has no middle without data.
+_ORDERED_KINDS = frozenset({PartitionKeyKind.RANGE, PartitionKeyKind.NUMBERED})
+_POINT_NUMBER_BYTES = 2
+# Points stay below the end of the line, `FF`.
+NUMBERED_POINTS_MAX = 0xFF00
+
+
+def numbered_point(number: int) -> bytes:
+    """Return the point of a number on a numbered line."""
+    return number.to_bytes(_POINT_NUMBER_BYTES, "big")
+
+
+def number_of_point(point: bytes) -> int:
+    return int.from_bytes(point[:_POINT_NUMBER_BYTES], "big")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +87,11 @@ class PartitionKeyDefinition:
         is_hashed = self.kind is PartitionKeyKind.HASH and self.version == 2 and not self.system_key
         object.__setattr__(self, "hashes_version_2", is_hashed)
 
+    @property
+    def is_ordered(self) -> bool:
+        """Return True if the line is the order of the keys themselves."""
+        return self.kind in _ORDERED_KINDS
+
     @classmethod
     def parse(cls, definition: object) -> PartitionKeyDefinition:
         """Read the JSON object that a client sends to create a container."""
@@ -96,11 +120,12 @@ class PartitionKeyDefinition:
     @classmethod
     def from_record(cls, stored: Mapping[str, object]) -> PartitionKeyDefinition:
         """Read a record of `to_record`, including kinds that clients cannot ask for and paths that are now refused."""
-        if stored.get("kind") != PartitionKeyKind.RANGE.value:
+        kind = next((ordered for ordered in _ORDERED_KINDS if stored.get("kind") == ordered.value), None)
+        if kind is None:
             parsed = cls._parse(stored, check_path=parse_key_path)
             return parsed if _DIGESTS in stored else replace(parsed, digests_cut_strings_only=parsed.version == 1)
         paths = _parse_paths(stored.get("paths"), PartitionKeyKind.HASH, parse_key_path)
-        return cls(paths=paths, kind=PartitionKeyKind.RANGE)
+        return cls(paths=paths, kind=kind)
 
     def to_json(self) -> dict[str, object]:
         """Return the definition as clients see it."""

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from asterism.limits import Limits
 from asterism.partitioning.hash_space import hash_fraction, midpoint
-from asterism.partitioning.partition_key import PartitionKeyDefinition, PartitionKeyKind
+from asterism.partitioning.partition_key import PartitionKeyDefinition
 from asterism.partitioning.partition_map import PartitionMap, PartitionRange
 
 # The service offers partitions for merging below 3,000 RU/s and 20 GB each; written as fractions of a partition's
@@ -100,7 +100,7 @@ def plan_demand_or_size_split(
             "All data of the partition has one partition key value, and a logical partition cannot be divided. "
             "Choose a partition key with more values, or add a level to it, and copy the items over."
         )
-    if logical_partitions == 0 and definition.kind is PartitionKeyKind.RANGE:
+    if logical_partitions == 0 and definition.is_ordered:
         return CannotSplit("The partition holds no data, and the line of ordered keys has no middle without data.")
     at = midpoint(definition, partition_range.range) if logical_partitions == 0 else finder.split_point()
     if at is None:

@@ -377,7 +377,7 @@ def _door_services(
         history=spaces.history,
         load=spaces.load,
         migration=migration,
-        collection_kinds=tuple(door.spec.collections for door in config.doors if door.spec.collections is not None),
+        collection_kinds=tuple(kind for door in config.doors for kind in door.spec.collections),
         peers=_peers(config),
         revocations=spaces.revocations,
         processes=processes,

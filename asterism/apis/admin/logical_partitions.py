@@ -14,7 +14,7 @@ from asterism.keyspaces.routing.statistics import LogicalPartition, first_item, 
 from asterism.models.collections.item_view import logical_key
 from asterism.models.documents.item_record import body_of
 from asterism.partitioning.key_range import KeyRange, point_to_text
-from asterism.partitioning.partition_key import PartitionKeyKind, extract
+from asterism.partitioning.partition_key import PartitionKeyKind, extract, number_of_point
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.values.item import Item
 from asterism.values.json.text import loads
@@ -72,7 +72,9 @@ class KeyNames:
     async def _read(self, effective_key: bytes) -> dict[str, Any]:
         named: dict[str, Any] = {"effective_key": point_to_text(effective_key)}
         definition = self._keyspace.record.definition
-        if definition.kind is PartitionKeyKind.RANGE:
+        if definition.kind is PartitionKeyKind.NUMBERED:
+            return named | {"partition_key": [number_of_point(effective_key)]}
+        if definition.is_ordered:
             return named | {"partition_key": [readable_key(effective_key)]}
         if any(interval.contains(effective_key) for interval in self.unreachable):
             return named

@@ -22,7 +22,6 @@ from asterism.errors import MalformedRequest
 from asterism.keyspaces.catalog.accounts import account_of
 from asterism.keyspaces.routing.statistics import Size
 from asterism.models.collections.records import MARK
-from asterism.partitioning.partition_key import PartitionKeyKind
 from asterism.values.json.text import dumps
 
 ROWS_DEFAULT: Final = 200
@@ -131,7 +130,7 @@ def _row(services: AdminServices, collection: Collection, facts: _Facts, jobs: M
         "throttled_recent": None if recent is None else recent.throttled,
         # An index transformation is work that is due on older data.
         "jobs": jobs.get(record.rid, 0) + bool(record.catching_up),
-        "line": "ordered" if record.definition.kind is PartitionKeyKind.RANGE else "hash",
+        "line": "ordered" if record.definition.is_ordered else "hash",
     }
 
 

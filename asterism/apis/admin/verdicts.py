@@ -15,7 +15,6 @@ from asterism.keyspaces.routing.keyspace import Keyspace
 from asterism.keyspaces.routing.statistics import Size
 from asterism.metrics import PartitionUsage
 from asterism.partitioning.load_split import SAMPLES_MIN, picture_of
-from asterism.partitioning.partition_key import PartitionKeyKind
 from asterism.partitioning.partition_map import PartitionRange
 
 # The load that a verdict is about: long enough for a steady picture, short enough to be the present one.
@@ -76,7 +75,7 @@ async def show_verdict(
 def logical_bytes_max(services: AdminServices, keyspace: Keyspace) -> int | None:
     """Return the limit of a logical partition; None for storage tables, which have no such limit."""
     definition, limits = keyspace.record.definition, services.limits
-    if definition.kind is PartitionKeyKind.RANGE:
+    if definition.is_ordered:
         return None
     return limits.fixed_container_bytes_max if definition.system_key else limits.logical_partition_bytes_max
 

@@ -151,14 +151,16 @@ SPEC = DoorSpec(
     greeting=_greeting,
     introduce=_introduce,
     connection_strings=_connection_strings,
-    collections=CollectionKind(
-        "container of blobs",
-        "containers of blobs",
-        owns=lambda settings: "container" in settings and "state" in settings,
-        explorer=None,
-        name_property="container",
-        is_in_database=False,
-        parameter="blob",
+    collections=(
+        CollectionKind(
+            "container of blobs",
+            "containers of blobs",
+            owns=lambda settings: "container" in settings and "state" in settings,
+            explorer=None,
+            name_property="container",
+            is_in_database=False,
+            parameter="blob",
+        ),
     ),
     account_keys=lambda settings: settings.first_keys(),
 )

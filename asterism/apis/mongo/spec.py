@@ -118,7 +118,7 @@ SPEC = DoorSpec(
     connection_strings=_connection_strings,
     introduce=_introduce,
     # As `models.collections.records.MARK`, whose module a spec does not load.
-    collections=CollectionKind(
-        "collection", "collections", owns=lambda settings: "mongo" in settings, explorer="collections"
+    collections=(
+        CollectionKind("collection", "collections", owns=lambda settings: "mongo" in settings, explorer="collections"),
     ),
 )

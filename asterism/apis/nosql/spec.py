@@ -122,8 +122,10 @@ SPEC = DoorSpec(
     introduce=_introduce,
     connection_strings=_connection_strings,
     # As `CosmosProfile.describes`, whose module a spec does not load.
-    collections=CollectionKind(
-        "container", "containers", owns=lambda settings: "indexingPolicy" in settings, explorer="documents"
+    collections=(
+        CollectionKind(
+            "container", "containers", owns=lambda settings: "indexingPolicy" in settings, explorer="documents"
+        ),
     ),
     seed=SeedSpec(
         "databases",

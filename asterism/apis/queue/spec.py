@@ -66,14 +66,16 @@ SPEC = DoorSpec(
     greeting=_greeting,
     introduce=_introduce,
     connection_strings=_connection_strings,
-    collections=CollectionKind(
-        "queues",
-        "queues",
-        owns=lambda settings: "queues" in settings,
-        explorer=None,
-        is_in_database=False,
-        parameter="queue",
-        is_shared=True,
+    collections=(
+        CollectionKind(
+            "queues",
+            "queues",
+            owns=lambda settings: "queues" in settings,
+            explorer=None,
+            is_in_database=False,
+            parameter="queue",
+            is_shared=True,
+        ),
     ),
     account_keys=lambda settings: settings.first_keys(),
 )

@@ -129,14 +129,16 @@ SPEC = DoorSpec(
     greeting=_greeting,
     introduce=_introduce,
     connection_strings=_connection_strings,
-    collections=CollectionKind(
-        "table",
-        "tables",
-        owns=lambda settings: "table" in settings,
-        explorer="entities",
-        name_property="table",
-        is_in_database=False,
-        parameter="table",
+    collections=(
+        CollectionKind(
+            "table",
+            "tables",
+            owns=lambda settings: "table" in settings,
+            explorer="entities",
+            name_property="table",
+            is_in_database=False,
+            parameter="table",
+        ),
     ),
     account_keys=lambda settings: {name: account.keys[0] for name, account in settings.cosmos_accounts.items()},
 )
