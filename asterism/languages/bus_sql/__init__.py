@@ -1,0 +1,1 @@
+"""The rules of subscriptions: SQL filters and actions, and correlation filters, compiled to closures."""
