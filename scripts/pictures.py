@@ -47,7 +47,7 @@ class Floor:
     steps: tuple[str, ...] = ()
 
 
-CLIENTS: Final = ("azure-cosmos", "azure-data-tables", "asterism (commands)")
+CLIENTS: Final = ("azure-cosmos", "azure-servicebus", "asterism (commands)")
 FLOORS: Final = (
     Floor(9, ("cli", "testing"), "one file per command, throw-away servers"),
     Floor(8, ("server",), "listeners, table of doors, wiring, fleets", ("listener: bytes to a request",)),
@@ -60,6 +60,7 @@ FLOORS: Final = (
             "apis/blob",
             "apis/mongo",
             "apis/gremlin",
+            "apis/amqp",
             "apis/portal",
             "apis/admin",
         ),
@@ -71,6 +72,7 @@ FLOORS: Final = (
         (
             "languages/cosmos_sql",
             "languages/odata",
+            "languages/bus_sql",
             "languages/mongo",
             "languages/gremlin",
             "scripts",
@@ -81,7 +83,15 @@ FLOORS: Final = (
     Floor(5, ("reading",), "conditions, plans, pages, continuations; no language"),
     Floor(
         4,
-        ("models/documents", "models/tables", "models/collections", "models/queues", "models/blobs"),
+        (
+            "models/documents",
+            "models/tables",
+            "models/collections",
+            "models/queues",
+            "models/blobs",
+            "models/event_logs",
+            "models/messages",
+        ),
         "items, entities, messages and blobs on a keyspace",
         ("model: one batch of entries",),
     ),
@@ -206,15 +216,18 @@ def _draw_floor(picture: Picture, floor: Floor, y: int) -> None:
     picture.box(MARGIN, y, FLOORS_WIDTH, FLOOR_HEIGHT - 6, fill=FLOOR_FILLS[floor.number - 1])
     picture.text(MARGIN + 12, y + 31, str(floor.number), size=18, color=FAINT, bold=True)
     x = MARGIN + 40
-    # Rooms of a full floor stand closer, in smaller letters.
-    is_wide = sum(8 * len(room) + 26 for room in floor.rooms) > FLOORS_WIDTH - 40
-    letter, padding, gap, size = (6, 10, 5, 10) if is_wide else (8, 18, 8, 12)
-    if sum(letter * len(room) + padding + gap for room in floor.rooms) > FLOORS_WIDTH - 40:
-        padding, gap = 7, 4
+    # The rooms of a package stand behind its name, in smaller letters.
+    packages = {room.partition("/")[0] for room in floor.rooms if "/" in room}
+    letter, padding, gap, size = (7, 10, 5, 11) if packages else (8, 18, 8, 12)
     for room in floor.rooms:
-        width = letter * len(room) + padding
+        package, _, name = room.rpartition("/")
+        if package in packages:
+            packages.discard(package)
+            picture.text(x, y + 21, package, size=size, color=FAINT)
+            x += letter * len(package) + gap
+        width = letter * len(name) + padding
         picture.box(x, y + 6, width, 22, fill="#ffffff")
-        picture.text(x + width // 2, y + 21, room, size=size, anchor="middle", bold=True)
+        picture.text(x + width // 2, y + 21, name, size=size, anchor="middle", bold=True)
         x += width + gap
     picture.text(MARGIN + 40, y + 43, floor.meaning, size=12, color=FAINT)
 

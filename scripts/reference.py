@@ -43,6 +43,7 @@ GB (powers of 1,024)."""
 
 # By the words that the names of limits have in them, the first that fits.
 UNITS = {
+    "megabytes": "MB",
     "bytes": "bytes",
     "ru_per_second": "RU/s",
     "seconds": "seconds",
@@ -50,6 +51,15 @@ UNITS = {
     "steps": "steps",
     "loops": "loops",
     "values": "values",
+    "entities": "entities",
+    "subscriptions": "subscriptions",
+    "filters": "filters",
+    "characters": "characters",
+    "links": "links",
+    "receivers": "receivers",
+    "messages": "messages",
+    "partitions": "partitions",
+    "groups": "groups",
 }
 
 

@@ -9,10 +9,12 @@ from typing import Final
 
 from asterism.errors import MalformedRequest
 
-# A Cosmos account has databases and containers; a storage account has tables (later also blobs and queues).
+# A Cosmos account has databases and containers; a storage account has tables, queues and blobs; a messaging account is
+# a namespace of hubs, queues and topics, whose keys are used as texts.
 COSMOS: Final = "cosmos"
 STORAGE: Final = "storage"
-ACCOUNT_KINDS: Final = (COSMOS, STORAGE)
+MESSAGING: Final = "messaging"
+ACCOUNT_KINDS: Final = (COSMOS, STORAGE, MESSAGING)
 
 # From the strongest to the weakest: a request may ask for less than the account gives, never for more.
 CONSISTENCY_LEVELS: Final = ("Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual")

@@ -22,7 +22,7 @@ S = TypeVar("S")
 # In the place of a secret, in texts for people.
 HIDDEN_KEY = "********"
 
-AccountKind = Literal["cosmos", "storage"]
+AccountKind = Literal["cosmos", "storage", "messaging"]
 # When a port is encrypted, with the certificate of the server. A port other than "http" can leave it to its clients.
 Encryption = Literal["with --https", "always", "never", "optional"]
 
@@ -138,7 +138,7 @@ class CollectionKind:
     # Of `KeyspaceRecord.settings`: True for the keyspaces of this kind, and of no other.
     owns: Callable[[Mapping[str, Any]], bool]
     # The form of the stored data, and so the explorer that can show it; None where none can.
-    explorer: Literal["documents", "entities", "collections"] | None
+    explorer: Literal["documents", "entities", "collections", "events", "messages"] | None
     # The property of the settings that has the name as clients gave it, if the name of the keyspace is not that.
     name_property: str | None = None
     # Clients name a database and then the collection; otherwise an account has only one, which they never name.
@@ -165,6 +165,9 @@ class DoorSpec(Generic[S]):
     build: Callable[[DoorServices, S], Mapping[str, AnyDoor]]
     greeting: Callable[[S, Surroundings], Greeting]
     seed: SeedSpec | None = None
+    # Creates what the settings ask for before the ports open, and returns counts for the operator, such as `3 queues`.
+    # Called at every start, by one of the workers.
+    prepare: Callable[[DoorServices, S], Awaitable[Sequence[str]]] | None = None
     # Connection strings for programs, by the port's name. A key that is not public shows only if the last argument,
     # `with_secrets`, is True.
     connection_strings: Callable[[S, Surroundings, bool], Mapping[str, str]] = field(default=lambda _, __, ___: {})

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from asterism.models.blobs.store import BlobStore
     from asterism.models.collections.store import CollectionStore
     from asterism.models.documents.store import DocumentStore
+    from asterism.models.event_logs.store import EventLogStore
+    from asterism.models.messages.store import MessageStore
+    from asterism.models.namespaces.store import NamespaceStore
     from asterism.models.queues.store import QueueStore
     from asterism.models.tables.store import TableStore
     from asterism.reading.limits import QueryMemory
@@ -65,6 +68,10 @@ class DoorServices:
     queues: QueueStore
     blobs: BlobStore
     collections: CollectionStore
+    # Of messaging: the entities of all kinds, and what hubs, queues and topics are made of.
+    namespaces: NamespaceStore
+    event_logs: EventLogStore
+    messages: MessageStore
     scripts: ScriptRuntime
     query_memory: QueryMemory
     admission: Admission

@@ -40,6 +40,7 @@ from asterism.keyspaces.reshaping.mover import Mover
 from asterism.keyspaces.reshaping.placer import Placer
 from asterism.keyspaces.reshaping.reshaper import Reshaper
 from asterism.keyspaces.routing.router import PartitionRouter
+from asterism.languages.bus_sql.rules import RuleCompiler
 from asterism.languages.mongo.index_profile import compile_index
 from asterism.metrics import WorkCounts
 from asterism.models.blobs.space import BlobServices
@@ -56,6 +57,12 @@ from asterism.models.documents.container import DocumentServices
 from asterism.models.documents.cosmos.profile import CosmosProfile
 from asterism.models.documents.store import DocumentStore
 from asterism.models.documents.upkeep.expiry_hints import ExpiryHints
+from asterism.models.event_logs.retention import EventLogUpkeep
+from asterism.models.event_logs.services import EventLogServices
+from asterism.models.event_logs.store import EventLogStore
+from asterism.models.messages.store import MessageStore
+from asterism.models.messages.upkeep import MessageUpkeep
+from asterism.models.namespaces.store import NamespaceStore
 from asterism.models.queues.queue import QueueServices
 from asterism.models.queues.store import QueueStore
 from asterism.models.queues.upkeep import QueueUpkeep
@@ -123,13 +130,26 @@ async def assembled(
         collections = _collections(config, fleet, spaces, documents)
         queues = _queues(config, fleet, spaces)
         blobs = _blobs(config, fleet, spaces)
-        work = _background(config, fleet, spaces, documents, collections, queues, blobs, is_first=is_first)
+        entities = _entities(fleet, spaces)
+        work = _background(config, fleet, spaces, documents, collections, queues, blobs, entities, is_first=is_first)
         migration = Migration(fleet, catalog, spaces.mover, work, new_id=new_fleet_id)
         desk = MigrationDesk(migration, fleet, directory.path)
         group = processes or SingleProcess(new_start_token())
         captures = _captures(directory, spaces, group)
         services = _door_services(
-            config, keys, fleet, spaces, documents, collections, queues, blobs, desk, controls, group, captures
+            config,
+            keys,
+            fleet,
+            spaces,
+            documents,
+            collections,
+            queues,
+            blobs,
+            entities,
+            desk,
+            controls,
+            group,
+            captures,
         )
         try:
             doors = _build_doors(config, services)
@@ -147,6 +167,7 @@ async def assembled(
             await captures.close()
             await migration.stop()
             await blobs.copies.stop()
+            await entities.stop()
             await spaces.history.stop()
             await work.stop()
     finally:
@@ -265,6 +286,30 @@ def _collections(config: ServerConfig, fleet: Fleet, spaces: _Keyspaces, documen
     return store
 
 
+@dataclass(frozen=True, slots=True)
+class _Entities:
+    """The models of hubs, queues and topics, and their registry."""
+
+    namespaces: NamespaceStore
+    event_logs: EventLogStore
+    messages: MessageStore
+
+    async def stop(self) -> None:
+        await self.messages.stop()
+        await self.event_logs.stop()
+
+
+def _entities(fleet: Fleet, spaces: _Keyspaces) -> _Entities:
+    namespaces = NamespaceStore(
+        spaces.catalog, spaces.admission, SmallDocuments(fleet.engines), spaces.reshaper, spaces.clock
+    )
+    log_services = EventLogServices(spaces.router, spaces.reshaper, spaces.clock, os.urandom)
+    event_logs = EventLogStore(namespaces, log_services)
+    messages = MessageStore(namespaces, spaces.router, spaces.clock, os.urandom, RuleCompiler(os.urandom))
+    spaces.catalog.listeners.append(event_logs.take_over)
+    return _Entities(namespaces, event_logs, messages)
+
+
 async def _nothing() -> None:
     """Stop what stops by itself."""
 
@@ -277,6 +322,7 @@ def _background(
     collections: CollectionStore,
     queues: QueueStore,
     blobs: BlobStore,
+    entities: _Entities,
     *,
     is_first: bool,
 ) -> BackgroundWork:
@@ -287,6 +333,7 @@ def _background(
     upkeep = CollectionUpkeep(collections)
     queue_upkeep = QueueUpkeep(queues)
     blob_upkeep = BlobUpkeep(blobs)
+    event_log_upkeep, message_upkeep = EventLogUpkeep(entities.event_logs), MessageUpkeep(entities.messages)
     rekeyer = collections.rekeyer
     assert rekeyer is not None, "a store is made with its rekeyer"
     services = Services(
@@ -304,6 +351,8 @@ def _background(
             (upkeep.start, upkeep.stop),
             (queue_upkeep.start, queue_upkeep.stop),
             (blob_upkeep.start, blob_upkeep.stop),
+            (event_log_upkeep.start, event_log_upkeep.stop),
+            (message_upkeep.start, message_upkeep.stop),
             (rekeyer.start, rekeyer.stop),
             (spaces.load.start, spaces.load.stop),
         ]
@@ -342,6 +391,7 @@ def _door_services(
     collections: CollectionStore,
     queues: QueueStore,
     blobs: BlobStore,
+    entities: _Entities,
     migration: MigrationDesk,
     controls: SuiteControls | None,
     processes: ProcessGroup,
@@ -368,6 +418,9 @@ def _door_services(
         queues=queues,
         blobs=blobs,
         collections=collections,
+        namespaces=entities.namespaces,
+        event_logs=entities.event_logs,
+        messages=entities.messages,
         scripts=ScriptRuntime(wait=turns.wait),
         query_memory=QueryMemory(config.limits.query_memory_bytes_max),
         admission=spaces.admission,

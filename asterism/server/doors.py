@@ -6,6 +6,7 @@ from typing import Any
 
 from asterism.apis.admin.spec import MODULES as ADMIN_MODULES
 from asterism.apis.admin.spec import build_admin_door
+from asterism.apis.amqp.spec import SPEC as AMQP
 from asterism.apis.blob.spec import SPEC as BLOB
 from asterism.apis.door_spec import DoorSpec
 from asterism.apis.gremlin.spec import SPEC as GREMLIN
@@ -23,6 +24,7 @@ DOORS: tuple[DoorSpec[Any], ...] = (
     BLOB,
     MONGO,
     GREMLIN,
+    AMQP,
     PORTAL,
 )
 

@@ -7,7 +7,7 @@ import gc
 import logging
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import uvloop
 
@@ -15,6 +15,7 @@ from asterism.keyspaces.reshaping.job import Step
 from asterism.server.allocator import keep_freed_memory
 from asterism.server.assemble import Assembly, assembled, load_doors
 from asterism.server.config import (
+    ConfiguredDoor,
     ServerConfig,
     check_account,
     check_doors,
@@ -194,22 +195,40 @@ async def _seed(
     *,
     say: Callable[[str], None],
 ) -> bool:
-    """False when the signal to stop came before the seed was in."""
-    if config.seed is None:
+    """Create what the seed and the settings of doors ask for. False when the signal to stop came first."""
+    wanted = [door for door in config.served_doors if door.spec.prepare is not None]
+    if config.seed is None and not wanted:
         return True
-    from asterism.server.seed import apply_seed
-
     asked = asyncio.create_task(stopping.wait())
-    seeds = [door.spec.seed for door in config.doors if door.spec.seed is not None]
-    seeding = asyncio.create_task(apply_seed(config.seed, seeds, assembly.services, directory))
-    await asyncio.wait({asked, seeding}, return_when=asyncio.FIRST_COMPLETED)
-    if not seeding.done():
-        seeding.cancel()
-        await asyncio.wait({seeding})
+    creating = asyncio.create_task(_create_first(config, assembly, directory, wanted, say=say))
+    await asyncio.wait({asked, creating}, return_when=asyncio.FIRST_COMPLETED)
+    if not creating.done():
+        creating.cancel()
+        await asyncio.wait({creating})
         return False
     asked.cancel()
-    say(seeding.result())
+    creating.result()
     return True
+
+
+async def _create_first(
+    config: ServerConfig,
+    assembly: Assembly,
+    directory: DataDirectory,
+    doors: Sequence[ConfiguredDoor],
+    *,
+    say: Callable[[str], None],
+) -> None:
+    if config.seed is not None:
+        from asterism.server.seed import apply_seed
+
+        seeds = [door.spec.seed for door in config.doors if door.spec.seed is not None]
+        say(await apply_seed(config.seed, seeds, assembly.services, directory))
+    for door in doors:
+        assert door.spec.prepare is not None, "the caller has looked"
+        counts = await door.spec.prepare(assembly.services, door.settings)
+        if counts:
+            say(f"Created as the options say: {', '.join(counts)}.")
 
 
 def _stop_signal() -> asyncio.Event:

@@ -14,6 +14,7 @@ import pytest
 from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy, PartitionKey
 
 from tests.clients.blob_server import BlobServer
+from tests.clients.messaging_server import MessagingServer
 from tests.clients.queue_server import QueueServer
 from tests.clients.table_server import TableServer
 from tests.support.server import ALL_DOORS, RunningServer, running_server
@@ -39,6 +40,11 @@ def queues(server: RunningServer) -> QueueServer:
 @pytest.fixture(scope="session")
 def blobs(server: RunningServer) -> BlobServer:
     return BlobServer(server)
+
+
+@pytest.fixture(scope="session")
+def messaging(server: RunningServer) -> MessagingServer:
+    return MessagingServer(server)
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ never two calls at once, so that those that arrive meanwhile form the next call.
 from __future__ import annotations
 
 import enum
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -76,6 +76,10 @@ RELEASED: Final = Released()
 # --- connections and links ------------------------------------------------------------------------------------------
 
 
+def _no_link(_: AmqpError) -> None:
+    """End of a link that there is not."""
+
+
 class Right(enum.Enum):
     SEND = "Send"
     LISTEN = "Listen"
@@ -114,6 +118,8 @@ class Attach:
     # The lists of the protocol as they came, with nulls up to their last field.
     source: Described | None
     target: Described | None
+    # Detaches the link from this side; what waits for its node is dropped, and the node is told by `closed`.
+    end: Callable[[AmqpError], None] = _no_link
 
 
 @dataclass(slots=True)
@@ -145,12 +151,14 @@ class Delivery:
 class Intake(Protocol):
     """A node's side of a link on which the client sends."""
 
-    reply: AttachReply
+    @property
+    def reply(self) -> AttachReply: ...
 
     async def take(self, deliveries: Sequence[Delivery]) -> Sequence[Outcome]:
         """Take deliveries over and return the outcome of each, in order. Durable on return.
 
-        An AmqpError that is raised detaches the link with it; refusals of a single delivery are outcomes.
+        An AmqpError that is raised detaches the link with it; any other error refuses all of these deliveries, and the
+        link goes on. Refusals of a single delivery are outcomes.
         """
         ...
 
@@ -208,7 +216,8 @@ class OutgoingLink(Protocol):
 class Outlet(Protocol):
     """A node's side of a link on which the client receives. It sends by a task of its own."""
 
-    reply: AttachReply
+    @property
+    def reply(self) -> AttachReply: ...
 
     def start(self) -> None:
         """Called when the client has the answer to its attach; deliveries may be sent from now on."""
@@ -220,7 +229,10 @@ class Outlet(Protocol):
 
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[Outcome]:
         """Carry the outcomes out, durably, and return what the client is told of each: the same outcome, or
-        `Rejected` with an error. (A dead letter's rejection is answered without an error.)"""
+        `Rejected` with an error. (A dead letter's rejection is answered without an error.)
+
+        An error that is raised is the answer to all of them. Settlements that came before a detach still reach the
+        node before `closed` does."""
         ...
 
     def closed(self) -> None:
@@ -280,11 +292,18 @@ class NodeHost(Protocol):
         """Answer a request. Every failure is a reply with its status."""
         ...
 
+    def takes_directory_tokens(self, namespace: str) -> bool:
+        """Return whether a namespace takes tokens of a directory service, whose signature cannot be checked here."""
+        ...
+
     async def check_audience(self, namespace: str, path: str) -> bool:
-        """Return whether the entity of a token's audience exists (a missing one is reported by `$cbs` with 404)."""
+        """Return whether the entity of a token's audience exists (a missing one is reported by `$cbs` with 404). The
+        path is in lower case."""
         ...
 
     async def keys_for(self, namespace: str, path: str) -> Mapping[str, tuple[Sequence[str], frozenset[Right]]]:
         """Return the shared access rules that apply to a path, those of the namespace included: name to the texts of
-        its keys, and its rights."""
+        its keys, and its rights.
+
+        The path is the resource that a token signs, in lower case, "" for the namespace; it may be of no entity."""
         ...

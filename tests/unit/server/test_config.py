@@ -108,7 +108,9 @@ def test_a_server_that_listens_everywhere_is_reached_by_its_local_name() -> None
 def test_the_well_known_key_on_an_open_address_is_warned_of() -> None:
     assert "Warning" in greeting(ServerConfig(host="0.0.0.0"))
     assert "Warning" not in greeting(ServerConfig(host="127.0.0.2"))
-    own = {"host": "0.0.0.0", "key": "c2VjcmV0"}
+    own: dict[str, Any] = {"host": "0.0.0.0", "key": "c2VjcmV0"}
+    assert "--messaging-namespace" in greeting(config_with(**own))
+    own["messaging_namespace"] = ["shop:c2VjcmV0"]
     assert "Warning" not in greeting(config_with(**own, table_account=["shop:c2VjcmV0"]))
     assert "--storage-account" in greeting(config_with(**own))
     assert "Warning" not in greeting(config_with(**own, apis="nosql"))

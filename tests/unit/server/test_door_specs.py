@@ -108,6 +108,7 @@ def test_a_limit_of_a_door_leaves_those_of_the_database_alone() -> None:
         "table": {},
         "queue": {},
         "blob": {},
+        "amqp": {},
         "mongo": {},
         "gremlin": {},
         "portal": {},
@@ -164,7 +165,8 @@ async def test_requests_of_all_doors_are_counted_and_slow_ones_logged(
         for door in doors:
             await door.answer(Request("GET", "/", "", {}, b"", "http", "localhost"))
         counted = assembly.services.usage.requests.to_json()
-    assert set(counted) == {"nosql", "table", "cosmos-table", "queue", "blob", "mongo", "gremlin", "portal", "admin"}
+    over_web = {"nosql", "table", "cosmos-table", "queue", "blob", "mongo", "gremlin", "portal", "messaging"}
+    assert set(counted) == {*over_web, "amqp", "admin"}
     assert len([record for record in caplog.records if record.name == "asterism.slow"]) == len(doors)
 
 

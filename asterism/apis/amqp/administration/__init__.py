@@ -1,0 +1,1 @@
+"""Administration of messaging over HTTP: the Atom of Service Bus, JSON as of the resource manager, and Config.json."""
