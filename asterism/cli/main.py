@@ -13,6 +13,7 @@ import typer
 from asterism.cli.accounts import accounts
 from asterism.cli.advise import ADVISE_EXAMPLES, advise
 from asterism.cli.blobs import BLOBS_EXAMPLES, blobs
+from asterism.cli.bus import BUS_EXAMPLES, bus
 from asterism.cli.capture import CAPTURE_EXAMPLES, capture
 from asterism.cli.collections import COLLECTIONS_EXAMPLES, collections
 from asterism.cli.demo import DEMO_EXAMPLES, demo
@@ -21,6 +22,7 @@ from asterism.cli.export import EXPORT_EXAMPLES, export
 from asterism.cli.failure import CommandFailed
 from asterism.cli.graphs import graphs
 from asterism.cli.gremlin import GREMLIN_EXAMPLES, gremlin
+from asterism.cli.hubs import HUBS_EXAMPLES, hubs
 from asterism.cli.import_command import IMPORT_EXAMPLES, import_
 from asterism.cli.jobs import jobs
 from asterism.cli.keys import KEYS_EXAMPLES, keys
@@ -61,6 +63,8 @@ app.add_typer(graphs, name="graphs", rich_help_panel="Data of a running server")
 app.command(rich_help_panel="Data of a running server", epilog=COLLECTIONS_EXAMPLES)(collections)
 app.add_typer(blobs, name="blobs", rich_help_panel="Data of a running server", epilog=BLOBS_EXAMPLES)
 app.add_typer(queues, name="queues", rich_help_panel="Data of a running server", epilog=QUEUES_EXAMPLES)
+app.add_typer(bus, name="bus", rich_help_panel="Data of a running server", epilog=BUS_EXAMPLES)
+app.add_typer(hubs, name="hubs", rich_help_panel="Data of a running server", epilog=HUBS_EXAMPLES)
 app.command(rich_help_panel="Data of a running server", epilog=EXPORT_EXAMPLES, no_args_is_help=True)(export)
 app.command("import", rich_help_panel="Data of a running server", epilog=IMPORT_EXAMPLES, no_args_is_help=True)(import_)
 app.add_typer(

@@ -10,6 +10,7 @@ from asterism.apis.translation import Translation
 from asterism.apis.transports.http import Response
 from asterism.errors import Category
 from asterism.languages.cosmos_sql.malformed_query import MalformedQuery
+from asterism.models.messages.messages import MessagingRefused
 from asterism.values.json.text import dumps
 
 JSON_HEADERS = [("content-type", "application/json"), ("cache-control", "no-store")]
@@ -35,6 +36,7 @@ _OWN: Final[dict[type[errors.AsterismError], tuple[int, str]]] = {
     errors.ReshapeRefused: (409, "ReshapeRefused"),
     errors.LogicalPartitionFull: (403, "Forbidden"),
     errors.PhysicalPartitionFull: (403, "Forbidden"),
+    MessagingRefused: (409, "MessagingRefused"),
 }
 
 TRANSLATION: Final = Translation(_BY_CATEGORY, _OWN)
@@ -66,6 +68,8 @@ def message_of(error: errors.AsterismError) -> str:
             return f"There is no {kind} '{name}'."
         case errors.StoredDamage():
             return report_damage(error)
+        case MessagingRefused(failure, reason):
+            return reason or f"The messages do not permit it: {failure.value}."
         case _:
             # The variables too, where there is no reason: an operator may see them.
             return str(getattr(error, "reason", error))

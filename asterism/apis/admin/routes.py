@@ -21,6 +21,15 @@ from asterism.apis.admin.captures import (
     stop_capture,
 )
 from asterism.apis.admin.health import show_health
+from asterism.apis.admin.messaging.browser import show_messages
+from asterism.apis.admin.messaging.definitions import create_entity, delete_entity
+from asterism.apis.admin.messaging.entities import change_fragment, show_entity
+from asterism.apis.admin.messaging.hubs import change_group, send_events, show_events, show_hub
+from asterism.apis.admin.messaging.lag import show_lag
+from asterism.apis.admin.messaging.listing import show_entities
+from asterism.apis.admin.messaging.purging import purge_messages
+from asterism.apis.admin.messaging.resubmission import resubmit_dead_letters
+from asterism.apis.admin.messaging.transfers import receive_messages, send_messages, settle_messages
 from asterism.apis.admin.metrics_text import show_metrics
 from asterism.apis.admin.mongo_collections import show_collections
 from asterism.apis.admin.nodes import (
@@ -198,6 +207,66 @@ ROUTES: dict[RouteKey, Route] = {
     ),
     ("GET", "_asterism/promotions"): Route(
         show_promotions, "Partition keys in containers of their own, and the use of their rules."
+    ),
+    ("GET", "_asterism/messaging/entities"): Route(
+        show_entities,
+        "Hubs, queues, topics and subscriptions, ?namespace=&kinds=hub,queue&search=&offset=&limit=",
+        scoped=True,
+    ),
+    ("POST", "_asterism/messaging/create"): Route(
+        create_entity, "Creates a hub, queue, topic or subscription: namespace, entity, kind, settings.", scoped=True
+    ),
+    ("POST", "_asterism/messaging/delete"): Route(
+        delete_entity, "Deletes one with its messages: namespace, entity, kind.", scoped=True
+    ),
+    ("GET", "_asterism/messaging/hub"): Route(
+        show_hub, "The partitions and consumer groups of a hub, ?namespace=&hub=&offset=&limit=", scoped=True
+    ),
+    ("POST", "_asterism/messaging/groups"): Route(
+        change_group, "Creates or deletes a consumer group: namespace, hub, group, delete.", scoped=True
+    ),
+    ("GET", "_asterism/messaging/lag"): Route(
+        show_lag, "The lag of consumer groups by their checkpoints, ?namespace=&hub=&account=&container=", scoped=True
+    ),
+    ("GET", "_asterism/messaging/events"): Route(
+        show_events, "Events of a partition, ?namespace=&hub=&partition=&from=&count=", scoped=True
+    ),
+    ("POST", "_asterism/messaging/events"): Route(
+        send_events, "Sends events: namespace, hub, partition or partition_key, events.", scoped=True
+    ),
+    ("GET", "_asterism/messaging/entity"): Route(
+        show_entity,
+        "Counts, fragments, settings, rules of a queue, topic or subscription, ?namespace=&entity=",
+        scoped=True,
+    ),
+    ("POST", "_asterism/messaging/fragment"): Route(
+        change_fragment, "Closes or opens a fragment: namespace, entity, fragment, is_closed.", scoped=True
+    ),
+    ("GET", "_asterism/messaging/messages"): Route(
+        show_messages,
+        "Messages as they are, ?namespace=&entity=&queue=main|dead-letter|transfer-dead-letter&from=&count=&session=",
+        scoped=True,
+    ),
+    ("POST", "_asterism/messaging/send"): Route(
+        send_messages, "Sends messages, all or none: namespace, entity, messages.", scoped=True
+    ),
+    ("POST", "_asterism/messaging/receive"): Route(
+        receive_messages,
+        "Takes messages: namespace, entity, queue, count, mode (peek-lock or delete), wait_seconds, session.",
+        scoped=True,
+    ),
+    ("POST", "_asterism/messaging/settle"): Route(
+        settle_messages,
+        "Completes, abandons, defers, releases or dead-letters them: namespace, entity, queue, lock_tokens, action.",
+        scoped=True,
+    ),
+    ("POST", "_asterism/messaging/resubmit"): Route(
+        resubmit_dead_letters,
+        "Sends dead letters again: namespace, entity, queue, sequence_numbers or count.",
+        scoped=True,
+    ),
+    ("POST", "_asterism/messaging/purge"): Route(
+        purge_messages, "Removes messages, as many as in some seconds: namespace, entity, queue.", scoped=True
     ),
     ("GET", "_asterism/history"): Route(
         show_history, "Splits and merges that are over, ?database=&container=", scoped=True

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from asterism.apis.admin.messaging.purges import Purges
 from asterism.apis.captures.captures import Captures
 from asterism.apis.door_spec import CollectionKind, Endpoint
 from asterism.apis.services import MigrationControl
@@ -26,12 +27,16 @@ from asterism.keyspaces.routing.router import PartitionRouter
 from asterism.keyspaces.routing.statistics import first_item
 from asterism.languages.cosmos_sql.compiling.environment import Udfs
 from asterism.limits import Limits
+from asterism.models.blobs.store import BlobStore
 from asterism.models.collections.collection import Collection as MongoCollection
 from asterism.models.collections.records import HOME, MARK
 from asterism.models.collections.shared_names import find_database, shown_name
 from asterism.models.collections.store import ACCOUNT_PREFIX, CollectionStore
 from asterism.models.documents.container import Container
 from asterism.models.documents.store import DocumentStore
+from asterism.models.event_logs.store import EventLogStore
+from asterism.models.messages.store import MessageStore
+from asterism.models.namespaces.store import NamespaceStore
 from asterism.partitioning.partition_map import PartitionRange
 from asterism.reading.result_sets import ResultSets
 from asterism.values.identifiers import NodeNumber
@@ -82,6 +87,11 @@ class AdminServices:
     load: LoadWatch
     partition_key_of_entity: Callable[[bytes], str]
     collection_store: CollectionStore
+    blobs: BlobStore
+    # Messaging: the registry of entities, hubs, and queues with topics.
+    namespaces: NamespaceStore
+    event_logs: EventLogStore
+    messages: MessageStore
     # Results that the pages of a long query share.
     result_sets: ResultSets
     # The functions of the users that a container's queries may call.
@@ -99,6 +109,8 @@ class AdminServices:
     storage_endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
     # Samples of the requests on containers.
     captures: Captures | None = None
+    # The queues that this process is emptying.
+    purges: Purges = field(default_factory=Purges)
     # Given only to the server of a test suite.
     controls: SuiteControls | None = None
     # The only account that the request may reach, which is then `account` too; None for all of them.

@@ -34,6 +34,10 @@ def build_admin_door(services: DoorServices) -> AdminDoor:
         load=services.load,
         partition_key_of_entity=services.tables.partition_key_of,
         collection_store=services.collections,
+        blobs=services.blobs,
+        namespaces=services.namespaces,
+        event_logs=services.event_logs,
+        messages=services.messages,
         result_sets=ResultSets(
             monotonic_seconds=services.clock.monotonic_seconds,
             random_bytes=services.random_bytes,

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from asterism.apis.portal.call import Portal, PortalCall
-from asterism.apis.portal.pages import collections, graphs, home, proxy, signing
+from asterism.apis.portal.pages import collections, graphs, home, messaging, proxy, signing
 from asterism.apis.transports.http import Response
 
 Handler = Callable[[Portal, PortalCall], Awaitable[Response]]
@@ -56,6 +56,16 @@ ROUTES: Final = (
     Route("GET", "/t/{account}/{table}/settings", "table_settings", _tab("settings"), "Deletion of a table."),
     Route("GET", "/b/{account}/{blobs}", "blob_partitions", _tab("partitions"), "The ranges of a container of blobs."),
     Route("GET", "/q/{account}", "queue_partitions", _tab("partitions"), "The ranges of an account's queues."),
+    Route(
+        "GET", "/h/{namespace}/{hub}", "hub", messaging.show_hub, "The partitions of a hub, and the lag of its readers."
+    ),
+    Route(
+        "GET",
+        "/m/{namespace}/{entity*}",
+        "messages",
+        messaging.show_entity,
+        "A queue, a topic or a subscription: fragments, messages, dead letters.",
+    ),
     Route("GET", "/compare", "compare", collections.show_comparison, "Two containers side by side."),
     *(
         Route(method, "/api/{account}/{target}/{rest*}", f"api_{method.lower()}", proxy.forward, "A request to a door.")

@@ -17,6 +17,7 @@ from asterism.keyspaces.catalog.forwarding import ForwardingRule, ForwardingStat
 from asterism.languages.cosmos_sql.malformed_query import MalformedQuery
 from asterism.limits import GIB
 from asterism.models.blobs.failures import BlobFailure
+from asterism.models.messages.messages import Failure
 from asterism.models.queues.messages import MessageFailure
 from asterism.models.tables.entities import FailureReason
 
@@ -55,14 +56,17 @@ FIELDS: dict[str, object] = {
 # Models name the field for their reasons alike; each has reasons of its own type.
 FAILURES: dict[str, object] = {
     "BlobFailure": BlobFailure.NOT_FOUND,
+    "Failure": Failure.LOCK_LOST,
     "FailureReason": FailureReason.EXISTS,
     "MessageFailure": MessageFailure.NOT_FOUND,
 }
 
 
 def all_errors() -> list[type[AsterismError]]:
-    """Every class of the list that is raised: those without subclasses, and not made by a test."""
-    known = (kind for kind in _leaves(AsterismError) if kind.__module__.startswith("asterism."))
+    """Every class of the list that is raised: those without subclasses, and not made by a test; and malformed requests,
+    of which a language has a kind of its own."""
+    found = {*_leaves(AsterismError), errors.MalformedRequest}
+    known = (kind for kind in found if kind.__module__.startswith("asterism."))
     return sorted(known, key=lambda kind: kind.__name__)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Final
 
-from asterism.access.account_settings import COSMOS
+from asterism.access.account_settings import COSMOS, STORAGE
 from asterism.apis.peers import ServedDoor
 from asterism.apis.portal.call import Portal, PortalCall
 from asterism.apis.portal.visitors import VisitorAccount
@@ -37,7 +37,7 @@ async def show_home(portal: Portal, call: PortalCall) -> Response:
         accounts=accounts,
         doors=_doors(portal, call, account),
         cosmos_accounts=[shown.name for shown in accounts if shown.kind == COSMOS],
-        storage_accounts=[shown.name for shown in accounts if shown.kind != COSMOS],
+        storage_accounts=[shown.name for shown in accounts if shown.kind == STORAGE],
     )
     return portal.renderer.page("home.html", context)
 
