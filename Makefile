@@ -22,13 +22,13 @@ SEEDS ?= 0:200
 # Tests that are also run against a server of two processes; ASTERISM_TEST_ARGS holds for all tests that start one.
 WITH_WORKERS ?= tests/clients/test_sdk_sync.py tests/clients/test_sdk_transactions.py tests/clients/test_scripts.py \
 	tests/clients/test_mongo_sharding.py tests/clients/test_gremlin_writes.py tests/clients/test_blobs_sync.py \
-	tests/clients/test_queues_sync.py
+	tests/clients/test_queues_sync.py tests/clients/test_bus_sync.py tests/clients/test_hubs_sync.py
 # Folders of the tests that need other processes or an engine on disk, so that the others are not collected twice.
-WITH_PROCESSES ?= tests/browser tests/clients tests/contracts tests/faults tests/unit/documents tests/unit/keyspaces tests/unit/listeners
+WITH_PROCESSES ?= tests/browser tests/clients tests/contracts tests/faults tests/unit/amqp_engine tests/unit/documents tests/unit/keyspaces tests/unit/listeners
 # Tests that are also run on PostgreSQL: the floor that moves data, and one file of official clients for each door.
 ON_POSTGRES ?= tests/unit/keyspaces tests/clients/test_sdk_sync.py tests/clients/test_tables_sync.py \
 	tests/clients/test_mongo_sharding.py tests/clients/test_gremlin_writes.py tests/clients/test_blobs_sync.py \
-	tests/clients/test_queues_sync.py
+	tests/clients/test_queues_sync.py tests/clients/test_bus_sync.py tests/clients/test_hubs_sync.py
 # Those of `make test-all`: every floor that touches storage, and all clients. Those left out name their stores
 # themselves, or use none.
 ALL_ON_POSTGRES ?= tests/clients tests/unit/documents tests/unit/keyspaces tests/unit/nosql tests/unit/query_pages \
@@ -39,7 +39,7 @@ PYTEST = $(BIN)/pytest -q -n $(TEST_WORKERS) --dist worksteal
 CONFORMANCE_SET_UP = $(STAMPS)/conformance $(if $(filter postgres,$(STORE)),$(STAMPS)/postgresql)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-all tests tests-of-every-engine lint simulate bench conformance conformance-clients conformance-gremlin conformance-mongo conformance-storage conformance-tables reference pictures portal-libraries screenshots format clean
+.PHONY: help serve test test-all tests tests-of-every-engine lint simulate bench conformance conformance-amqp conformance-clients conformance-gremlin conformance-mongo conformance-storage conformance-tables reference pictures portal-libraries screenshots format clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -84,6 +84,9 @@ conformance-tables: $(CONFORMANCE_SET_UP) ## The same for the client for tables 
 
 conformance-storage: $(CONFORMANCE_SET_UP) ## The same for the clients for queues and blobs (STORE=postgres, RUNNER="--only queue --workers 4 --strict", ARGS=...)
 	$(BIN)/python -m conformance.storage.run --store $(STORE) $(RUNNER) -- $(ARGS)
+
+conformance-amqp: $(CONFORMANCE_SET_UP) ## The same for the clients for queues, topics and hubs over AMQP (STORE=postgres, RUNNER="--only servicebus,administration,eventhub,checkpoint --workers 12 --strict", ARGS=...)
+	$(BIN)/python -m conformance.amqp.run --store $(STORE) $(RUNNER) -- $(ARGS)
 
 conformance-mongo: $(CONFORMANCE_SET_UP) ## Run the functional tests of DocumentDB and the tests of pymongo (STORE=postgres, RUNNER="--only driver --sample 5 --functional-tests FOLDER", ARGS=...)
 	$(BIN)/python -m conformance.mongo.run --store $(STORE) $(RUNNER) -- $(ARGS)
@@ -149,7 +152,7 @@ $(STAMPS)/node: | $(BIN)/python
 
 # Examples and tests for Node.js are run with its clients.
 $(STAMPS)/node_clients: $(STAMPS)/node
-	@npm install --silent --no-audit --no-fund --prefix $(VENV)/node mongodb@7 gremlin@3.8 @azure/cosmos@4
+	@npm install --silent --no-audit --no-fund --prefix $(VENV)/node mongodb@7 gremlin@3.8 @azure/cosmos@4 @azure/service-bus@7 @azure/event-hubs@6
 	@touch $@
 
 $(STAMPS)/%: pyproject.toml | $(BIN)/python

@@ -16,6 +16,7 @@ import uvloop
 from rich.console import Console
 
 from benchmarks import (
+    case_amqp,
     case_batch,
     case_capture,
     case_containers,
@@ -44,7 +45,7 @@ from benchmarks import (
 from benchmarks.comparison import Compared, compare
 from benchmarks.measurement import Measurement, not_measured
 from benchmarks.processes import NotMeasured, load_core, server_core
-from benchmarks.subject import LISTED_BLOBS, PROJECT, NoCheckout, Subject, checkout, other_checkout
+from benchmarks.subject import BACKLOG, LISTED_BLOBS, PROJECT, NoCheckout, Subject, checkout, other_checkout
 from benchmarks.tables import comparison_table, measurement_table
 from benchmarks.wire import UnexpectedAnswer
 
@@ -70,6 +71,7 @@ CASES: dict[str, Callable[[Subject], Awaitable[list[Measurement]]]] = {
     "portal": case_portal.measure,
     "mongo": case_mongo.measure,
     "gremlin": case_gremlin.measure,
+    "amqp": case_amqp.measure,
     "keys": case_keys.measure,
     "capture": case_capture.measure,
 }
@@ -90,6 +92,9 @@ def main() -> int:
     parser.add_argument(
         "--blobs", type=int, default=LISTED_BLOBS, help=f"blobs that case storage lists (default {LISTED_BLOBS:,})"
     )
+    parser.add_argument(
+        "--backlog", type=int, default=BACKLOG, help=f"messages that wait in case amqp (default {BACKLOG:,})"
+    )
     parser.add_argument("--pairs", type=int, default=PAIRS, help=f"with --against: runs of each (default {PAIRS})")
     options = parser.parse_args()
     chosen = options.only.split(",")
@@ -109,7 +114,7 @@ def main() -> int:
 
 
 def measure(chosen: list[str], options: argparse.Namespace, console: Console) -> int:
-    subject = replace(checkout(PROJECT), listed_blobs=options.blobs)
+    subject = replace(checkout(PROJECT), listed_blobs=options.blobs, backlog=options.backlog)
     if options.against is not None:
         with other_checkout(options.against) as other:
             measure_both(chosen, replace(subject, is_compared=True), other, options, console)

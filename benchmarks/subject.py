@@ -16,6 +16,7 @@ PROJECT = Path(__file__).resolve().parents[1]
 
 COMMAND_SECONDS_MAX = 30.0
 LISTED_BLOBS = 1_000_000
+BACKLOG = 1_000_000
 
 
 class NoCheckout(Exception):
@@ -37,6 +38,8 @@ class Subject:
     is_compared: bool = False
     # Of the case for queues and blobs.
     listed_blobs: int = LISTED_BLOBS
+    # Messages and events that wait, in the case for AMQP.
+    backlog: int = BACKLOG
 
     @property
     def environment(self) -> dict[str, str]:

@@ -17,9 +17,13 @@ USER = "5f0c4a2e-0000-4000-8000-000000000002"
 
 def token(scope: str) -> AccessToken:
     key = os.environ["ASTERISM_TESTS_COSMOS_TOKEN_KEY" if "cosmos" in scope else "ASTERISM_TESTS_STORAGE_TOKEN_KEY"]
+    return signed_token(base64.b64decode(key), audience=scope.removesuffix("/.default"))
+
+
+def signed_token(key: bytes, *, audience: str) -> AccessToken:
     now = int(time.time())
     claims = {
-        "aud": scope.removesuffix("/.default"),
+        "aud": audience,
         "iss": f"https://sts.windows.net/{TENANT}/",
         "tid": TENANT,
         "oid": USER,
@@ -27,7 +31,7 @@ def token(scope: str) -> AccessToken:
         "exp": now + 3600,
     }
     signed = f"{_part(json.dumps({'alg': 'HS256', 'typ': 'JWT'}).encode())}.{_part(json.dumps(claims).encode())}"
-    digest = hmac.digest(base64.b64decode(key), signed.encode(), "sha256")
+    digest = hmac.digest(key, signed.encode(), "sha256")
     return AccessToken(f"{signed}.{_part(digest)}", now + 3600)
 
 

@@ -1,0 +1,1 @@
+"""The own tests of the clients for queues, topics and hubs, run against Asterism."""
