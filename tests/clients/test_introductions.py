@@ -20,6 +20,7 @@ ACCOUNTS = {
     "blob": (DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY),
     "mongo": ("asterism", WELL_KNOWN_EMULATOR_KEY),
     "gremlin": ("asterism", WELL_KNOWN_EMULATOR_KEY),
+    "amqp": ("asterism", "SAS_KEY_VALUE"),
 }
 
 

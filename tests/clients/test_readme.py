@@ -15,7 +15,7 @@ from tests.clients.table_server import TableServer
 from tests.support.server import PROGRAM, PROJECT, WAIT_SECONDS_MAX, environment, running_server
 
 README = (PROJECT / "README.md").read_text()
-DOORS = ("nosql", "table", "blob", "queue", "mongo", "gremlin")
+DOORS = ("nosql", "table", "blob", "queue", "amqp", "mongo", "gremlin")
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +41,7 @@ def test_the_examples_run_and_the_container_they_scale_up_splits(server: TableSe
     for well_known, own, count in (
         ("http://127.0.0.1:8081", server.running.endpoint, 1),
         ("UseDevelopmentStorage=true", server.connection_string + others, 3),
+        ("localhost:5672", f"localhost:{ports['amqp']}", 1),
         ("127.0.0.1:10255", f"127.0.0.1:{ports['mongo']}", 1),
         ("127.0.0.1:8901", f"127.0.0.1:{ports['gremlin']}", 1),
     ):
@@ -50,6 +51,8 @@ def test_the_examples_run_and_the_container_they_scale_up_splits(server: TableSe
         "12.5",
         "[{'PartitionKey': '2026-11-16', 'RowKey': '0001', 'total': 12.5}]",
         "resize 2026/cat.jpg ['2026/cat.jpg']",
+        "first",
+        "second",
         "{'_id': 1, 'customer': 'ada', 'lines': [{'sku': 'a', 'count': 2}]}",
         "['Ada']",
     ]
