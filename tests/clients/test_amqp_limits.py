@@ -14,7 +14,7 @@ import psutil
 import pytest
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.aio import ServiceBusClient as AsyncServiceBusClient
-from azure.servicebus.exceptions import MessageLockLostError, SessionLockLostError
+from azure.servicebus.exceptions import MessageLockLostError, ServiceBusConnectionError, SessionLockLostError
 
 from asterism.access.keys import WELL_KNOWN_EMULATOR_KEY
 from asterism.apis.amqp.engine.frame_codec import SASL_HEADER
@@ -415,9 +415,10 @@ async def send_until(client: AsyncServiceBusClient, name: str, stop: asyncio.Eve
 async def receive_until(client: AsyncServiceBusClient, received: set[str], stop: asyncio.Event) -> None:
     async with client.get_queue_receiver("queue") as receiver:
         while not stop.is_set():
-            for message in await receiver.receive_messages(100, max_wait_time=1):
-                received.add(str(message))
-                with contextlib.suppress(MessageLockLostError):
+            # The client tries no longer to connect again than it waits for a message.
+            with contextlib.suppress(ServiceBusConnectionError, MessageLockLostError):
+                for message in await receiver.receive_messages(100, max_wait_time=1):
+                    received.add(str(message))
                     await receiver.complete_message(message)
 
 
