@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -19,13 +19,8 @@ from asterism.cli.bus_messages import (
 )
 from asterism.cli.bus_options import Path, Subscription, where
 from asterism.cli.failure import CommandFailed
-from asterism.cli.messaging_options import DEFAULT_NAMESPACE, PAGE_ROWS, Namespace, Search
+from asterism.cli.messaging_options import DEFAULT_NAMESPACE, Namespace, Search, listed_entities
 from asterism.cli.options import DEFAULT_ENDPOINT, DEFAULT_KEY, Endpoint, Format, Insecure, Key, OutputFormat
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from asterism.cli.client import AdminClient
 
 BUS_EXAMPLES: Final = """[bold]Examples[/bold]
 
@@ -74,7 +69,7 @@ def list_(
     from asterism.cli.client import AdminClient
 
     client = AdminClient(endpoint, key, insecure=insecure)
-    found = [*_entities(client, namespace, search)]
+    found = [*listed_entities(client, namespace, kinds="queue,topic,subscription", search=search)]
     if output_format is Format.JSON:
         typer.echo(json.dumps({"entities": found}, indent=2, ensure_ascii=False))
     elif found:
@@ -84,21 +79,6 @@ def list_(
         print_table(f"Entities of {namespace}", columns, [_entity_row(entity) for entity in found])
     else:
         typer.echo("There are no such queues or topics. Create one with `asterism bus create`.")
-
-
-def _entities(client: AdminClient, namespace: str, search: str) -> Iterator[dict[str, Any]]:
-    offset, total = 0, 1
-    while offset < total:
-        page = client.get(
-            "messaging/entities",
-            namespace=namespace,
-            kinds="queue,topic,subscription",
-            search=search,
-            offset=str(offset),
-            limit=str(PAGE_ROWS),
-        )
-        yield from page["entities"]
-        offset, total = offset + PAGE_ROWS, page["total"]
 
 
 def _entity_row(entity: dict[str, Any]) -> list[str]:

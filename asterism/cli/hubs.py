@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -11,19 +11,14 @@ from asterism.access.keys import DEVELOPMENT_ACCOUNT
 from asterism.cli.failure import CommandFailed
 from asterism.cli.messaging_options import (
     DEFAULT_NAMESPACE,
-    PAGE_ROWS,
     ContentType,
     Namespace,
     PropertyTexts,
     Search,
+    listed_entities,
     read_properties,
 )
 from asterism.cli.options import DEFAULT_ENDPOINT, DEFAULT_KEY, Endpoint, Format, Insecure, Key, OutputFormat
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from asterism.cli.client import AdminClient
 
 HUBS_EXAMPLES: Final = """[bold]Examples[/bold]
 
@@ -62,7 +57,7 @@ def list_(
     """Show the hubs of a namespace."""
     from asterism.cli.client import AdminClient
 
-    found = [*_hubs(AdminClient(endpoint, key, insecure=insecure), namespace, search)]
+    found = [*listed_entities(AdminClient(endpoint, key, insecure=insecure), namespace, kinds="hub", search=search)]
     if output_format is Format.JSON:
         typer.echo(json.dumps({"hubs": found}, indent=2, ensure_ascii=False))
     elif found:
@@ -80,21 +75,6 @@ def list_(
         print_table(f"Hubs of {namespace}", ["hub", "partitions", "bytes", "status"], rows)
     else:
         typer.echo("There are no such hubs. Create one with `asterism hubs create`.")
-
-
-def _hubs(client: AdminClient, namespace: str, search: str) -> Iterator[dict[str, Any]]:
-    offset, total = 0, 1
-    while offset < total:
-        page = client.get(
-            "messaging/entities",
-            namespace=namespace,
-            kinds="hub",
-            search=search,
-            offset=str(offset),
-            limit=str(PAGE_ROWS),
-        )
-        yield from page["entities"]
-        offset, total = offset + PAGE_ROWS, page["total"]
 
 
 @hubs.command()

@@ -10,12 +10,14 @@ import typer
 from asterism.cli.failure import CommandFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+
+    from asterism.cli.client import AdminClient
 
 # The namespace that a server has without configuration.
 DEFAULT_NAMESPACE: Final = "asterism"
 # Rows of a page of the server's list.
-PAGE_ROWS: Final = 500
+_PAGE_ROWS: Final = 500
 
 Namespace = Annotated[str, typer.Option("--namespace", metavar="NAME", help="The namespace, which is an account.")]
 Search = Annotated[str, typer.Option("--search", metavar="TEXT", help="Only those with this text in their name.")]
@@ -30,6 +32,22 @@ PropertyTexts = Annotated[
 ContentType = Annotated[
     str | None, typer.Option("--content-type", metavar="TYPE", help="Such as application/json.", show_default=False)
 ]
+
+
+def listed_entities(client: AdminClient, namespace: str, *, kinds: str, search: str) -> Iterator[dict[str, Any]]:
+    """Yield the entities of some kinds, page by page."""
+    offset, total = 0, 1
+    while offset < total:
+        page = client.get(
+            "messaging/entities",
+            namespace=namespace,
+            kinds=kinds,
+            search=search,
+            offset=str(offset),
+            limit=str(_PAGE_ROWS),
+        )
+        yield from page["entities"]
+        offset, total = offset + _PAGE_ROWS, page["total"]
 
 
 def read_properties(texts: Iterable[str]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from typing import Any, Final, Protocol, assert_never
 from asterism.languages.blob_sql.comparison import calculate, compare
 from asterism.languages.blob_sql.conversion import cast, to_boolean, to_number, to_text
 from asterism.languages.blob_sql.functions import FUNCTIONS
-from asterism.languages.blob_sql.like import like_matcher
 from asterism.languages.blob_sql.tree import (
     Aggregate,
     Binary,
@@ -25,6 +24,7 @@ from asterism.languages.blob_sql.tree import (
     Unary,
     Value,
 )
+from asterism.languages.like import like_matcher
 
 # A list of texts, or what JSON has.
 Record = Any

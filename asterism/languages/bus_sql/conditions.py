@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from asterism.languages.bus_sql.errors import malformed
-from asterism.languages.bus_sql.like import like_matcher
 from asterism.languages.bus_sql.subject import Subject, system_reader
 from asterism.languages.bus_sql.tree import (
     And,
@@ -27,6 +26,7 @@ from asterism.languages.bus_sql.tree import (
     Property,
 )
 from asterism.languages.bus_sql.values import Kind, calculate, comparer, kind_of, negative
+from asterism.languages.like import like_matcher
 from asterism.models.messages.rules import FilterFailed
 from asterism.values.amqp.types import Uuid
 

@@ -12,9 +12,9 @@ from asterism.apis.blob.query_request import read_query_request
 from asterism.apis.blob.refused_input import RefusedInput
 from asterism.languages.blob_sql.errors import MalformedBlobQuery
 from asterism.languages.blob_sql.formats import DelimitedText, JsonText
-from asterism.languages.blob_sql.like import like_matcher
 from asterism.languages.blob_sql.parser import parse_query
 from asterism.languages.blob_sql.run import QueryRun
+from asterism.languages.like import like_matcher
 from tests.unit.blob_query.quick_query import request_body
 
 
