@@ -328,6 +328,8 @@ def _properties_of(section: bytes) -> Properties:
     # A short list whose first field is a short text.
     if 8 <= size <= _KNOWN_BYTES_MAX and section[3] == _LIST8 and section[4] == size - 5 and section[6] == _STRING8:
         end = 8 + section[7]
+        if end > size:
+            raise InvalidAmqp("the value is cut short")
         try:
             fields = (section[8:end].decode("utf-8"), *_remembered_fields(section[5] - 1, section[end:]))
         except UnicodeDecodeError:

@@ -77,6 +77,38 @@ def test_any_bytes_are_a_message_or_invalid(data: bytes) -> None:
         ask_for_everything(Message.parse(data))
 
 
+def properties_of(section: bytes) -> Properties | None:
+    """Return the properties of a message that has nothing else; None if they are invalid."""
+    with contextlib.suppress(InvalidAmqp):
+        return Message.parse(section).properties
+    return None
+
+
+@given(
+    st.text(max_size=40),
+    st.none() | st.text(max_size=20),
+    st.none() | st.text(max_size=20),
+    st.integers(3, 60),
+    st.integers(0, 255),
+)
+def test_short_and_long_lists_of_properties_are_read_alike(
+    message_id: str, subject: str | None, group_id: str | None, position: int, change: int
+) -> None:
+    section = bytearray(encode_properties(Properties(message_id=message_id, subject=subject, group_id=group_id)))
+    # Also with a byte that is another: lengths that are too large, counts that are too small.
+    section[6 + position % (len(section) - 6)] ^= change
+    short = bytes(section)
+    count, content = short[5], short[6:]
+    size = (len(content) + 4).to_bytes(4, "big")
+    long = b"\x00\x53\x73\xd0" + size + count.to_bytes(4, "big") + content
+    assert properties_of(short) == properties_of(long)
+
+
+def test_a_text_that_is_longer_than_its_list_is_invalid() -> None:
+    with pytest.raises(InvalidAmqp, match="cut short"):
+        _ = Message.parse(b"\x00\x53\x73\xc0\x03\x01\xa1\x50\x00\x53\x77\x40").properties
+
+
 def test_a_message_is_read_section_by_section() -> None:
     header = encode_header(Header(durable=True, priority=4, ttl=60_000, delivery_count=2))
     delivery_annotations = encode_delivery_annotations({"x-opt-lock-token": Uuid(bytes(16))})
