@@ -21,6 +21,8 @@ from tests.toy_door.echo import LENGTH_BYTES, encode
 
 PROGRAM = [sys.executable, "-m", "tests.toy_door", "serve"]
 
+PROTOCOLS = "nosql, table, queue, blob, mongo, gremlin, amqp, portal, echo"
+
 
 @dataclass(frozen=True)
 class EchoServer:
@@ -128,8 +130,7 @@ def test_workers_share_its_ports_and_a_variable_gives_its_option(tmp_path: Path)
 def test_the_help_shows_its_options_and_its_limit() -> None:
     # The list is broken into lines, as wide as the terminal lets it be.
     shown = " ".join(run("--help").stdout.replace("│", " ").split())
-    protocols = "nosql, table, queue, blob, mongo, gremlin, portal, echo"
-    words = ("--echo-port", "ASTERISM_ECHO_PORT", "7007", "--echo-prefix", "echo-request-bytes", protocols)
+    words = ("--echo-port", "ASTERISM_ECHO_PORT", "7007", "--echo-prefix", "echo-request-bytes", PROTOCOLS)
     assert [word for word in words if word not in shown] == []
 
 
@@ -139,7 +140,7 @@ def test_the_help_shows_its_options_and_its_limit() -> None:
         (["--echo-prefix", "ä"], "the prefix 'ä' is not ASCII"),
         (
             ["--apis", "ecco"],
-            "there is no protocol 'ecco'; the protocols are nosql, table, queue, blob, mongo, gremlin, portal, echo",
+            f"there is no protocol 'ecco'; the protocols are {PROTOCOLS}",
         ),
         (["--apis", "nosql,echo", "--port", "9000", "--echo-port", "9000"], "change --port or --echo-port"),
     ],

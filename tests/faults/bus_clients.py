@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,14 @@ def create(messaging: MessagingServer, path: str, **settings: Any) -> None:
 def counts_of(messaging: MessagingServer, path: str) -> dict[str, int]:
     """Return the numbers of messages of a queue or subscription: active, scheduled, deferred, dead letters."""
     return dict(admin_of(messaging).get("messaging/entity", namespace="asterism", entity=path)["counts"])
+
+
+def hold_for_long(messaging: MessagingServer, queue: str) -> None:
+    """Let locks of a queue last from now on until everything is read, however busy the machine is."""
+    with messaging.administration() as administration:
+        properties = administration.get_queue(queue)
+        properties.lock_duration = timedelta(minutes=5)
+        administration.update_queue(properties)
 
 
 def kill_all(messaging: MessagingServer) -> None:

@@ -37,6 +37,7 @@ from tests.faults.bus_clients import (
     counts_of,
     create,
     drain,
+    hold_for_long,
     kill_all,
     peek_all,
     receive_deferred,
@@ -212,6 +213,7 @@ class SessionWork:
 
     async def check(self, messaging: MessagingServer, client: ServiceBusClient) -> None:
         found: list[int] = []
+        hold_for_long(messaging, self.queue)
         for session in self.sessions:
             numbers, state = await self._read(client, session)
             first, last = self.completed[session] + 1, self.sent[session]
