@@ -24,7 +24,6 @@ INTERNAL_ERROR: Final = "amqp:internal-error"
 INVALID_FIELD: Final = "amqp:invalid-field"
 RESOURCE_LIMIT: Final = "amqp:resource-limit-exceeded"
 LINK_STOLEN: Final = "amqp:link:stolen"
-DETACH_FORCED: Final = "amqp:link:detach-forced"
 SIZE_EXCEEDED: Final = "amqp:link:message-size-exceeded"
 
 

@@ -382,12 +382,6 @@ class Draft:
         if self.is_shared:
             self.batch.expectations.append(Expectation(key, value))
 
-    def count_away(self, channel: bytes, counters: Sequence[int]) -> None:
-        """Take counters that were read off a channel whose messages are gone."""
-        counts = self._counters.setdefault(channel, [0, 0, 0, 0])
-        for place, value in enumerate(counters):
-            counts[place] -= value
-
     def _count(self, channel: bytes, state: int, messages: int, size: int, *, items: int | None = None) -> None:
         counts = self._counters.get(channel)
         if counts is None:

@@ -79,7 +79,6 @@ _NUMBER = struct.Struct(">Q")
 _DUE = struct.Struct(f">QB{CHANNEL_BYTES}sQ")
 _SOURCE = struct.Struct(f">H{CHANNEL_BYTES}sQ")
 TOKEN: Final = struct.Struct(">H6s8s")
-TOKEN_BYTES: Final = TOKEN.size
 
 pack_number = _NUMBER.pack
 

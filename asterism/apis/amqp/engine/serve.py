@@ -39,8 +39,3 @@ class Engine:
         # Empty frames go out every few seconds; silence of the client is counted by the connection itself.
         stream.idle_seconds_max = self.settings.silence_seconds_max
         await Connection(self, stream).serve()
-
-
-async def serve_connection(stream: ByteStream, engine: Engine) -> None:
-    """Serve one connection."""
-    await engine.serve(stream)
